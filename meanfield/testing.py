@@ -81,8 +81,8 @@ def check(kind: Any) -> list[str]:
     return done
 
 
-def _close(law: str, found: Any, expected: Any, tolerance: float) -> None:
-    error = float(np.abs(np.asarray(found) - np.asarray(expected)).max())
+def _close(law: str, values: Any, expected: Any, tolerance: float) -> None:
+    error = float(np.abs(np.asarray(values) - np.asarray(expected)).max())
     assert error <= tolerance, f"{law}: off by {error:.3g}, expected at most {tolerance:.0e}."
 
 
@@ -119,8 +119,8 @@ def _multipliers_are_those_of_the_slope(drift: ZonalDrift) -> None:
     for d in (2, 3, 6):
         slopes = quadrature_multipliers(single.slope, 9, d, continuous=False)
         expected = (slopes[:-2] - slopes[2:]) / (2 * np.arange(1, 9) + d - 2)
-        found, scale = single.attraction(8, d)[1:], np.abs(slopes).max()
-        _close(f"attraction(8, {d}) against slope", found / scale, expected / scale, 1e-9)
+        computed, scale = single.attraction(8, d)[1:], np.abs(slopes).max()
+        _close(f"attraction(8, {d}) against slope", computed / scale, expected / scale, 1e-9)
 
 
 @_law_of(ZonalDrift)
@@ -138,15 +138,17 @@ def _functions_of_the_inner_product_fit(drift: ZonalDrift) -> None:
         try:
             integral = Primitive(single.slope)
         except MeanfieldError as error:
-            own = type(single).potential is not ZonalDrift.potential
-            assert own, f"The default potential did not converge: write potential(t). {error}."
+            has_potential = type(single).potential is not ZonalDrift.potential
+            assert has_potential, (
+                f"The default potential did not converge: write potential(t). {error}."
+            )
             return
         near = 2.0 ** -np.arange(1, 50)
         t = np.concatenate([np.sort(np.append(t, near - 1)), 1 - near, [1.0]])
-        found = single.potential(t) - single.potential(np.zeros(1))
+        computed = single.potential(t) - single.potential(np.zeros(1))
         law = "potential(t) - potential(0) against the integral of slope, relative to max |W|"
         scale = np.abs(integral(t)).max() or 1.0
-        _close(law, found / scale, integral(t) / scale, 1e-10)
+        _close(law, computed / scale, integral(t) / scale, 1e-10)
 
 
 @_law_of(ZonalDrift)
@@ -157,8 +159,9 @@ def _members_are_single_drifts(drift: ZonalDrift) -> None:
     for index in np.ndindex(*drift.shape):
         one = drift.member(index)
         for name in ("slope", "weight", "potential"):
-            mine, its = getattr(drift, name)(nodes)[index], getattr(one, name)(t)
-            _close(f"{name} of the member {index}", mine, its, 1e-13 * max(1, np.abs(its).max()))
+            values, alone = getattr(drift, name)(nodes)[index], getattr(one, name)(t)
+            tolerance = 1e-13 * max(1, np.abs(alone).max())
+            _close(f"{name} of the member {index}", values, alone, tolerance)
 
 
 @_law_of(ZonalDrift)
@@ -206,10 +209,10 @@ def _weights_are_those_of_pairs(weights: Weights) -> None:
     expected = pairs @ x
     if weights.normalised:
         expected /= pairs.sum(axis=2, keepdims=True)
-    found = AttentionSums(Attention(K=0.5, weights=weights)).attention(0.0, x, masses)
+    computed = AttentionSums(Attention(K=0.5, weights=weights)).attention(0.0, x, masses)
     if type(weights).attend is Weights.attend:
-        _close("Attention against pairs", found, expected, 1e-10 * np.abs(expected).max())
-    assert np.isfinite(found).all(), "Attention is not finite."
+        _close("Attention against pairs", computed, expected, 1e-10 * np.abs(expected).max())
+    assert np.isfinite(computed).all(), "Attention is not finite."
     _resumes(Transformer(Attention(weights=weights)), Tokens.uniform(20, 3, rng=0))
 
 
@@ -232,18 +235,23 @@ def _noise_keeps_tokens_on_the_sphere(noise: Noise) -> None:
     """Moves keep lengths, depend on increments alone, and each replica has its own strength."""
     d = noise.dimension or 3
     x = Tokens.uniform(50, d, rng=0, shape=(d,)).x.copy()  # d replicas: axes are easily confused
-    before, strengths = x.copy(), 0.1 * np.arange(1, d + 1)
+    strengths = 0.1 * np.arange(1, d + 1)
     increments = noise.increments(x.shape, np.random.default_rng(1))
-    moved = noise.moved(x, strengths, increments)
-    assert np.array_equal(x, before), "_moved writes into the tokens that it is given."
-    _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
-    again = noise.moved(x, strengths, increments)
-    assert np.array_equal(moved, again), "The same increments move tokens differently."
+    moved = _moved(lambda x: noise.moved(x, strengths, increments), x)
     near = noise.moved(x, strengths * (1 + 1e-7), increments)
     _close("Moves at two close strengths", near, moved, 1e-6)
     for i, one in enumerate(np.eye(d, dtype=bool)):
         alone = noise.moved(x[one], strengths[one], increments[one])
         _close(f"Replica {i} of {d}, with its own s, against it alone", moved[one], alone, 1e-13)
+
+
+def _moved(move: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Moved points, which is the same at each call, with lengths 1; `x` is not changed."""
+    before, moved = x.copy(), move(x)
+    assert np.array_equal(x, before), "moved writes into the points that it is given."
+    _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
+    assert np.array_equal(moved, move(x)), "The same increments move points differently."
+    return moved
 
 
 @_law_of(Noise)
@@ -267,13 +275,9 @@ def _a_run_with_noise_comes_back(noise: Noise) -> None:
 def _common_noise_keeps_points_on_the_sphere(common: CommonNoise) -> None:
     """Moves keep lengths, depend on increments alone, and each replica has its own."""
     x = Tokens.uniform(50, 3, rng=0, shape=(2,)).x.copy()
-    before, strengths = x.copy(), np.array([0.1, 0.2])
+    strengths = np.array([0.1, 0.2])
     increments = common.increments(2, 3, np.random.default_rng(1))
-    moved = common.moved(x, strengths, increments, x)
-    assert np.array_equal(x, before), "moved writes into the points that it is given."
-    _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
-    again = common.moved(x, strengths, increments, x)
-    assert np.array_equal(moved, again), "The same increments move points differently."
+    moved = _moved(lambda x: common.moved(x, strengths, increments, x), x)
     alone = common.moved(x[1:], strengths[1:], increments[1:], x[1:])
     _close("The second replica, against it alone", moved[1:], alone, 1e-13)
 
@@ -292,10 +296,9 @@ def _runs_with_common_noise_come_back(common: CommonNoise) -> None:
 @_law_of(State)
 def _a_state_is_what_it_holds(state: State) -> None:
     """The arrays of a state, and its header, give it back."""
-    held = {name: values for name, (_, values) in state.arrays().items()}
-    assert all(len(dims) == np.ndim(v) for dims, v in state.arrays().values()), "Axes have names."
     again = type(state).unstacked(type(state).stacked([state]), state.header())[0]
-    for name, values in held.items():
+    for name, (dims, values) in state.arrays().items():
+        assert len(dims) == np.ndim(values), "Axes have names."
         other = again.arrays()[name][1]
         assert np.array_equal(values, other), f"{name} is another one after a file."
 

@@ -13,50 +13,41 @@ from typing import Any
 import click
 
 from ..core.errors import MeanfieldError, StorageError
-from .commands import (
-    FILE_NAME,
-    IMPORT,
-    NOT_SUCCESSFUL,
-    Commands,
-    Numbers,
-    import_kinds,
-    plain_warnings,
-)
+from ..core.version import __version__
+from . import commands
 
 MOVIE_SUFFIXES = (".mp4", ".gif")
 Decorator = Callable[[Callable[..., Any]], Any]
 TASK_NAMES = ["solve", "sweep", "chaos", "bifurcation", "phase_diagram"]
 
 
-def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked:
-        from ..core.version import version_of
-
-        click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
-        context.exit()
+def option(names: str, text: str, metavar: str = "", kind: Any = None, **more: Any) -> Decorator:
+    """An option of a command, a flag without `metavar`; the help shows its default."""
+    more |= {"metavar": metavar, "type": kind} if metavar else {"is_flag": True}
+    return click.option(*names.split(), help=text, show_default="default" in more, **more)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Print the version and exit.",
-)
-@click.option(
-    "--traceback",
-    "shows_traceback",
-    is_flag=True,
+def argument(name: str, metavar: str, required: bool = True) -> Decorator:
+    """An argument of a command that is the name of a file."""
+    return click.argument(name, metavar=metavar, type=commands.FILE_NAME, required=required)
+
+
+FORCE = option("--force", "Overwrite an existing result.")
+QUIET = option("--quiet -q", "No progress bar and no report.")
+
+
+@click.group(cls=commands.Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="meanfield %(version)s", help="Print the version.")
+@option(
+    "--traceback shows_traceback",
+    "Show where an error arose, for a bug report.",
     envvar="MEANFIELD_TRACEBACK",
-    help="Show where an error arose, for a bug report.",
 )
-@click.option("--import", "modules", **IMPORT)
+@click.option("--import", "modules", **commands.IMPORT)
 @click.pass_context
 def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]) -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
-    context.obj = {name: import_kinds(name) for name in modules}
+    context.obj = {name: commands.import_kinds(name) for name in modules}
 
 
 # Commands that run a configuration ---------------------------------------------------------------
@@ -67,31 +58,23 @@ def task(metavar: str, what: str, *more: Decorator) -> Decorator:
 
     `what` names the result; `more` are further options, passed to the configuration.
     """
-    options: tuple[Decorator, ...] = (
-        click.argument("config", metavar="CONFIG.toml", type=FILE_NAME),
-        click.option(
-            "--out",
-            metavar=metavar,
-            help="NetCDF file to write; by default the name of the configuration, in this folder.",
-            type=FILE_NAME,
-        ),
-        click.option(
-            "--resume", is_flag=True, help=f"Continue an interrupted {what} from its checkpoint."
-        ),
-        click.option("--force", is_flag=True, help="Overwrite an existing result."),
-        click.option("--quiet", "-q", is_flag=True, help="No progress bar and no table."),
-        *more,
+    default = "by default the name of the configuration, in this folder"
+    options = (
+        argument("config", "CONFIG.toml"),
+        option("--out", f"NetCDF file to write; {default}.", metavar, commands.FILE_NAME),
+        option("--resume", f"Continue an interrupted {what} from its checkpoint."),
+        *(FORCE, QUIET, *more),
     )
 
     def decorate(described: Callable[..., Any]) -> click.Command:
         name = described.__name__
 
-        def command(**given: Any) -> None:
-            run_task(name, metavar, **given)
+        def command(**options: Any) -> None:
+            run_task(name, metavar, **options)
 
         command.__doc__ = described.__doc__
-        for option in reversed(options):
-            command = option(command)
+        for add in reversed(options):
+            command = add(command)
         return main.command(name.replace("_", "-"))(command)
 
     return decorate
@@ -109,10 +92,8 @@ def solve() -> None:
 
 
 WORKER_OPTIONS = (
-    click.option(
-        "--scheduler", metavar="ADDRESS", help="Run on a dask scheduler: tcp://HOST:PORT."
-    ),
-    click.option("--workers", metavar="N", type=click.IntRange(1), help="Run in N processes."),
+    option("--scheduler", "Run on a dask scheduler: tcp://HOST:PORT.", "ADDRESS"),
+    option("--workers", "Run in N processes.", "N", click.IntRange(1)),
 )
 
 
@@ -186,7 +167,7 @@ def run_task(
     out = Path(config.with_suffix(".nc").name) if out is None else out
     check_outputs(asked.outputs(out), config, resume, force)
     picture = check_figure(out, metavar, resume or force) if asked.drawn else out
-    with plain_warnings() as shown:
+    with commands.plain_warnings() as shown:
         result = run_config(asked, out, resume=resume, progress=False if quiet else None)
         figure = asked.figure(result)
         if figure is not None:
@@ -204,7 +185,7 @@ def run_task(
         if not any(message in problem for message in shown):
             click.echo(problem, err=True)
     if problems:
-        sys.exit(NOT_SUCCESSFUL)
+        sys.exit(commands.NOT_SUCCESSFUL)
 
 
 def check_figure(out: Path, metavar: str, replace: bool) -> Path:
@@ -247,31 +228,29 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 
 
 @main.command()
-@click.argument("result", metavar="RUN.nc", type=FILE_NAME)
-@click.argument("figure", metavar="[FIGURE]", type=FILE_NAME, required=False)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FIGURE",
-    type=FILE_NAME,
-    help="File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
+@argument("result", "RUN.nc")
+@argument("figure", "[FIGURE]", required=False)
+@option(
+    "-o --output",
+    "File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
+    *("FIGURE", commands.FILE_NAME),
 )
-@click.option(
+@option(
     "--kind",
-    help="overview (default), observables; on the circle spacetime, snapshots, polar; "
+    "overview (default), observables; on the circle spacetime, snapshots, polar; "
     "on the sphere orthographic, map; of a Gaussian variances, in the plane ellipses, cone. "
     "Of a study: rates (default), or those of its densities. "
     "Of a bifurcation diagram: order_parameter (default), free_energy, growth, 'moment 2', ...; "
     "of a phase diagram: relative. Of a sweep: the name of a variable.",
+    "TEXT",
 )
-@click.option(
+@option(
     "--times",
-    metavar="T,T,...",
-    type=Numbers(),
-    help="Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
+    "Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
     "histogram, map, orthographic, distribution, projection, ellipses.",
+    *("T,T,...", commands.Numbers()),
 )
-@click.option("--title", metavar="TEXT", help="Heading; by default the model, and none if empty.")
+@option("--title", "Heading; by default the model, and none if empty.", "TEXT")
 def plot(
     result: Path,
     figure: Path | None,
@@ -307,7 +286,7 @@ def plot(
     if movie and not hasattr(loaded, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     try:
-        with plain_warnings():
+        with commands.plain_warnings():
             if movie:
                 loaded.animate(output, **asked)
             else:
@@ -318,48 +297,24 @@ def plot(
 
 
 @main.command()
-@click.argument("source", metavar="MODEL_OR_NPZ", type=FILE_NAME)
-@click.option(
-    "--text",
-    "texts",
-    metavar="FILE",
-    type=FILE_NAME,
+@argument("source", "MODEL_OR_NPZ")
+@option(
+    "--text texts",
+    "A text in UTF-8 on which a network is probed. Repeatable.",
+    *("FILE", commands.FILE_NAME),
     multiple=True,
-    help="A text in UTF-8 on which a network is probed. Repeatable.",
 )
-@click.option(
-    "--out",
-    metavar="REPORT.html",
-    type=FILE_NAME,
-    default="report.html",
-    show_default=True,
-    help="Page to write.",
-)
-@click.option(
+@option("--out", "Page to write.", "REPORT.html", commands.FILE_NAME, default="report.html")
+@option(
     "--cosines",
-    metavar="FIGURE",
-    type=FILE_NAME,
-    help="Also draw histograms of the cosines of pairs by layer: .png, .pdf or .svg.",
+    "Also draw histograms of the cosines of pairs by layer: .png, .pdf or .svg.",
+    *("FIGURE", commands.FILE_NAME),
 )
-@click.option(
-    "--draws",
-    metavar="N",
-    type=click.IntRange(2),
-    default=3,
-    show_default=True,
-    help="Of each null model.",
-)
-@click.option(
-    "--rng",
-    metavar="SEED",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Seed of null models, bootstrap and fit.",
-)
-@click.option("--no-fit", is_flag=True, help="Do not fit a flow.")
-@click.option("--force", is_flag=True, help="Overwrite an existing page.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar and no sentences.")
+@option("--draws", "Of each null model.", "N", click.IntRange(2), default=3)
+@option("--rng", "Seed of null models, bootstrap and fit.", "SEED", click.IntRange(0), default=0)
+@option("--no-fit", "Do not fit a flow.")
+@FORCE
+@QUIET
 def probe(
     source: Path,
     texts: tuple[Path, ...],
@@ -390,7 +345,7 @@ def probe(
         raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
     if source.is_file() and texts:
         raise MeanfieldError(f"{source} is a file, of hidden states, which have no --text.")
-    for option, path, endings in (
+    for name, path, endings in (
         ("--out", out, (".html", ".htm")),
         ("--cosines", cosines, (".png", ".pdf", ".svg")),
     ):
@@ -398,15 +353,15 @@ def probe(
             continue
         if path.suffix.lower() not in endings:
             wanted = f"a file {', '.join(endings[:-1])} or {endings[-1]}"
-            raise MeanfieldError(f"{option} takes {wanted}; got {path}.")
+            raise MeanfieldError(f"{name} takes {wanted}; got {path}.")
         if path.exists() and not force:
-            raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {option}.")
+            raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {name}.")
         check_writable(path)
     try:
         net = load(source) if texts else None
         for path in texts:
             _check_text(net, path)
-        with plain_warnings():
+        with commands.plain_warnings():
             probe_report = report(
                 read_trace(source) if net is None else net,
                 list(texts) or None,
@@ -449,12 +404,7 @@ def _check_text(net: Any, path: Path) -> None:
 
 
 @main.command()
-@click.option(
-    "--compile",
-    "compiles",
-    is_flag=True,
-    help="First compile all functions that runs would compile on first use.",
-)
+@option("--compile compiles", "First compile all functions that runs would compile on first use.")
 def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
@@ -473,27 +423,24 @@ def doctor(compiles: bool) -> None:
     report = installation.doctor()
     click.echo(installation.in_words(report))
     if report["problems"]:
-        sys.exit(NOT_SUCCESSFUL)
+        sys.exit(commands.NOT_SUCCESSFUL)
 
 
 @main.command()
-@click.argument("file", metavar="[FILE_NAME]", required=False, type=FILE_NAME)
-@click.option(
+@argument("file", "[FILE]", required=False)
+@option(
     "--host",
-    metavar="ADDRESS",
+    "Address to serve at; others than this machine can reach any but the default.",
+    "ADDRESS",
     default="127.0.0.1",
-    show_default=True,
-    help="Address to serve at; others than this machine can reach any but the default.",
 )
-@click.option(
+@option(
     "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
+    "Port to serve at; 0 finds a free one.",
+    *("N", click.IntRange(0, 65535)),
     default=8642,
-    show_default=True,
-    help="Port to serve at; 0 finds a free one.",
 )
-@click.option("--no-browser", is_flag=True, help="Open no browser; print the address alone.")
+@option("--no-browser", "Open no browser; print the address alone.")
 def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
     """Open an interactive page in the browser: change parameters, watch densities evolve.
 

@@ -106,7 +106,9 @@ class Runs(Work):
         return batches
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
-        self._import()
+        for name in self.imports:  # as the process of the sweep has
+            if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
+                import_kinds(name)
         changes = [self._changes(point, seed) for point in points]
         joined = self._joined(changes) if len(points) > 1 else None
         if joined is None:
@@ -173,8 +175,7 @@ class Runs(Work):
         return min(MAX_BATCH, moved, NUMBERS_PER_OUTPUT // (numbers * len(times)))
 
     def _run(self, changes: Mapping[str, Any]) -> Solution:
-        config = self._read(changes)
-        return config.run(**QUIET_OPTIONS)
+        return self._read(changes).run(**QUIET_OPTIONS)
 
     def _read(self, changes: Mapping[str, Any]) -> Any:
         """The configuration with changed values."""
@@ -207,12 +208,6 @@ class Runs(Work):
         seeds = [int(child.generate_state(1, np.uint64)[0] >> 1) for child in children]
         return {k: s for k, s in zip(keys, seeds, strict=True) if k not in point.parameters}
 
-    def _import(self) -> None:
-        """Import the modules that the process of the sweep has imported."""
-        for name in self.imports:
-            if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
-                import_kinds(name)
-
 
 def _seed_keys(data: Any, at: str) -> Iterator[str]:
     data = dict(enumerate(data)) if isinstance(data, list | tuple) else data
@@ -228,29 +223,24 @@ def _change(data: Any, key: str, value: Any) -> None:
     *above, last = key.split(".")
     table = data
     for name in above:
-        table = _entry(table, name, key)
-    if isinstance(table, list):
-        table[_index(table, last, key)] = value
-    elif isinstance(table, dict):
-        table[last] = value
-    else:
-        raise ConfigError(f"{key}: expected a key of a table; there is {table!r} above it.")
+        table = table[_index(table, name, key)]
+    table[_index(table, last, key, new=True)] = value
 
 
-def _entry(table: Any, name: str, key: str) -> Any:
+def _index(table: Any, name: str, key: str, new: bool = False) -> Any:
+    """The key of a table, or the index of an array, that a part of a dotted key names.
+
+    A table need not have it yet if it is `new`.
+    """
     if isinstance(table, list):
-        return table[_index(table, name, key)]
-    if not isinstance(table, dict) or name not in table:
+        if not name.isdigit() or int(name) >= len(table):
+            raise ConfigError(f"{key}: expected an index below {len(table)}; got {name}.")
+        return int(name)
+    if not isinstance(table, dict) or not (new or name in table):
         raise ConfigError(
             f"{key}: expected a key of a table of the configuration; there is no table {name}."
         )
-    return table[name]
-
-
-def _index(entries: list[Any], name: str, key: str) -> int:
-    if not name.isdigit() or int(name) >= len(entries):
-        raise ConfigError(f"{key}: expected an index below {len(entries)}; got {name}.")
-    return int(name)
+    return name
 
 
 def _joins(name: str, value: Any, arrays: Sequence[str]) -> bool:

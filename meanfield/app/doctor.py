@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import sys
 import time
 import warnings
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from ..core.version import __version__, version_of
+from ..core.version import __version__, program_of_ffmpeg, version_of
 
 # Name of the package and licence of its binary wheel.
 REQUIRED_PACKAGES = {
@@ -53,10 +52,8 @@ def doctor() -> dict[str, Any]:
         package that is missing or broken, and one if no folder for compiled code is writable;
         ``fftw``, ``numba``, ``threads`` and ``licences``.
     """
-    packages = {name: _package(name, licence, True) for name, licence in REQUIRED_PACKAGES.items()}
-    packages |= {
-        name: _package(name, licence, False) for name, licence in OPTIONAL_PACKAGES.items()
-    }
+    licences = {**REQUIRED_PACKAGES, **OPTIONAL_PACKAGES}
+    packages = {name: _package(name, licence) for name, licence in licences.items()}
     numba = _numba() if not packages["numba"]["broken"] else None
     problems = [
         f"{name} {package['broken'] or 'is not installed'}: pip install {name}"
@@ -76,22 +73,20 @@ def doctor() -> dict[str, Any]:
         "fftw": _fftw() if not packages["pyfftw"]["broken"] else None,
         "numba": numba,
         "threads": _threads(),
-        "ffmpeg": _ffmpeg(),
+        "ffmpeg": program_of_ffmpeg(),
         "licences": LICENCE_NOTE,
     }
 
 
-def _package(name: str, licence: str, required: bool) -> dict[str, Any]:
+def _package(name: str, licence: str) -> dict[str, Any]:
     broken = None
     try:
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # of tqdm in notebooks without widgets, for instance
+        with warnings.catch_warnings(action="ignore"):  # of tqdm without widgets, for instance
             import_module(MODULE_NAMES.get(name, name))
     except Exception as error:  # the report includes any error of a broken installation
         broken = f"cannot be imported ({type(error).__name__}: {error})"
-    version = version_of(name)
-    return {"version": version, "licence": licence, "required": required, "broken": broken}
+    report = {"version": version_of(name), "licence": licence, "broken": broken}
+    return {**report, "required": name in REQUIRED_PACKAGES}
 
 
 def _fftw() -> str | None:
@@ -124,18 +119,6 @@ def _threads() -> dict[str, Any]:
     return {"cores": os.cpu_count(), "usable": usable, "environment": set_here}
 
 
-def _ffmpeg() -> str | None:
-    program = shutil.which("ffmpeg")
-    if program is None and version_of("imageio-ffmpeg"):
-        try:
-            from imageio_ffmpeg import get_ffmpeg_exe
-
-            program = get_ffmpeg_exe()
-        except (ImportError, RuntimeError):
-            return None
-    return program
-
-
 def in_words(report: dict[str, Any]) -> str:
     """The report of `doctor` as text, for a terminal or a bug report."""
     numba, threads = report["numba"], report["threads"]
@@ -146,7 +129,7 @@ def in_words(report: dict[str, Any]) -> str:
         f"platform     {report['platform']}",
         f"cores        {threads['usable']} usable of {threads['cores']}",
         f"threads      {variables or 'no variable set; each library uses its default'}",
-        f"fftw         {report['fftw'] or 'not program'}",
+        f"fftw         {report['fftw'] or 'not found'}",
     ]
     if numba:
         folder = numba["cache"] or "nowhere, see below"

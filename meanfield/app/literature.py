@@ -87,6 +87,12 @@ class Row:
     pages: Sequence[str] = ()
 
     @property
+    def text(self) -> str:
+        """All words in which a search looks."""
+        words = self.key, self.title, self.where, self.says, self.found, self.correction
+        return "\n".join([*words, *self.checks, *self.draws])
+
+    @property
     def source(self) -> str:
         """The name of the source."""
         return self.key.partition(":")[0]
@@ -123,19 +129,16 @@ class Row:
         ValueError
             If a check is not the beginning of exactly one claim.
         """
-        return [_claim(check) for check in self.checks if ":" in check]
-
-
-def _claim(check: str) -> Claim:
-    script, _, words = check.partition(": ")
-    claims = [c for c in _claims() if c.script == script and c.text.startswith(words)]
-    if len(claims) != 1:
-        raise ValueError(
-            f"{check!r} has to begin one claim of docs/reference/claims.md; it begins "
-            f"{len(claims)}. "
-            "Name a claim by its first words, as they stand there."
-        )
-    return claims[0]
+        claims = []
+        for script, _, words in (check.partition(": ") for check in self.checks if ":" in check):
+            named = [c for c in _claims() if c.script == script and c.text.startswith(words)]
+            if len(named) != 1:
+                raise ValueError(
+                    f"{words!r} has to begin one claim of {script} in docs/reference/claims.md; it "
+                    f"begins {len(named)}. Name a claim by its first words, as they stand there."
+                )
+            claims += named
+        return claims
 
 
 @cache
@@ -201,7 +204,7 @@ def rows(word: str = "") -> list[Row]:
     """
     every = [Row(**entries) for entries in _table()["row"]]
     named = [row for row in every if word in (row.key, row.key.partition(":")[2])]
-    rows = named or [row for row in every if _has(row, word)]
+    rows = named or [row for row in every if word.casefold() in row.text.casefold()]
     if not rows:
         raise MeanfieldError(
             f"no row of the literature has {word!r}; expected the key of a row or a word of its "
@@ -224,12 +227,6 @@ def _checked() -> dict[Claim, list[str]]:
     return names
 
 
-def _has(row: Row, word: str) -> bool:
-    texts = [row.key, row.title, row.where, row.says, row.found, row.correction]
-    texts += [*row.checks, *row.draws]
-    return any(word.casefold() in text.casefold() for text in texts)
-
-
 def last_runs() -> dict[str, dict[str, Any]]:
     """The last recorded run of each script: verdict, date, version, quick, comparisons."""
     return json.loads(VERDICTS.read_text(encoding="utf-8"))
@@ -241,9 +238,12 @@ def in_words(row: Row) -> str:
     if row.correction:
         lines += ["", f"Correction. {row.correction.strip()}"]
     lines += ["", f"{'Why not' if row.verdict == 'not checked' else 'Found'}. {row.found.strip()}"]
-    runs = last_runs()
     for script in row.scripts:
-        lines += ["", f"{_path(script)}{_when(runs.get(script))}"]
+        path, last_run = script if "/" in script else f"validation/{script}", ""
+        if run := last_runs().get(script):
+            part = ", of smaller sizes alone, as of --quick" if run["quick"] else ""
+            last_run = f"last run {run['date']}, meanfield {run['version']}: {run['verdict']}{part}"
+        lines += ["", f"{path} ({last_run})" if last_run else path]
         named = [claim for claim in row.claims if claim.script == script]
         lines += [f"  - {c.text}\n    asked {c.asked}; measured {c.measured}" for c in named]
     alone = [f"  python validation/{script}" for script in row.scripts if "/" not in script]
@@ -254,14 +254,3 @@ def in_words(row: Row) -> str:
         lines += ["", "To draw it, within the source of the project:"]
         lines += [f"  python examples/{script}" for script in row.draws]
     return plain("\n".join(lines))
-
-
-def _path(script: str) -> str:
-    return script if "/" in script else f"validation/{script}"
-
-
-def _when(run: dict[str, Any] | None) -> str:
-    if run is None:
-        return ""
-    part = ", of smaller sizes alone, as of --quick" if run["quick"] else ""
-    return f" (last run {run['date']}, meanfield {run['version']}: {run['verdict']}{part})"

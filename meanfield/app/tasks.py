@@ -8,8 +8,9 @@ import json
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -145,14 +146,16 @@ class Configuration:
     imports: Mapping[str, str] = field(default_factory=dict)
 
     work: ClassVar[str] = ""  # the table that identifies the task
+    calls: ClassVar[str] = ""  # room and name of the function whose arguments it gives
     objects: ClassVar[dict[str, Form]] = {}  # the other tables it requires
     optional: ClassVar[dict[str, Form]] = {}
     drawn: ClassVar[bool] = True  # whether a figure is written with the result
 
-    @staticmethod
-    @abstractmethod
-    def function() -> Callable[..., Any]:
+    @classmethod
+    def function(cls) -> Callable[..., Any]:
         """The function whose arguments the table `work` gives, imported on demand."""
+        room, name = cls.calls.split(".")
+        return getattr(import_module(f"meanfield.{room}"), name)
 
     @classmethod
     def required(cls) -> dict[str, Form]:
@@ -242,15 +245,9 @@ class Configuration:
 class Run(Configuration):
     """One run: a model, an initial state, and options of `solve`."""
 
-    work, drawn = "solve", False
+    work, calls, drawn = "solve", "solving.solve", False
     objects: ClassVar = {"model": KindOf(Transformer), "initial": KindOf(Start)}
     optional: ClassVar = {"space": KindOf(Space)}
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        from ..solving import solve
-
-        return solve
 
     def run(self, **options: Any) -> "Solution":
         return self.solved(*self.posed(self.begin()), **options)
@@ -302,10 +299,7 @@ class Run(Configuration):
         values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
         rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
         lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]
-        lines += _aligned([list(columns), *rows[:MAX_TABLE_ROWS]])
-        if len(rows) > MAX_TABLE_ROWS:
-            lines.append(f"... and {len(rows) - MAX_TABLE_ROWS} more members in the file")
-        return "\n".join(lines)
+        return "\n".join([*lines, *_shortened([*columns], rows, "more members")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,47 +318,39 @@ class OnWorkers(Configuration):
     workers: int | None = None
 
     @contextmanager
-    def _workers(self, out: Path | None, resume: bool) -> Iterator[dict[str, Any]]:
-        """The arguments `store` and `executor`."""
+    def _call(self, options: dict[str, Any]) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
+        """The function of the table `work`, and its arguments with `store` and `executor`."""
+        from ..sweeps.executors import processes
+
+        out, resume = options.pop("out"), options.pop("resume")
         store = None if out is None else checkpoint_of(out)
         if store is not None and not resume:
             store.unlink(missing_ok=True)
-        if self.workers is None:
-            yield {"store": store, "executor": self.scheduler}
-            return
-        from ..sweeps.executors import processes
-
-        with processes(self.workers) as pool:
-            yield {"store": store, "executor": pool}
+        function, options = self.function(), {**options, "store": store, **self.tables[self.work]}
+        pool = nullcontext(self.scheduler) if self.workers is None else processes(self.workers)
+        with self.locating_errors(self.work, parameters_of(function)), pool as executor:
+            yield function, {**options, "executor": executor}
 
 
 class ParameterSweep(OnWorkers):
     """A sweep: the tables of a run and values of some of their keys."""
 
-    work, drawn = "sweep", False
+    work, calls, drawn = "sweep", "sweeps.sweep", False
     optional: ClassVar = Run.optional
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        from ..sweeps import sweep
-
-        return sweep
 
     @classmethod
     def required(cls) -> dict[str, Form]:
         return {**Run.required(), cls.work: ArgumentTable(cls.function())}
 
     def run(self, **options: Any) -> "Sweep":
-        from ..sweeps import Sweep, sweep
+        from ..sweeps import Sweep
         from .configured_runs import Runs, flattened
 
         tables = {name: table for name, table in self.data.items() if name != self.work}
         runs = Runs(tables, self.source and self.source.absolute(), self.imports)
-        kept = self._workers(options.pop("out"), options.pop("resume"))
-        options |= self.tables[self.work]
-        with self.locating_errors(self.work, parameters_of(sweep)), kept as workers:
-            axes = flattened(options.pop("parameters"))
-            data = sweep(runs, axes, **workers, **options)
+        with self._call(options) as (sweep, arguments):
+            axes = flattened(arguments.pop("parameters"))
+            data = sweep(runs, axes, **arguments)
         return self.recorded(Sweep(data))
 
     def problems(self, sweep: "Sweep") -> list[str]:
@@ -394,34 +380,23 @@ class ParameterSweep(OnWorkers):
             rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in here])
         names = [*axes, *columns]
         lines = [f"{wrote} ({len(rows)} runs)", "", "at the end of each run:"]
-        lines += _aligned([names, *rows[:MAX_TABLE_ROWS]])
-        if len(rows) > MAX_TABLE_ROWS:
-            lines.append(f"... and {len(rows) - MAX_TABLE_ROWS} more in the file")
-        return "\n".join(lines)
+        return "\n".join([*lines, *_shortened(names, rows, "more")])
 
 
 class ChaosStudy(OnWorkers):
     """A study of propagation of chaos: a model, the initial law of the tokens, and sizes."""
 
-    work = "chaos"
+    work, calls = "chaos", "chaos.propagation_of_chaos"
     objects: ClassVar = {
         "model": KindOf(Transformer),
         "space": KindOf(Space),
         "initial": KindOf(DensityLaw),
     }
 
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        from ..chaos import propagation_of_chaos
-
-        return propagation_of_chaos
-
     def run(self, **options: Any) -> "Study":
-        kept = self._workers(options.pop("out"), options.pop("resume"))
-        study, options = self.function(), self.tables[self.work] | options
         objects = self.tables["model"], self.begin()
-        with self.locating_errors(self.work, parameters_of(study)), kept as workers:
-            return self.recorded(study(*objects, **workers, **options))
+        with self._call(options) as (study, arguments):
+            return self.recorded(study(*objects, **arguments))
 
     def problems(self, study: "Study") -> list[str]:
         return [] if study.success else ["interrupted: --resume continues the study"]
@@ -451,14 +426,8 @@ class ChaosStudy(OnWorkers):
 class BifurcationDiagram(Configuration):
     """A bifurcation diagram: a drift, a space, and a range of kappa or of another parameter."""
 
-    work = "bifurcation"
+    work, calls = "bifurcation", "bifurcation.branches"
     objects: ClassVar = {"drift": DriftToFollow(Drift), "space": KindOf(Space)}
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        from ..bifurcation import branches
-
-        return branches
 
     def run(self, **options: Any) -> "Diagram":
         return self.recorded(self.call(self.tables["drift"], self.tables["space"], **options))
@@ -503,14 +472,8 @@ class BifurcationDiagram(Configuration):
 class PhaseDiagrams(Configuration):
     """Phase diagrams of several drifts: a space and a range of beta."""
 
-    work = "phase_diagram"
+    work, calls = "phase_diagram", "bifurcation.phase_diagram"
     objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Space)}
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        from ..bifurcation import phase_diagram
-
-        return phase_diagram
 
     def run(self, **options: Any) -> tuple["PhaseDiagram", ...]:
         diagrams: list[PhaseDiagram] = []
@@ -567,3 +530,10 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table, its first column aligned left, the others right."""
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
+
+
+def _shortened(names: list[str], rows: list[list[str]], more: str) -> list[str]:
+    """The lines of a table of observables, which ends after twenty rows."""
+    left = len(rows) - MAX_TABLE_ROWS
+    end = [f"... and {left} {more} in the file"] if left > 0 else []
+    return [*_aligned([names, *rows[:MAX_TABLE_ROWS]]), *end]

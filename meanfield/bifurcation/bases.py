@@ -176,6 +176,11 @@ class Basis(ReadOnlyArrays, ABC):
         return self
 
     @property
+    def orders_of_functions(self) -> np.ndarray:
+        """The order of each function in the moments of a state, (N,)."""
+        return np.zeros(len(self.degrees), dtype=int)
+
+    @property
     def members(self) -> np.ndarray:
         """Indices of the functions in the moments of a state, (N,)."""
         return np.arange(len(self.degrees))

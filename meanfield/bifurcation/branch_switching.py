@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import mul, truediv
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
+from ..spaces.validity import NEGATIVE_SHARE
 from .bases import Basis, fold_of, image
 from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
@@ -20,35 +21,19 @@ FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first poin
 NEAR_UNIFORM = 0.05  # largest L^2 norm of the first point of a branch from the uniform state
 FEWEST_POINTS = 5  # with fewer points, a curve is not tested for closure
 RANGE_EDGE = 1e-6  # of a range: a curve that stops so near an end has reached it
-SHORTEST_STEP_PART = (
-    1e-3  # of the longest step: steps that may have jumped are retried only if they are longer
-)
+SHORTEST_STEP_PART = 1e-3  # of the longest step: shorter ones that may have jumped are kept
 SMALL_MOMENT = 0.02  # largest moment of a state near the uniform one
 REACH_ABOVE_ONSET = 1.5  # times an onset above the range: where its branch is given up
-ENDS_OUTSIDE = (
-    "range",
-    "uniform",
-    "closed",
-    "bifurcation",
-)  # of branches that stay above the range
-ENDS_CUT_SHORT = (
-    "unresolved",
-    "not continued",
-    "max_points",
-)  # of branches that may enter the range
-ABOVE_RANGE, COARSER = (
-    1.1,
-    4,
-)  # above 1.1 times the range, at most a fourth of the highest degree
+# Ends of branches that stay above the range, and of branches that may enter it:
+ENDS_OUTSIDE, ENDS_CUT_SHORT = (
+    ("range", "uniform", "closed", "bifurcation"), ("unresolved", "not continued", "max_points"),
+)  # fmt: skip
+ABOVE_RANGE, COARSER = 1.1, 4  # beyond 1.1 times the range at most a fourth of the highest degree
 CROSSING_SINGULAR_VALUE = 1e-6
-NEARBY_MOMENTS, EQUAL_MOMENTS = (
-    0.1,
-    1e-6,
-)  # tolerances on moments: before Newton's method, and of equal states
-COINCIDENT_VALUE, COINCIDENT_MOMENTS = (
-    1e-5,
-    1e-2,
-)  # tolerances on the parameter (relative) and moments of equal points
+NEARBY_MOMENTS, EQUAL_MOMENTS = 0.1, 1e-6  # of states: before Newton's method, and if equal
+COINCIDENT_VALUE, COINCIDENT_MOMENTS = 1e-5, 1e-2  # parameter (relative), moments of equal points
+NEUTRAL = 1e-6  # largest neutral eigenvalue, relative to the largest eigenvalue
+SYMMETRIC_DIRECTION = 1e-6  # largest odd component of a symmetric direction
 CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
 
@@ -68,10 +53,12 @@ class Branch:
     specials : list of Special
     end : str
         Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
-        it continues as its own mirror image), "closed", "max_points", "unresolved" or "not
-        continued".
+        it continues as its own mirror image), "closed", "stopped" (by `until`), "negative" (no
+        probability densities), "max_points", "unresolved" or "not continued".
     origin : Special or None
         Special point of the parent branch from which it bifurcates.
+    retraced : ndarray or None
+        Point (m, p) up to which it only retraces another branch.
     """
 
     curve: StationaryCurve
@@ -81,6 +68,20 @@ class Branch:
     specials: list[Special] = field(default_factory=list)
     end: str = ""
     origin: Special | None = None
+    retraced: np.ndarray | None = None
+
+    def retraces(self) -> bool:
+        """Whether the branch has still to pass the point `retraced`."""
+        if self.retraced is not None and len(self.points) > 1:
+            last = self.points[-1].z
+            first, z = (_sized(one, last) for one in (self.points[-2].z, self.retraced))
+            step, way = last - first, z - first
+            part = float(way @ step / (step @ step))
+            apart = np.linalg.norm(way - part * step)
+            if 0 <= part <= 1 and apart < np.linalg.norm(step) / 2:
+                self.retraced = None
+                return True
+        return self.retraced is not None
 
     def cut(self, high: float) -> bool:
         """Drop the ends of the branch above a value.
@@ -121,11 +122,11 @@ class BranchSearch:
         Growth rates are not computed above this value of the parameter.
     stopped : callable
         () -> bool: whether to stop.
+    until : callable
+        Branch -> bool, after every new point: whether to stop the branch there.
 
     Attributes
     ----------
-    first : int
-        Number of the first of these branches in a diagram, where 0 is the uniform state.
     branches : list of Branch
         Branches in the order in which they were begun.
     missing : list of str
@@ -134,14 +135,13 @@ class BranchSearch:
         Free energies of states at the first onset that lie on no branch.
     """
 
-    first: ClassVar[int] = 1
-
     curve: StationaryCurve
     span: tuple[float, float]
     most: int
     orders: int = 0
     top: float = np.inf
     stopped: Callable[[], bool] = lambda: False
+    until: Callable[["Branch"], bool] = lambda branch: False
     branches: list[Branch] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     lower: list[float] = field(default_factory=list)
@@ -206,7 +206,9 @@ class BranchSearch:
     def through(self, curve: StationaryCurve, z: np.ndarray, degree: int) -> Iterator[Branch]:
         """Follow the branch through a state in both directions: upwards, then back from there."""
         upwards = np.append(np.zeros(len(z) - 1), 1.0)
-        half = BranchSearch(self.curve, self.span, self.most, stopped=self.stopped)
+        half = BranchSearch(
+            self.curve, self.span, self.most, stopped=self.stopped, until=self.until
+        )
         for branch in half.followed(curve.point(z, upwards), curve, -1, degree):
             if self.stopped():
                 branch.end = "interrupted"
@@ -214,7 +216,7 @@ class BranchSearch:
         inside = [point for point in way.points if self.span[0] <= point.value <= self.span[1]]
         last = inside[-1]
         back = last._replace(tangent=-last.tangent)
-        yield from self.followed(back, way.curve, -1, degree)
+        yield from self.followed(back, way.curve, -1, degree, retraced=z)
 
     def from_branches(self, done: int = 0, most: float = np.inf) -> Iterator[Branch]:
         """Follow branches that bifurcate from branches number `done`, ..., `most` - 1.
@@ -262,14 +264,15 @@ class BranchSearch:
 
     def followed(
         self, start: CurvePoint, curve: StationaryCurve, parent: int = -1, degree: int = 0,
-        near: float = AMPLITUDE,
+        near: float = AMPLITUDE, retraced: np.ndarray | None = None,
     ) -> Iterator[Branch]:  # fmt: skip
         """Follow a branch to its end; yields it after every new point.
 
         The degree of truncation is raised by a half where a point is not resolved. The first step
-        is shorter if the amplitude `near` of the first point is small.
+        is shorter if the amplitude `near` of the first point is small. The branch is not stopped by
+        `until` before it has passed the point `retraced`.
         """
-        branch = Branch(curve, parent, degree)
+        branch = Branch(curve, parent, degree, retraced=retraced)
         self.branches.append(branch)
         step = curve.max_step / 4
         if near < AMPLITUDE:
@@ -328,6 +331,8 @@ class BranchSearch:
                 continue
             branch.specials += [s for s in specials if low <= s.point.value <= high]
             branch.points.append(new)
+            if not branch.retraces() and not branch.end and self.until(branch):
+                branch.end = "stopped"
             step = proposal
             yield
 
@@ -338,6 +343,10 @@ class BranchSearch:
             return "range"
         if number >= self.most:
             return "max_points"
+        if not branch.curve.basis.symmetric:
+            equation, kappa = branch.curve.at(new.p)
+            if equation.negativity(equation.mean(new.m, kappa)) > NEGATIVE_SHARE:
+                return "negative"
         if number <= FEWEST_POINTS:
             return ""
         last, first = branch.points[-1], np.abs(start.m).max()
@@ -352,21 +361,53 @@ class BranchSearch:
     def _crossed(
         self, curve: StationaryCurve, special: Special
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
-        """Curves that cross a branch at a special point, as (curve, z, direction).
-
-        On the circle a k-fold state with even k is even about two inequivalent axes. Perturbed
-        states may be even about either; for the second axis, the mirror image of the state is used.
-        """
-        point, basis = special.point, curve.basis
-        z, tangent = curve.padded(point.z), curve.padded(point.tangent)
+        """Curves that cross a branch at a special point, as (curve, z, direction)."""
+        basis: Any = curve.basis
+        z, tangent = curve.padded(special.point.z), curve.padded(special.point.tangent)
         if special.kind == "bifurcation":
-            yield curve, z, across(curve.kernel(z)[0], tangent)
-        if special.order > 1 or fold_of(basis, z[:-1]) % 2:
+            direction = across(curve.kernel(z)[0], tangent)
+            symmetric, _ = basis.fitted(z[:-1])  # more symmetric at the end of a branch
+            odd = symmetric.orders_of_functions > 0
+            if np.abs(direction[:-1][odd]).max(initial=0.0) < SYMMETRIC_DIRECTION:
+                direction[:-1][odd] = 0.0
+                curve = curve.among(symmetric)
+            yield curve, z, direction
+        yield from (self._second_axis if basis.symmetric else self._breaking)(curve, special, z)
+
+    def _second_axis(
+        self, curve: StationaryCurve, special: Special, z: np.ndarray
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        """The curve of states even about the other axis of a k-fold state on the circle, even k.
+
+        These are inequivalent axes; for the second one the mirror image of the state is used.
+        """
+        if special.order > 1 or fold_of(curve.basis, z[:-1]) % 2:
             return
-        signs = np.append(image(basis, z[:-1]), 1.0)
+        signs = np.append(image(curve.basis, z[:-1]), 1.0)
         kernel, size = curve.kernel(signs * z)
         if size < CROSSING_SINGULAR_VALUE:
+            tangent = curve.padded(special.point.tangent)
             yield curve, signs * z, across(kernel, signs * tangent)
+
+    def _breaking(
+        self, curve: StationaryCurve, special: Special, z: np.ndarray
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        """The curve of less symmetric states, or of waves that turn, by a neutral perturbation."""
+        basis: Any = curve.basis
+        turns = special.kind == "Hopf" and bool(basis.turnings)  # a rotating wave begins
+        if special.kind != "symmetry breaking" and not turns:
+            return
+        equation, kappa = curve.at(z[-1])
+        part = basis.of_order(special.order)
+        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
+        sizes = np.abs(values.real if turns else values)
+        i = int(sizes.argmin())
+        if sizes[i] > NEUTRAL * np.abs(values).max():
+            self._miss("another one where it loses a reflection", special.point.value)
+            return
+        direction = np.zeros(len(z))
+        direction[part.members] = vectors[:, i].real / basis.sizes[part.members]
+        yield curve.among(basis.without(special.order)), z, direction
 
     def _leaving(
         self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
@@ -379,11 +420,14 @@ class BranchSearch:
             z = place + sign * change
             begun = curve.solved(z, direction, float(direction @ z))
             if begun is None:
-                where = f"the bifurcation on branch {parent + self.first}"
+                where = f"the bifurcation on branch {parent + curve.basis.symmetric}"
                 self._miss(where, curve.value(place[-1]))
             elif not self.knows(curve, begun, near):
                 start = curve.point(begun, sign * direction)
-                degree = self._degree(parent, curve, direction)
+                degree = self.branches[parent].degree
+                if not curve.basis.symmetric:  # that of the largest component of the direction
+                    largest = np.abs(curve.basis.sizes * direction[:-1]).argmax()
+                    degree = int(curve.basis.degrees[largest])
                 yield from self.followed(start, curve, parent, degree, near)
 
     def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
@@ -397,10 +441,6 @@ class BranchSearch:
         return min(
             AMPLITUDE, float(sizes[sizes > LEAST_AMPLITUDE].min(initial=np.inf)) / CLEARANCE_PART
         )
-
-    def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
-        """Degree of a branch that bifurcates from `parent`: that of the parent."""
-        return self.branches[parent].degree
 
     def _miss(self, where: str, value: float) -> None:
         """Add a sentence about a bifurcating branch that was not found."""

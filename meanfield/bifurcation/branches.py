@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real, real_array
+from ..core.checks import (
+    as_given,
+    fitting,
+    is_variable_name,
+    positive,
+    range_of,
+    real,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -23,14 +32,14 @@ from ..models import Drift, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..spaces import Density, Space
+from ..spaces.validity import NEGATIVE_SHARE
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
-from .diagram import DIAGRAM_NAMES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
+from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
-from .noise_branches import NoiseBranchSearch
 from .normal_forms import Onset
 from .stability import GROWING_RATE
 from .stationary import StationaryState, check_model, state_at, state_near
@@ -41,6 +50,8 @@ if TYPE_CHECKING:
 EDGE_DIAGRAM_REACH = 1.5  # factor by which diagrams in kappa reach beyond a given kappa
 LARGEST_ONSET_DEGREE = 12  # highest degree followed by default
 HIGHEST_ONSET = 1000.0  # in units of the upper end of the reach: onsets above are not computed
+STRONGEST = 1e-3  # relative to kappa: where the disordered state is computed first
+LONGEST_LOG_STEP = 0.5  # longest step in log kappa from there
 LEAST_ORDERS = 4  # least number of orders of perturbations; the circle has two
 UNIFORM_POINTS = 60
 CLUSTERED_APART = (
@@ -49,7 +60,7 @@ CLUSTERED_APART = (
 )
 
 
-@checked_call("drift", "kappa", "vary", "observables")
+@checked_call("drift", "kappa", "vary", "observables", "until")
 def branches(
     drift: Drift | type[ZonalDrift] | Transformer | Callable[[float], Transformer],
     space: Space | Density,
@@ -67,6 +78,7 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: Positive = 0.1,
     max_points: Natural = 500,
+    until: Natural | Callable[[StationaryState], bool] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -130,12 +142,16 @@ def branches(
         of log kappa, or of the parameter.
     max_points : int
         Largest number of points of one branch.
+    until : int or callable, optional
+        Where a branch is not followed further: after so many folds, or at the first point at which
+        the function StationaryState -> bool is true; `value` of a state is that of the parameter.
+        Branches stopped so are listed in `warnings`.
     checkpoint : path, optional
         File of intermediate results, rewritten every `checkpoint_every` seconds of wall time and at
         the end, after Ctrl-C too.
     resume : bool
         Continue from the checkpoint if it exists: the result equals that of an uninterrupted call
-        to the last bit. `max_points` may differ.
+        to the last bit. `max_points` and `until` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
@@ -179,30 +195,24 @@ def branches(
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
     start, space = (space, space.space) if isinstance(space, Density) else (None, space)
-    name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
+    source, noise, family = checked_source("branches", drift, noise)
+    name, span, at_kappa = _asked_range(drift, family, kappa, beta, vary)
     begun: list[tuple[float | None, Density]] = [] if start is None else [(None, start)]
     begun += _checked_starts(starts, span, space)
-    if isinstance(drift, Transformer):
-        wanted = "left out: a Transformer has its own"
-        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
-        noise = drift.noise
-    elif isinstance(drift, Drift):
-        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
+    drift = source
     if not isinstance(drift, Drift | type):
         for value in span:
             check_model(with_parameter(drift, name, value), space)
     basis = basis_along(drift, name, span, noise, space, symmetry)
     if not basis.symmetric:
-        wanted = (
-            "left out where the uniform density does not rest: branches begin in all directions"
-        )
+        where = "where the uniform density does not rest"
+        wanted = f"left out {where}: branches begin in all directions"
         fitting("degrees", degrees, wanted, degrees is None)
-        wanted = "True where the uniform density does not rest: onsets are found by growth rates"
-        fitting("stability", stability, wanted, stability)
-    saved_values, measures = (
-        _checked_places(save_at, span),
-        _checked_observables(observables, space, name),
-    )
+        fitting(
+            "stability", stability, f"True {where}: onsets are found by growth rates", stability
+        )
+    saved_values = _checked_places(save_at, span)
+    measures = _checked_observables(observables, space, name)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
         **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
@@ -214,7 +224,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            begun)  # fmt: skip
+                            begun, _stop_of(until))  # fmt: skip
             diagram = search.diagram(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -298,19 +308,35 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
         yield state_at(branch.curve, branch.points[-1].z, state.axis)
 
 
-def _asked_range(
-    drift: Any, kappa: Any, beta: Any, vary: Any
-) -> tuple[str, tuple[float, float], float | None]:
-    """Name and range of the parameter, and kappa, or None if kappa is not one constant."""
+def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:
+    """The drift, class of drifts, model or family that `caller` follows, and its noise.
+
+    Also whether it is a family. Drifts that are not zonal become models.
+    """
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
     family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
-    if not kind and not family and not isinstance(drift, Drift | Transformer):
-        raise TypeError(
-            "branches needs a drift, such as USA(4.0) or USA itself, a Transformer, or a function "
-            f"of one number that gives a Transformer; got {as_given(drift)}."
-        )
-    if not kind and not family and drift.shape:
-        raise ValueError(f"branches follows a single model; got an ensemble {drift!r}.")
+    if not kind and not family:
+        if not isinstance(drift, Drift | Transformer):
+            raise TypeError(
+                f"{caller} needs a drift, such as USA(4.0) or USA itself, a Transformer, or a "
+                f"function of one number that gives a Transformer; got {as_given(drift)}."
+            )
+        if drift.shape:
+            raise ValueError(f"{caller} follows a single model; got an ensemble {drift!r}.")
+    if isinstance(drift, Transformer):
+        wanted = "left out: a Transformer has its own"
+        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
+        noise = drift.noise
+    elif isinstance(drift, Drift):
+        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
+    return drift, noise, family
+
+
+def _asked_range(
+    drift: Any, family: bool, kappa: Any, beta: Any, vary: Any
+) -> tuple[str, tuple[float, float], float | None]:
+    """Name and range of the parameter, and kappa, or None if kappa is not one constant."""
+    kind = isinstance(drift, type)
     if beta is not None and (vary is not None or not kind):
         raise ValueError(
             "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
@@ -375,6 +401,16 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
+def _stop_of(until: Any) -> Callable[[Branch], bool]:
+    """The function of a branch that says whether it is stopped at its last point."""
+    if until is None:
+        return lambda branch: False
+    if callable(until):
+        return lambda branch: bool(until(state_at(branch.curve, branch.points[-1].z)))
+    whole_number("until", until)
+    return lambda branch: sum(special.kind == "fold" for special in branch.specials) >= until
+
+
 def _checked_starts(
     starts: Any, span: tuple[float, float], space: Space
 ) -> Iterator[tuple[float, Density]]:
@@ -423,99 +459,89 @@ class Search(NamedTuple):
     max_points: int
     following: "Following"
     starts: Sequence[tuple[float | None, Density]] = ()
+    until: Callable[[Branch], bool] = lambda branch: False
 
     def diagram(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
     ) -> Diagram:
         """The diagram of all branches of a curve; what was followed so far after Ctrl-C."""
-        if not curve.basis.symmetric:
-            return self._from_base(curve, observables)
-        curve, onsets, left_out = chosen_onsets(curve, self.degrees)
-        (low, high), drift = curve.span, curve.drift
-        first = curve.at(curve.coordinate(low))[0]
-        orders = (
-            max(LEAST_ORDERS, curve.basis.damped_from(first.most_attracted) + 1)
-            if self.stability
-            else 0
-        )
+        (low, high), symmetric = curve.span, curve.basis.symmetric
+        onsets: list[Onset] = []
+        missing: list[str] = []
+        orders = curve.basis.orders if self.stability else 0
+        if symmetric:
+            curve, onsets, missing = chosen_onsets(curve, self.degrees)
+            attracted = curve.at(curve.coordinate(low))[0].most_attracted
+            orders = max(LEAST_ORDERS, curve.basis.damped_from(attracted) + 1) if orders else 0
         growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
-                        lambda: self.following.stopped, missing=left_out)  # fmt: skip
+                        lambda: self.following.stopped, self.until, missing=missing)  # fmt: skip
         for branch in self._all(growth, onsets):
-            value = branch.points[-1].value
-            if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
-                branch.end = "interrupted"
-                break
-        interrupted = any(branch.end == "interrupted" for branch in growth.branches)
-        growth.unify()
-        if curve.parameter == "kappa":
-            growth.cut(high)
-        branches = growth.branches
-        if interrupted and all(branch.end != "interrupted" for branch in branches):
-            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
-        data = self._data(curve, [_uniform(curve), *branches], growth.missing, observables)
-        if lower := [energy for energy in growth.lower if energy < 0]:
-            data.attrs["lower"] = lower
-        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
-        specials, ends = _special_points(curve, here, branches), [branch.end for branch in branches]
-        return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
-                       curve.parameter, curve.kappa)  # fmt: skip
-
-    def _from_base(
-        self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
-    ) -> Diagram:
-        """The diagram of a model under which the uniform density is not stationary."""
-        growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
-                                   curve.span[1], lambda: self.following.stopped)  # fmt: skip
-        for branch in growth.all(self.secondary, self._started(curve)):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
             if self.following.at(branch, what, value) and not branch.end:
                 branch.end = "interrupted"
                 break
-        growth.cut(curve.span[1])
-        base, *others = growth.branches
-        if base.end != "range":
-            growth.missing.append(f"branch 0 has the end {base.end!r}.")
-        specials = list(growth.special_points())
-        data = self._data(curve, growth.branches, growth.missing, observables)
-        return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
-                       self.space, self.symmetry, curve.parameter, curve.kappa,
-                       curve.basis.noise, curve.basis.symmetries)  # fmt: skip
-
-    def _data(
-        self,
-        curve: StationaryCurve,
-        shown: list[Branch],
-        missing: list[str],
-        observables: Mapping[str, Any],
-    ) -> "xr.Dataset":
-        """The points of branches as a Dataset; `attrs` describe the model and what is missing."""
+        interrupted = any(branch.end == "interrupted" for branch in growth.branches)
+        if symmetric:
+            growth.unify()
+        if curve.parameter == "kappa":
+            growth.cut(high)
+        branches = growth.branches
+        if interrupted and all(branch.end != "interrupted" for branch in branches):
+            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
+        shown = [_uniform(curve), *branches] if symmetric else branches
+        if shown[0].end not in ("", "range"):
+            place = f"{curve.parameter} = {shown[0].points[-1].value:.6g}"
+            why = END_SENTENCES.get(shown[0].end, f"has the end {shown[0].end!r} at {{place}}")
+            growth.missing.append(f"branch 0 {why.format(place=place)}.")
         data, drift = _table(shown, observables), curve.drift
         named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
         data.attrs |= {"space": repr(self.space), "symmetry": group}
-        if missing:
-            data.attrs["missing"] = missing
-        return data
+        if growth.missing:
+            data.attrs["missing"] = growth.missing
+        if lower := [energy for energy in growth.lower if energy < 0]:
+            data.attrs["lower"] = lower
+        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
+        ends = [branch.end for branch in shown[1:]]
+        return Diagram(data, _special_points(curve, here, shown), ends, [], drift, self.space,
+                       self.symmetry, curve.parameter, curve.kappa, curve.basis.noise,
+                       curve.basis.symmetries)  # fmt: skip
 
     def _all(self, growth: BranchSearch, onsets: list[Onset]) -> Iterator[Branch]:
-        """Every branch, yielded after each new point."""
-        curve = growth.curve
+        """Every branch, yielded after each new point.
+
+        If the uniform density is not stationary, branch 0 is that of the disordered state.
+        """
+        curve, done = growth.curve, 0
+        low, high = curve.span
+        symmetric, in_kappa = curve.basis.symmetric, curve.parameter == "kappa"
         for onset in onsets:
             yield from growth.from_uniform(onset)
+        if not symmetric:
+            start = np.append(disordered_state(curve, low), curve.coordinate(low))
+            upwards = np.append(np.zeros(len(start) - 1), 1.0)
+            yield from growth.followed(curve.point(start, upwards), curve)
+            yield from growth.from_branches(0, np.inf if self.secondary else 1)
+            done = len(growth.branches)
         for one, z in self._started(curve):
             if not growth.passes(one, z):
                 yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
-        if self.degrees is None and curve.parameter == "kappa":
-            for onset in onsets_above(curve):
-                yield from growth.from_above(onset)
+        if not symmetric:
+            for one, z in states_apart(growth, high):
+                yield from growth.from_edge(one, z, high, 1)
+        elif self.degrees is None and in_kappa:
+            degrees = [l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE]
+            top = curve.reach[1]
+            for onset in curve.onsets(degrees, (top, HIGHEST_ONSET * top)):
+                yield from growth.from_above(onset)  # its branches may come down into the range
         elif self.degrees is None:
             for value in curve.span:
                 yield from self._from_edge(growth, value)
         if self.secondary:
-            yield from growth.from_branches()
-        if curve.parameter == "kappa":
+            yield from growth.from_branches(done)
+        if symmetric and in_kappa:
             yield from self._apart(growth)
 
     def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
@@ -582,21 +608,82 @@ class Search(NamedTuple):
 def _special_points(
     curve: StationaryCurve, onsets: list[Onset], branches: list[Branch]
 ) -> list[SpecialPoint]:
-    """Special points: onsets of the uniform state, then those of every branch."""
+    """Special points: onsets of the uniform state, then those of every branch.
+
+    Losses of symmetry of the disordered state, branch 0, are bifurcations.
+    """
     name, specials = curve.parameter, []
     for value, form, *_ in onsets:
-        begun = any(b.parent < 0 and b.degree == form.degree for b in branches)
+        begun = any(b.parent < 0 and b.degree == form.degree for b in branches[1:])
         status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
         state = state_at(curve, curve.uniform(value))
         specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
                                      form.degree, 0, form.kind, coefficients, state))  # fmt: skip
-    for number, branch in enumerate(branches, start=1):
-        for point, interval, status, kind, order, _ in branch.specials:
-            state = state_at(branch.curve, point.z)
-            specials.append(SpecialPoint(kind, name, point.value, interval, status, number,
-                                         branch.degree, order, "", NO_COEFFICIENTS,
-                                         state))  # fmt: skip
+    for number, branch in enumerate(branches):
+        for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
+            point, interval, status, kind, order, _ = special
+            degree, character = branch.degree, ""
+            if number == 0 and kind == "symmetry breaking":
+                child = next((b for b in branches if b.origin is special), None)
+                kind, status = "bifurcation", "not followed" if child is None else status
+                if child is not None:
+                    later = child.points[0].value > point.value
+                    degree, character = child.degree, "supercritical" if later else "subcritical"
+            specials.append(SpecialPoint(kind, name, point.value, interval, status, number, degree,
+                                         order, character, NO_COEFFICIENTS,
+                                         state_at(branch.curve, point.z)))  # fmt: skip
     return specials
+
+
+def disordered_state(along: StationaryCurve, value: float) -> np.ndarray:
+    """Moments (N,) of the disordered state at a value of the parameter, not uniform.
+
+    It is followed in kappa from strong noise, where it is the only state and the drift is
+    negligible.
+    """
+    basis: Any = along.basis
+    equation, kappa = along.at(along.coordinate(value))
+    first = STRONGEST * kappa
+    curve = curve_of(equation.source, basis, "kappa", (first, kappa), None, LONGEST_LOG_STEP)
+    z = curve.at_value(np.append(basis.without_drift, 0.0), first)
+    last = curve.coordinate(kappa)
+    if z is not None:
+        point, step = curve.point(z, np.append(np.zeros(len(z) - 1), 1.0)), LONGEST_LOG_STEP
+        while point.p < last and (stepped := curve.stepped(point, step)) is not None:
+            old, (point, _, step) = point, stepped
+        if point.p >= last:
+            part = (last - old.p) / (point.p - old.p)
+            z = curve.at_value(old.z + part * (point.z - old.z), kappa)
+            if z is not None:
+                return z[:-1]
+    raise MeanfieldError(
+        f"The state without order was not found at {along.parameter} = {value:g}: its "
+        "branch could not be followed from strong noise. Take a range that begins lower."
+    )
+
+
+def states_apart(
+    growth: BranchSearch, value: float
+) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
+    """States that Newton's method reaches from guesses at a value, as (curve, (m, p)).
+
+    Among the guesses are images of states under reflections that the model lacks.
+    """
+    basis: Any = growth.curve.basis
+    p = growth.curve.coordinate(value)
+    missing = set(range(2**basis.dimension)) - set(basis.symmetries.reflections)
+    guesses = [*basis.guesses(2 * basis.dimension)]
+    for branch in growth.branches:
+        m = basis.padded(branch.points[-1].m)
+        guesses += [np.where(basis.all.odd(r), -m, m) for r in sorted(missing)]
+    for guess in guesses:
+        fitted, m = basis.fitted(guess)
+        curve = growth.curve.among(fitted)
+        z = curve.at_value(np.append(m, p), value)
+        if z is not None:
+            equation, kappa = curve.at(p)
+            if equation.negativity(equation.mean(z[:-1], kappa)) <= NEGATIVE_SHARE:
+                yield curve, z
 
 
 def _uniform(curve: StationaryCurve) -> Branch:
@@ -693,12 +780,6 @@ def chosen_onsets(
                 f"{curve.parameter} < {high:g}; those of degree {there} are there."
             )
     return curve, [onset for onset in onsets if onset.form.degree in wanted], left_out
-
-
-def onsets_above(curve: StationaryCurve) -> list[Onset]:
-    """Onsets above the reach of the curve, from which branches may come down into the range."""
-    place = curve.reach[1], HIGHEST_ONSET * curve.reach[1]
-    return curve.onsets([l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:

@@ -17,10 +17,7 @@ from .stability import is_stable
 from .stationary import settled
 
 CLUSTERED_DEGREES = 4  # number of most attracted degrees whose harmonics give initial densities
-SHARPNESS, LARGEST_SHARPNESS = (
-    4.0,
-    200.0,
-)  # exponents of clustered densities: times dim H_l, and upper bound
+SHARPNESS, LARGEST_SHARPNESS = 4.0, 200.0  # exponents of densities: times dim H_l; upper bound
 SAME_MOMENTS = 1e-6  # tolerance on moments for two equal states
 LOWER_ENERGY = -1e-12  # free energies below this are lower than that of the uniform state
 

@@ -32,9 +32,7 @@ from .families import EquationFamily, parameters_of, value_of
 from .newton import solved
 from .normal_forms import TINY_NUMBER
 
-LEAST_SINGULAR_VALUE = (
-    1e-5  # least singular value of dR/dm, of size 1, at which derivatives are accurate
-)
+LEAST_SINGULAR_VALUE = 1e-5  # of dR/dm, of size 1, at which derivatives are accurate
 PARTING = 1e-6  # tolerance for derivatives of equal eigenvalues to be equal
 OPERATOR_DIFFERENCE = 0.02  # step of differences of the operator along the branch
 CROSSING_PART = 1e-6  # largest component of dR/dp along psi, relative, at a crossing

@@ -43,6 +43,8 @@ UNIFORM_PART = 0.5  # of the guess: smaller solutions are on the parent branch
 PRESENT_MOMENT = 1e-10  # smaller moments count as zero
 END_SENTENCES = {  # sentences for ends of branches and curves that were cut short
     "not continued": "was not continued beyond {place}: take a smaller max_step",
+    "stopped": "was stopped by until at {place}; what lies beyond it is left out",
+    "negative": "ends at {place}, beyond which its solutions have negative values",
     "max_points": "ends at {place}, after its largest number of points: raise max_points",
     "unresolved": "needs too many moments beyond {place}: take a smaller range",
     "interrupted": "was interrupted at {place}; what would have come after it is missing",
@@ -179,7 +181,8 @@ class Diagram(Result):
     special_points : list of SpecialPoint
     ends : list of str
         Why each branch ends: "range", "uniform", "bifurcation" (on a branch of more symmetry),
-        "closed", "max_points", "unresolved", "not continued", "interrupted".
+        "closed", "stopped" (by `until`), "negative" (beyond it solutions are no probability
+        densities), "max_points", "unresolved", "not continued", "interrupted".
     saved : list of (int, StationaryState)
         Branch and state, at the values `save_at`.
     drift : ZonalDrift, or type

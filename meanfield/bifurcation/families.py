@@ -241,18 +241,26 @@ class EquationFamily:
         return Interactions(*(slopes @ np.stack(row) for row in zip(*samples, strict=True)))
 
     def _around(self, value: float) -> tuple[Array, list[TransportEquation]]:
-        """Weights, and equations at neighbouring values, of a difference formula for d/dp."""
+        """Weights and equations whose weighted sum is d/dp of the equation, to rounding.
+
+        At neighbouring values; without Z the equation is linear in the multipliers, so that two
+        equations with the multipliers dw/dp and 0 are enough.
+        """
         points, slopes = self.stencil(value)
         points, slopes = points[slopes != 0], slopes[slopes != 0]
         noise, basis, many = self.basis.noise, self.basis, self._ensemble(points)
         if many is None:
             sources = (with_parameter(self.drift, self.name, float(point)) for point in points)
             return slopes, [transport_equation(model_of(one, noise), basis) for one in sources]
-        model = model_of(with_parameter(self.drift, self.name, value), noise)
+        model = self.at(value).model
         of = basis.degree, basis.dimension
         w, z = np.atleast_2d(many.attraction(*of)), many.normaliser(*of)
-        each = zip(w, [None] * len(w) if z is None else np.atleast_2d(z), strict=True)
-        return slopes, [TransportEquation(model, basis, zonal=[scaled(*one)]) for one in each]
+        if z is None:
+            change = slopes @ w
+            slopes, each = np.array([1.0, -1.0]), [scaled(change, None), scaled(0 * change, None)]
+        else:
+            each = [scaled(*one) for one in zip(w, np.atleast_2d(z), strict=True)]
+        return slopes, [TransportEquation(model, basis, zonal=[one]) for one in each]
 
     def stencil(self, value: float) -> tuple[Array, Array]:
         """Values, (7,), and weights, (7,), of a difference formula for d/dp at a value.
@@ -326,6 +334,11 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
         model = source(value)
         if not isinstance(model, Transformer):
             raise TypeError(f"A family gives a Transformer for a number; got {as_given(model)}.")
+        if not model.steady_noise or not model.drift.constant:
+            raise MeanfieldError(
+                f"The model of the family at {name} = {value:.6g} changes with time, or its kappa "
+                f"does: {model!r}."
+            )
         return model
     if not isinstance(source, Transformer):
         return source.replace(**{name: value})

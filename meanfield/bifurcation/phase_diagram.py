@@ -28,11 +28,10 @@ from ..sweeps.execution import run_points
 from ..sweeps.points import Function, Grid
 from .bases import AXISYMMETRIC, ISOTROPIC
 from .branch_switching import BranchSearch
-from .branches import Following, Search, asked_degrees, varied
+from .branches import Following, Search, asked_degrees, checked_source, varied
 from .clustered_states import clustered_states
 from .continuation import StationaryCurve, curve_of
 from .diagram import Diagram, SpecialPoint
-from .equation import StationaryEquation
 from .families import EquationFamily, basis_along, with_parameter
 from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, normal_form, zeros
@@ -43,8 +42,8 @@ from .special_curves import (
     KappaRange,
     SpecialCurve,
     Tricritical,
-    begun,
     between,
+    curve_through,
     reference,
 )
 from .stationary import check_model
@@ -200,22 +199,7 @@ def _asked(
     drift: Any, noise: Noise, beta: Any, vary: Any
 ) -> tuple[Any, Noise, str, tuple[float, float]]:
     """Drift, model or family, its noise, the name of the parameter and its range, after checks."""
-    if isinstance(drift, Transformer):
-        wanted = "left out: a Transformer has its own"
-        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
-        noise = drift.noise
-    elif isinstance(drift, Drift):
-        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
-    kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
-    family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
-    wanted = (
-        "a zonal drift, such as SA(beta=1.0), a kind of one, such as USA, a Transformer, or a "
-        "function of one number that gives a Transformer"
-    )
-    fits = kind or family or isinstance(drift, ZonalDrift | Transformer)
-    fitting("drift", drift, wanted, fits, TypeError)
-    if not kind and not family and drift.shape:
-        raise ValueError(f"phase_diagram takes a single model; got an ensemble {drift!r}.")
+    drift, noise, family = checked_source("phase_diagram", drift, noise)
     if (beta is None) == (vary is None):
         raise TypeError("phase_diagram needs the range of either beta or of one parameter to vary.")
     if family:
@@ -317,7 +301,7 @@ class CurveSearch:
         while True:
             z = np.append(basis.padded(start.moments[: len(basis.degrees)]),
                           [np.log(start.kappa), value])  # fmt: skip
-            curve, first = begun(self.family.among(basis), start.kind, start.order, z,
+            curve, first = curve_through(self.family.among(basis), start.kind, start.order, z,
                                  self.max_step, self.journal, start.degree)  # fmt: skip
             if first is None:
                 self.missing.append(
@@ -567,16 +551,11 @@ def _leading_degrees(
 
     The first one is that just above the lowest tricritical beta of degree 1, if it is chosen.
     """
-    places = [_first_place(family, corners, 1), *np.linspace(*family.span, PARAMETER_GRID)]
+    low, high = family.span
+    lowest = min((corner.beta for corner in corners if corner.degree == 1), default=low)
+    places = [_inside(lowest, high), *np.linspace(low, high, PARAMETER_GRID)]
     attracted = 1 + family.weights(np.array(places))[:, 1:].argmax(axis=1)
     return [degree for degree in dict.fromkeys(attracted.tolist()) if degree in chosen]
-
-
-def _first_place(family: EquationFamily, corners: list[Tricritical], degree: int) -> float:
-    """A value above the lowest tricritical point of a degree, or above the start of the range."""
-    low, high = family.span
-    lowest = min((corner.beta for corner in corners if corner.degree == degree), default=low)
-    return _inside(lowest, high)
 
 
 def _inside(start: float, end: float) -> float:
@@ -598,12 +577,8 @@ def _discontinuous(
     for first, last in edges - [0, 1]:
 
         def corner_in(i: int, j: int) -> list[float]:
-            inside = (c.beta for c in corners if c.degree == degree)
-            return [
-                beta
-                for beta in inside
-                if grid[max(i, 0)] <= beta <= grid[min(j, PARAMETER_GRID - 1)]
-            ]
+            start, end = grid[max(i, 0)], grid[min(j, PARAMETER_GRID - 1)]
+            return [c.beta for c in corners if c.degree == degree and start <= c.beta <= end]
 
         below, above = corner_in(first - 1, first), corner_in(last, last + 1)
         low, high = max(below, default=grid[first]), min(above, default=grid[last])
@@ -632,7 +607,9 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
             return np.nan
         with np.errstate(all="ignore"):
             term = float(normal_form(family.at(beta), degree).quadratic)
-        if not np.isfinite(term) and _alone(family.at(beta), degree):
+        weights = family.at(beta).weights
+        apart = np.abs(np.delete(weights, [0, degree]) - weights[degree])
+        if not np.isfinite(term) and (apart > VANISHES * weights[degree]).all():
             raise MeanfieldError(
                 f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
                 f"that of degree {degree} exceeds 1e308. Take another range."
@@ -648,11 +625,3 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
     for beta in zeros(quadratic, grid, values):
         if abs(quadratic(beta)) <= POLE_TERM * usual:  # skips poles, where two onsets coincide
             yield Tricritical(degree, beta, critical(family, beta, degree), family.name)
-
-
-def _alone(member: StationaryEquation, degree: int) -> bool:
-    """Whether all other degrees have a different multiplier, beyond rounding."""
-    weights = member.multipliers(member.basis)
-    own = weights[member.basis.index(degree)]
-    others = np.delete(weights, member.basis.index(degree))
-    return bool((np.abs(others - own) > VANISHES * own).all())

@@ -132,8 +132,8 @@ class PhaseDiagram(Result):
         ValueError
             If there is no curve of that name, or beta is outside the range.
         """
-        beta, known = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
-        fitting("curve", curve, ", ".join(known) or "none", curve in known)
+        beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
+        fitting("curve", curve, ", ".join(names) or "none", curve in names)
         degree = self.degree if degree is None else degree
         if curve == "critical":
             return critical(self.family, beta, degree)
@@ -201,7 +201,7 @@ class PhaseDiagram(Result):
             If beta is outside the range.
         """
         beta = self._inside(beta)
-        onset, member = self.first_onset(beta), self.family.at(beta)
+        onset, equation = self.first_onset(beta), self.family.at(beta)
         fold, equal = (
             min(
                 (z for z in self._points(kind, beta) if np.exp(z[-2]) < onset),
@@ -215,10 +215,10 @@ class PhaseDiagram(Result):
             size = np.abs(equal[:-2])
             jump = float(size[size > PRESENT_MOMENT][0])
             return Transition("discontinuous", float(np.exp(equal[-2])), onset, jump, hysteresis)
-        form = normal_form(member, member.most_attracted)
+        form = normal_form(equation, equation.most_attracted)
         if form.kind in ("subcritical", "transcritical"):
             kappa, amplitude = weak_transition(form)
-            jump = amplitude / float(member.basis.sizes[member.basis.index(form.degree)])
+            jump = amplitude / float(equation.basis.sizes[equation.basis.index(form.degree)])
             return Transition("discontinuous", kappa, onset, jump, hysteresis)
         decided = form.kind == "supercritical" or form.quartic > VANISHES
         return Transition("continuous" if decided else "degenerate", onset, onset, 0.0, hysteresis)

@@ -53,9 +53,7 @@ NO_SYMMETRY = "none"
 LARGEST_GROUP = 240  # largest number of elements of a group
 ORTHOGONAL = 1e-10  # tolerance on the entries of matrices
 MOST_DENSE_UNKNOWNS = 640  # for dense Jacobians: degree 24 without symmetry
-CHEAP_PERTURBATIONS = (
-    300  # perturbations of one order; with fewer, the degree of a basis is not halved
-)
+CHEAP_PERTURBATIONS = 300  # of one order; with fewer, the degree of a basis is not halved
 TURNED = 1e-8  # relative to the largest change by a rotation: smaller ones are rounding
 GROUP_NAMES = (
     "'none' (all harmonics), Cn, Cnv, Cnh, Cs, Ci, S2n, Dn, Dnh, Dnd with a number n >= 1 (D2h), "
@@ -454,18 +452,13 @@ def _all_harmonics(degree: int) -> AllHarmonics:
 
 
 def point_group(symmetry: Any) -> PointGroup:
-    """The group of a name or of generators; the last 16 of each are cached."""
+    """The group of a name or of generators; the last 16 are cached."""
     if isinstance(symmetry, str):
-        return _named(symmetry)
+        return _cached_group(symmetry)
     matrices = real_array("symmetry", symmetry)
-    return _generated(matrices.shape, tuple(matrices.ravel().tolist()))
+    return _cached_group((matrices.shape, tuple(matrices.ravel().tolist())))
 
 
 @lru_cache(maxsize=16)
-def _named(name: str) -> PointGroup:
-    return PointGroup(name)
-
-
-@lru_cache(maxsize=16)
-def _generated(shape: tuple[Any, ...], entries: tuple[Any, ...]) -> PointGroup:
-    return PointGroup(np.reshape(entries, shape))
+def _cached_group(key: Any) -> PointGroup:
+    return PointGroup(key if isinstance(key, str) else np.reshape(key[1], key[0]))

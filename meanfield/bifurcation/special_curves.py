@@ -164,14 +164,14 @@ class SpecialCurve(Curve):
         """Equation and moments (N,) of a point z, and its evaluated density; the last is cached."""
         key = z.tobytes()
         if self._recent[0] != key:
-            member, m = self.family.at(z[-1]), z[: self.size].copy()
-            self._recent = key, (member, m, member.mean(m, float(np.exp(z[-2]))))
+            equation, m = self.family.at(z[-1]), z[: self.size].copy()
+            self._recent = key, (equation, m, equation.mean(m, float(np.exp(z[-2]))))
         return self._recent[1]
 
     def matrix(self, z: np.ndarray) -> np.ndarray:
         """B at z, (n, n); for Hopf B + i omega kappa diag(1/(l (l + d - 2)))."""
-        member, _, mean = self.state(z)
-        block = member.block(mean, self._part)
+        equation, _, mean = self.state(z)
+        block = equation.block(mean, self._part)
         return block + 1j * z[-3] * mean.kappa * self._inverse if self.oscillates else block
 
     @property
@@ -190,8 +190,8 @@ class SpecialCurve(Curve):
 
     def slope(self, z: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Gradient of sigma by z, from `left` = u and `right` = v."""
-        member, m, mean = self.state(z)
-        change = -member.block_change(mean, m, self._part, left, right)
+        equation, m, mean = self.state(z)
+        change = -equation.block_change(mean, m, self._part, left, right)
         if not self.oscillates:
             return change
         turning = 1j * mean.kappa * (left @ self._inverse @ right)
@@ -201,12 +201,12 @@ class SpecialCurve(Curve):
     def condition(self, z: np.ndarray) -> tuple[Any, Callable[[], np.ndarray]]:
         """sigma at z, one number or two, and a function that computes its gradient by z."""
         if self.kind == "transition":
-            member, _, mean = self.state(z)
-            energy = member.free_energy(mean)
+            equation, _, mean = self.state(z)
+            energy = equation.free_energy(mean)
 
             def by_energy() -> np.ndarray:
-                by_kappa = energy + member.free_energy_by_log_kappa(mean)
-                by_parameter = member.free_energy_by_parameter(mean)
+                by_kappa = energy + equation.free_energy_by_log_kappa(mean)
+                by_parameter = equation.free_energy_by_parameter(mean)
                 return mean.kappa * np.append(np.zeros(self.size), [by_kappa, by_parameter])
 
             return mean.kappa * energy, by_energy
@@ -219,14 +219,14 @@ class SpecialCurve(Curve):
         return ([sigma.real, sigma.imag] if self.oscillates else sigma), gradient
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-        member, m, mean = self.state(z)
+        equation, m, mean = self.state(z)
         sigma, gradient = self.condition(z)
 
         def jacobian() -> np.ndarray:
             above = np.zeros((self.size, len(z)))
-            above[:, : self.size] = member.jacobian(mean)
-            above[:, -2] = member.by_log_kappa(mean)
-            above[:, -1] = member.by_parameter(m, mean)
+            above[:, : self.size] = equation.jacobian(mean)
+            above[:, -2] = equation.by_log_kappa(mean)
+            above[:, -1] = equation.by_parameter(m, mean)
             return np.vstack([above, gradient()])
 
         return np.append(m - mean.moments, sigma), jacobian
@@ -335,7 +335,10 @@ class SpecialCurve(Curve):
             if self.kind == "fold":
                 self._singular_points(last, taken, here)
             if end := self._at_onset(here, last, start):
-                return [*pieces, ([*points, *self._met([start, *points], start)], end)]
+                return [
+                    *pieces,
+                    ([*points, *self._extrapolated_onset([start, *points], start)], end),
+                ]
             first, second = float(last.tangent[-1]), float(here.tangent[-1])
             if first * second < 0:
                 curve: Any = self
@@ -352,9 +355,9 @@ class SpecialCurve(Curve):
             first, second = kappas.at(self.family, here.value)
             if not first <= np.exp(here.z[-2]) <= second:
                 return [*pieces, (points, "range of kappa")]
-            member, m, mean = self.state(here.z)
+            equation, m, mean = self.state(here.z)
             tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
-            if not member.resolves(m, mean.kappa, tail):
+            if not equation.resolves(m, mean.kappa, tail):
                 return [*pieces, (points, "unresolved")]
             points.append(here.z)
             if following.at(self, self.kind, here.value) or count > MOST_CURVE_POINTS:
@@ -389,7 +392,7 @@ class SpecialCurve(Curve):
         all_amplitudes = np.abs(self.basis.sizes * last.z[: self.size])
         return "tricritical" if np.abs(before).max() >= all_amplitudes.max() else "onset"
 
-    def _met(self, points: list[np.ndarray], start: np.ndarray) -> list[np.ndarray]:
+    def _extrapolated_onset(self, points: list[np.ndarray], start: np.ndarray) -> list[np.ndarray]:
         """The point at which the odd part vanishes, in a list; empty if it is not near.
 
         By extrapolation from the last two points, linear in the square of the odd part.
@@ -413,11 +416,11 @@ class SpecialCurve(Curve):
             return 0
 
         def find() -> int:
-            member, m, mean = self.state(z)
-            if self._unstable(member, m, mean.kappa, 1 + self.oscillates):
+            equation, m, mean = self.state(z)
+            if self._unstable(equation, m, mean.kappa, 1 + self.oscillates):
                 return 0
             if self.kind == "fold":  # 1 if both states exist above it in kappa
-                force = self.bordered(z)[2]() @ member.by_log_kappa(mean)[self._part.members]
+                force = self.bordered(z)[2]() @ equation.by_log_kappa(mean)[self._part.members]
                 return 1 if self.folding(z)[0] * force > 0 else -1
             gain = self._gain(z)
             unstable_pair = self.kind == "Hopf" or gain == (1 if self.character(z) > 0 else -1)
@@ -425,11 +428,11 @@ class SpecialCurve(Curve):
 
         return int(self.recalled("change", (z,), find).item())
 
-    def _unstable(self, member: Any, m: np.ndarray, kappa: float, neutral: int = 0) -> int:
+    def _unstable(self, equation: Any, m: np.ndarray, kappa: float, neutral: int = 0) -> int:
         """Number of positive rates, without the `neutral` least ones of the curve's order."""
         count = 0
         for order in range(self.basis.orders):
-            rates = growth_rates(member, m, kappa, self.basis.of_order(order))
+            rates = growth_rates(equation, m, kappa, self.basis.of_order(order))
             if neutral and order == self.order:
                 rates = np.delete(rates, np.argsort(np.abs(rates))[:neutral])
             count += int((rates > GROWING_RATE).sum())
@@ -437,15 +440,15 @@ class SpecialCurve(Curve):
 
     def _gain(self, z: np.ndarray) -> int:
         """1 if the state becomes more stable as kappa rises, -1 if less, 0 otherwise."""
-        (member, m, _), kappa, counts = self.state(z), float(np.exp(z[-2])), []
+        (equation, m, _), kappa, counts = self.state(z), float(np.exp(z[-2])), []
         for value in (kappa * (1 - NEXT_KAPPA), kappa * (1 + NEXT_KAPPA)):
-            mean = cache(lambda m, value=value: member.mean(np.frombuffer(m), value))
+            mean = cache(lambda m, value=value: equation.mean(np.frombuffer(m), value))
 
             def system(m: np.ndarray, mean: Any = mean) -> Any:
                 flow = mean(m.tobytes())
-                return m - flow.moments, lambda: member.jacobian(flow)
+                return m - flow.moments, lambda: equation.jacobian(flow)
 
-            counts.append(self._unstable(member, newton(system, m, CURVE_TOLERANCE).x, value))
+            counts.append(self._unstable(equation, newton(system, m, CURVE_TOLERANCE).x, value))
         return int(np.sign(counts[0] - counts[1]))
 
     def tricritical(self) -> Iterator[Tricritical]:
@@ -476,9 +479,9 @@ class SpecialCurve(Curve):
 
     def character(self, z: np.ndarray, amplitude: float = AMPLITUDE) -> float:
         """d log kappa/d amplitude^2 of the pair of states that bifurcates at z, or nan."""
-        (member, m, _), kappa = self.state(z), float(np.exp(z[-2]))
+        (equation, m, _), kappa = self.state(z), float(np.exp(z[-2]))
         span, basis = (kappa / 2, 2 * kappa), self.basis.without(self.order)
-        curve = curve_of(member.source, basis, "kappa", span, None)
+        curve = curve_of(equation.source, basis, "kappa", span, None)
         vector, members = self.bordered(z)[0], self._part.members
         row = np.zeros(self.size + 1)
         row[members] = vector / np.linalg.norm(self.basis.sizes[members] * vector)
@@ -507,7 +510,7 @@ def reference(family: EquationFamily, value: float) -> float:
     return 1 / weight if weight > 0 else float("inf")
 
 
-def begun(
+def curve_through(
     family: EquationFamily, kind: str, order: int, z: np.ndarray, max_step: float,
     journal: AnswerJournal | None, degree: int = 1,
 ) -> tuple[SpecialCurve, np.ndarray | None]:  # fmt: skip

@@ -459,15 +459,32 @@ class TransportEquation(StationaryEquation):
         return max(0.0, -float(mean.density.min() / mean.density.max()))
 
     def by_log_kappa(self, mean: TransportState) -> Array:
+        return self._by_force(mean, mean.force)
+
+    def _by_force(self, mean: TransportState, force: Array) -> Array:
+        """dR, (N,), for a change of the force, (n,)."""
         result, even = np.zeros(len(self.degrees)), self.basis.even
-        force = mean.force - mean.turned @ (mean.turned.T @ mean.force)
+        force = force - mean.turned @ (mean.turned.T @ force)
         result[even.members] = -mean.kappa * force / (even.eigenvalues * even.sizes)
         return result
 
     def by_parameter(self, m: Array, mean: TransportState) -> Array:
         assert self._neighbours is not None
-        pairs = zip(*self._neighbours(), strict=True)
-        return -sum(weight * one.mean(m, mean.kappa).moments for weight, one in pairs)
+        slopes, equations = self._neighbours()
+        parts = [one._zonal[0] for one in equations if one._zonal is not None]
+        if not parts or len(mean.flows) > 1:
+            pairs = zip(slopes, equations, strict=True)
+            return -sum(weight * one.mean(m, mean.kappa).moments for weight, one in pairs)
+        # of one zonal part: dv = (grad(dW * mu) - v (dZ * mu))/(Z * mu)
+        (flow,), even = mean.flows, self.basis.even
+        ((velocity, level),), c = flow.parts, even.sizes * m[even.members]
+        w, z = zip(*parts, strict=True)
+        change = LinearFunction(0.0, _gradients, slopes @ np.array(w)).at(c, even)
+        if z[0] is not None:
+            below = LinearFunction(0.0, _values, slopes @ np.array(z)).at(c, even)
+            change = change - velocity * below
+        moving = self.basis.weights * flow.density * change / level
+        return self._by_force(mean, (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0])
 
     def series(self, m: Array, kappa: Array) -> Array:
         basis, velocity = self.basis, 0.0

@@ -4,7 +4,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -16,43 +16,50 @@ SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def checked(
-    function: Callable[..., Any], given: Mapping[str, Any], *without: str
-) -> dict[str, Any]:
-    """The arguments of a call, converted according to their annotations, except those in `without`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For the first argument that does not fit; the message begins with its name.
-    """
-    known = parameters_of(function)
-    return {
-        name: value if name in without else known[name].read(value, name, Call())
-        for name, value in given.items()
-    }
-
-
 @functools.cache
-def _names_of(target: Any) -> tuple[str, ...] | None:
-    """The names of arguments of a call; None if any name is accepted."""
-    given = signature_of(target).parameters.values()
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in given):
-        return None
-    return tuple(one.name for one in given if one.kind is not inspect.Parameter.POSITIONAL_ONLY)
+def _parameters_of_call(target: Any) -> tuple[list[str] | None, list[str], list[str], bool]:
+    """The names that a call may give, None if any; positional ones; required ones.
+
+    The last entry tells whether more positional arguments are accepted.
+    """
+    parameters = signature_of(target).parameters.values()
+    kinds = {one.kind for one in parameters}
+    named = [one.name for one in parameters if one.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    by_name = (*SEVERAL, inspect.Parameter.KEYWORD_ONLY)
+    positional = [one.name for one in parameters if one.kind not in by_name]
+    required = [p.name for p in parameters if p.default is p.empty and p.kind not in SEVERAL]
+    accepted = None if inspect.Parameter.VAR_KEYWORD in kinds else named
+    return accepted, positional, required, inspect.Parameter.VAR_POSITIONAL in kinds
 
 
-def refuse_unknown(
+def refuse_wrong_names(
     target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
 ) -> None:
-    """Raise TypeError for an unknown parameter of a function or class, with a hint."""
-    names = _names_of(target)
-    unknown = [] if names is None else [name for name in named if name not in names]
-    if names is None or not unknown:
-        return
-    name, title = unknown[0], target.__name__
-    names = tuple(other for other in names if other not in ("self", "cls"))
-    classes = (one if isinstance(one, type) else type(one) for one in (*given, *named.values()))
+    """Raise TypeError for a call with an unknown name, too few or too many positional arguments."""
+    accepted, positional, required, more = _parameters_of_call(target)
+    if accepted is not None and (unknown := [name for name in named if name not in accepted]):
+        _refuse_unknown(target, unknown[0], accepted, [*given, *named.values()])
+    missing = [name for name in required if name not in (*positional[: len(given)], *named)]
+    names = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
+    title = target.__qualname__
+    if missing:
+        listed = "" if names == missing else f" It takes {', '.join(names)}."
+        raise TypeError(f"{title} needs {' and '.join(missing)}.{listed}")
+    if len(given) > len(positional) and not more:
+        without_name = [name for name in positional if name in names]
+        got = len(given) - len(positional) + len(without_name)
+        raise TypeError(
+            f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
+            f"values. It takes {', '.join(names) or 'nothing'}."
+        )
+
+
+def _refuse_unknown(
+    target: Callable[..., Any], name: str, accepted: Sequence[str], values: Sequence[Any]
+) -> NoReturn:
+    """Raise TypeError for the unknown parameter `name` of a call with these values, with a hint."""
+    names = [other for other in accepted if other not in ("self", "cls")]
+    classes = (one if isinstance(one, type) else type(one) for one in values)
     kinds = (cls for cls in classes if hasattr(cls, "as_form"))
     owner = next((kind.__name__ for kind in kinds if name in parameters_of(kind)), "")
     elsewhere = getattr(target, "_elsewhere", {}).get(name)
@@ -63,37 +70,7 @@ def refuse_unknown(
     else:
         hint = f"; it is one of {owner}." if owner else nearest(name, names) or "."
     listed = f" It takes {', '.join(names)}." if names else " It takes none."
-    raise TypeError(f"{title} has no parameter {name}{hint}{listed}")
-
-
-@functools.cache
-def _places_of(target: Any) -> tuple[list[str], list[str], bool]:
-    """Positional parameters, required parameters, and whether more positions are accepted."""
-    given = signature_of(target).parameters.values()
-    by_name = (*SEVERAL, inspect.Parameter.KEYWORD_ONLY)
-    places = [one.name for one in given if one.kind not in by_name]
-    required = [one.name for one in given if one.default is one.empty and one.kind not in SEVERAL]
-    return places, required, any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in given)
-
-
-def refuse_missing(
-    target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
-) -> None:
-    """Raise TypeError for a call with too few arguments or too many positional ones."""
-    places, required, more = _places_of(target)
-    missing = [name for name in required if name not in (*places[: len(given)], *named)]
-    own = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
-    title = target.__qualname__
-    if missing:
-        listed = "" if own == missing else f" It takes {', '.join(own)}."
-        raise TypeError(f"{title} needs {' and '.join(missing)}.{listed}")
-    if len(given) > len(places) and not more:
-        by_place = [name for name in places if name in own]  # without self
-        got = len(given) - len(places) + len(by_place)
-        raise TypeError(
-            f"{title} takes only {', '.join(by_place) or 'nothing'} without a name; got {got} "
-            f"values. It takes {', '.join(own) or 'nothing'}."
-        )
+    raise TypeError(f"{target.__name__} has no parameter {name}{hint}{listed}")
 
 
 def refuse_abstract(cls: Any) -> None:
@@ -160,35 +137,43 @@ def _short(hint: Any) -> str:
 
 def with_hints(function: F) -> F:
     """Decorate a function: a call with an unknown name says which parameter may be meant."""
+    return _with_messages(function, lambda _given, _named: None)
+
+
+def checked_call(*without: str) -> Callable[[F], F]:
+    """Decorate a function: its arguments, except those in `without`, must fit their annotations.
+
+    The decorated function raises TypeError or ValueError for the first argument that does not fit;
+    the message begins with its name.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        several = [n for n, one in signature.parameters.items() if one.kind in SEVERAL]
+        unchecked = {"self", *several, *without}
+
+        def convert(given: Any, named: Any) -> inspect.BoundArguments:
+            bound, forms = signature.bind(*given, **named), parameters_of(function)
+            for name, value in bound.arguments.items():
+                if name not in unchecked:
+                    bound.arguments[name] = forms[name].read(value, name, Call())
+            return bound
+
+        return _with_messages(function, convert)
+
+    return decorate
+
+
+def _with_messages(function: F, convert: Callable[[Any, Any], inspect.BoundArguments | None]) -> F:
+    """The function, after a check of the names of a call and the conversion of its arguments."""
 
     @functools.wraps(function)
     def call(*given: Any, **named: Any) -> Any:
-        refuse_unknown(function, given, named)
-        refuse_missing(function, given, named)
+        refuse_wrong_names(function, given, named)
+        if bound := convert(given, named):
+            given, named = bound.args, bound.kwargs
         with np.errstate(under="ignore"):  # NumPy's default: underflow to 0 is no error
             return function(*given, **named)
 
     call.__signature__ = readable(inspect.signature(function))  # type: ignore[attr-defined]
     return cast(F, call)
-
-
-def checked_call(*without: str) -> Callable[[F], F]:
-    """Decorate a function: its arguments are `checked`, except those in `without`."""
-
-    def decorate(function: F) -> F:
-        signature = inspect.signature(function)
-        several = [n for n, one in signature.parameters.items() if one.kind in SEVERAL]
-
-        @functools.wraps(function)
-        def call(*given: Any, **named: Any) -> Any:
-            refuse_unknown(function, given, named)
-            refuse_missing(function, given, named)
-            bound = signature.bind(*given, **named)
-            bound.arguments |= checked(function, bound.arguments, "self", *several, *without)
-            with np.errstate(under="ignore"):  # NumPy's default: underflow to 0 is no error
-                return function(*bound.args, **bound.kwargs)
-
-        call.__signature__ = readable(signature)  # type: ignore[attr-defined]
-        return cast(F, call)
-
-    return decorate

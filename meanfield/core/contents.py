@@ -27,12 +27,12 @@ MANAGED_WEAKREF, MANAGED_DICT = 1 << 3, 1 << 4  # Py_TPFLAGS: not part of __basi
 BITS = "biufcSUmM"  # kinds of dtypes whose arrays are read as bytes
 
 
-class Bag(list[Any]):
+class Unordered(list[Any]):
     """Parts whose order does not matter."""
 
 
-class Entry(tuple[Any, Any]):
-    """A key of a mapping, and its value."""
+class Pair(tuple[Any, Any]):
+    """A key and its value in a mapping."""
 
 
 class Bits(bytes):
@@ -48,9 +48,9 @@ def words(*texts: str) -> list[Part]:
     return [("", text) for text in texts]
 
 
-def named(values: Mapping[Any, Any]) -> Bag:
+def named(values: Mapping[Any, Any]) -> Unordered:
     """The entries of a mapping in any order."""
-    return Bag(Entry(pair) for pair in values.items())
+    return Unordered(Pair(pair) for pair in values.items())
 
 
 def each(values: Iterable[Any]) -> Iterator[Part]:
@@ -70,8 +70,10 @@ def contents_of(value: Any) -> Iterable[Part]:
     if issubclass(cls, np.dtype):
         return _pickled(value)
     base = next(c for c in cls.__mro__ if c in BASES or _is_scalar(c))
-    slots = _slots(cls, base)
-    if cls.__basicsize__ != _accounted(cls, base, len(slots)):
+    derived = [c for c in cls.__mro__ if c not in base.__mro__]
+    entries = [entry for c in derived for entry in vars(c).values()]
+    slots = [entry for entry in entries if isinstance(entry, types.MemberDescriptorType)]
+    if cls.__basicsize__ != _expected_size(cls, base, len(slots)):
         raise Unreadable
     reader = _array if _is_scalar(base) else BASES[base]
     return *reader(value), *_set_slots(value, slots)
@@ -87,13 +89,6 @@ def is_listed(cls: type) -> bool:
     return cls in EXACT or full_name(cls) in EXACT_BY_NAME or issubclass(cls, np.dtype)
 
 
-def _slots(cls: type, base: type) -> list[Any]:
-    """The slots that a class and its bases add to the built-in class `base`."""
-    derived = [c for c in cls.__mro__ if c not in base.__mro__]
-    entries = [entry for c in derived for entry in vars(c).values()]
-    return [entry for entry in entries if isinstance(entry, types.MemberDescriptorType)]
-
-
 def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
     """The slots of an object that are set, as parts."""
     for slot in slots:
@@ -105,7 +100,7 @@ def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
         yield f".{slot.__name__}", kept
 
 
-def _accounted(cls: Any, base: Any, slots: int) -> int:
+def _expected_size(cls: Any, base: Any, slots: int) -> int:
     """The expected ``__basicsize__``: the built-in class, slots, attributes and weak references."""
     has_dict = cls.__dictoffset__ != 0 and base.__dictoffset__ == 0
     has_weakref = cls.__weakrefoffset__ != 0 and base.__weakrefoffset__ == 0
@@ -146,17 +141,6 @@ def _array(value: Any) -> Iterator[Part]:
         raise Unreadable
 
 
-def _masked_array(value: Any) -> Iterator[Part]:
-    yield from _array(value)
-    yield ".mask", np.ma.getmaskarray(value)
-    yield "", (value.fill_value, value.hardmask)
-
-
-def _random_state(value: Any) -> Iterator[Part]:
-    is_global = value is np.random.mtrand._rand
-    yield "", "of numpy.random" if is_global else value.get_state(legacy=False)
-
-
 # Others ----------------------------------------------------------------------------------------
 
 
@@ -170,11 +154,11 @@ def _pickled(value: Any) -> Iterator[Part]:
     return each(value.__reduce__())
 
 
-def _dictionary(value: Any) -> Bag:
+def _dictionary(value: Any) -> Unordered:
     return named(dict(dict.items(value)))
 
 
-def _atom(cls: Any) -> Contents:
+def _atom(cls: type) -> Contents:
     """A reader of objects of a class derived from `cls`, one of `ATOMS`."""
     return lambda value: [("", Bits(ATOMS[cls](value)))]
 
@@ -184,22 +168,6 @@ def _compiled(value: Any) -> Iterator[Part]:
     yield ".py_func", value.py_func
     yield "", value.targetoptions
     yield "", [] if value._can_compile else [str(one) for one in value.nopython_signatures]
-
-
-def _compiled_callback(value: Any) -> Iterator[Part]:
-    yield ".py_func", value._pyfunc
-    yield "", (str(value._sig), value._compiler.targetoptions)
-
-
-def _compiled_ufunc(value: Any) -> Iterator[Part]:
-    yield "", value._dispatcher.py_func
-    yield "", (value._dispatcher.targetoptions, value.identity)
-
-
-def _smoothing_spline(value: Any) -> Iterator[Part]:
-    """Data and coefficients of a spline; the workspace of FITPACK is not initialised."""
-    yield "", value._data[:8]
-    yield "", (value._eval_args, value.ext)
 
 
 ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that determine the value
@@ -221,8 +189,8 @@ BASES: dict[type, Contents] = {  # also for derived classes
     bytearray: lambda value: [("", bytes(memoryview(value)))],
     list: lambda value: each(list.__iter__(value)),
     tuple: lambda value: each(tuple.__iter__(value)),
-    set: lambda value: [("", Bag(set.__iter__(value)))],
-    frozenset: lambda value: [("", Bag(frozenset.__iter__(value)))],
+    set: lambda value: [("", Unordered(set.__iter__(value)))],
+    frozenset: lambda value: [("", Unordered(frozenset.__iter__(value)))],
     dict: lambda value: [("", _dictionary(value))],
     collections.OrderedDict: lambda value: each(collections.OrderedDict.items(value)),
     collections.defaultdict: lambda value: [
@@ -280,7 +248,11 @@ EXACT: dict[type, Contents] = {
         _pickled,
     ),
     np.memmap: _array,
-    np.ma.MaskedArray: _masked_array,
+    np.ma.MaskedArray: lambda value: [
+        *_array(value),
+        (".mask", np.ma.getmaskarray(value)),
+        ("", (value.fill_value, value.hardmask)),
+    ],
     np.vectorize: _attributes("pyfunc", "otypes", "excluded", "cache", "signature"),
     np.random.Generator: _attributes("bit_generator"),
     **dict.fromkeys(
@@ -294,15 +266,27 @@ EXACT: dict[type, Contents] = {
         _attributes("state", "seed_seq"),
     ),
     np.random.SeedSequence: _attributes("entropy", "spawn_key", "pool_size", "n_children_spawned"),
-    np.random.RandomState: _random_state,
+    np.random.RandomState: lambda value: (
+        words("of numpy.random")
+        if value is np.random.mtrand._rand
+        else [("", value.get_state(legacy=False))]
+    ),
 }
 
 EXACT_BY_NAME: dict[str, Contents] = {  # classes of modules that may not be loaded
     "numba.core.registry.CPUDispatcher": _compiled,
-    "numba.core.ccallback.CFunc": _compiled_callback,
-    "numba.np.ufunc.dufunc.DUFunc": _compiled_ufunc,
+    "numba.core.ccallback.CFunc": lambda value: [
+        (".py_func", value._pyfunc),
+        ("", (str(value._sig), value._compiler.targetoptions)),
+    ],
+    "numba.np.ufunc.dufunc.DUFunc": lambda value: [
+        ("", value._dispatcher.py_func),
+        ("", (value._dispatcher.targetoptions, value.identity)),
+    ],
     **{
-        f"scipy.interpolate._fitpack2.{name}UnivariateSpline": _smoothing_spline
+        f"scipy.interpolate._fitpack2.{name}UnivariateSpline": lambda value: each(
+            (value._data[:8], value._eval_args, value.ext)  # not the workspace of FITPACK
+        )
         for name in ("", "Interpolated", "LSQ")
     },
 }

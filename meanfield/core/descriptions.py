@@ -97,9 +97,8 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
         One line for each problem: the dotted key, the expected value, the given value, and the
         nearest valid name.
     """
-    _check_family(family)
-    reading = Reading() if reading is None else reading
-    value = KindOf(family).read(data, at, reading)
+    form, reading = _form_of(family), Reading() if reading is None else reading
+    value = form.read(data, at, reading)
     if reading.problems:
         raise ConfigError("\n".join(reading.problems))
     return value
@@ -107,16 +106,16 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
 
 def schema(family: type[Kind]) -> dict[str, Any]:
     """The JSON schema of all registered kinds of a family, installed packages included."""
-    _check_family(family)
+    form, definitions = _form_of(family), dict[str, Any]()
     _read_entry_points()
-    definitions: dict[str, Any] = {}
-    root = KindOf(family).json(definitions)
-    return {**root, "$defs": definitions}
+    return {**form.json(definitions), "$defs": definitions}
 
 
-def _check_family(family: Any) -> None:
+def _form_of(family: Any) -> "KindOf":
+    """The form of the kinds of a family; TypeError for other classes."""
     fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
-    fitting("family", family, "a family or a kind, as meanfield.Drift", fits, TypeError)
+    wanted = "a family or a kind, as meanfield.Drift"
+    return KindOf(fitting("family", family, wanted, fits, TypeError))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

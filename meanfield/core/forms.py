@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -138,7 +139,8 @@ class Leaf(Form):
         if reading.in_python:
             named = isinstance(data, str) and data in self.known
             return self.accept(at, self.known[data] if named else data)
-        if self is ANYTHING and not _is_reference(data):
+        refers = isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
+        if self is ANYTHING and not refers:
             return data
         if isinstance(data, Mapping):
             return self._stored(data, at, reading)
@@ -167,11 +169,6 @@ class Leaf(Form):
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"enum": list(self.known)} if self.known else dict(self.schema)
-
-
-def _is_reference(data: Any) -> bool:
-    """Whether plain data are a reference of a result file to an array or a function."""
-    return isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
 
 
 def lost_function(name: str) -> Callable[..., Any]:
@@ -210,19 +207,13 @@ NESTED = {"anyOf": [NUMBER, {"type": "array"}]}
 
 def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf:
     """Form of the real numbers that satisfy `fits`; `schema` are keywords of the JSON schema."""
-
-    def accept(name: str, value: Any) -> float:
-        return checks.real(name, value, expected, fits)
-
+    accept = partial(checks.real, wanted=expected, fits=fits)
     return Leaf(expected, accept, {**NUMBER, **schema})
 
 
 def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
     """Form of the whole numbers from `least` to `most`."""
-
-    def accept(name: str, value: Any) -> int:
-        return checks.whole_number(name, value, least=least, most=most)
-
+    accept = partial(checks.whole_number, least=least, most=most)
     return Leaf(expected, accept, {"type": "integer", **schema})
 
 
@@ -241,12 +232,12 @@ def _ensemble(
 
 
 def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict[str, Any]) -> Leaf:
-    """Form of the values that satisfy `fits`, returned as given; TypeError for others."""
-
-    def accept(name: str, value: Any) -> Any:
-        return checks.fitting(name, value, expected, fits(value), TypeError)
-
-    return Leaf(expected, accept, schema)
+    """Form of the values that satisfy `fits`, returned unchanged; TypeError for others."""
+    return Leaf(
+        expected,
+        lambda n, value: checks.fitting(n, value, expected, fits(value), TypeError),
+        schema,
+    )
 
 
 def choice(known: Mapping[str, Any]) -> Leaf:
@@ -353,10 +344,6 @@ class Instance(Form):
 # Forms that are made of others -------------------------------------------------------------------
 
 
-def _is_iterable(data: Any) -> bool:
-    return hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Many(Form):
     """Form of sequences whose entries have one form; `title` describes the sequence in messages."""
@@ -369,7 +356,8 @@ class Many(Form):
         return self.title or f"an array, each entry {self.form.expected}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if isinstance(data, str | bytes | bytearray | Mapping) or not _is_iterable(data):
+        a_sequence = hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
+        if isinstance(data, str | bytes | bytearray | Mapping) or not a_sequence:
             a_number = isinstance(data, int | float) and reading.in_python and not self.title
             advice = f" (for one of them, [{data}])" if a_number else ""
             return reading.expected(at, f"{self.expected}{advice}", data)
@@ -418,7 +406,13 @@ class Either(Form):
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if reading.in_python:
-            return self._of_call(data, at, reading)
+            refusals = []
+            for form in self.forms:
+                try:
+                    return form.read(data, at, reading)
+                except TypeError as error:  # the next form may accept it
+                    refusals.append(error)
+            raise refusals[0]
         trials: dict[Form, list[str]] = {}
         for form in self.forms:
             trial = replace(reading, problems=[])
@@ -426,7 +420,9 @@ class Either(Form):
             if not trial.problems:
                 return value
             trials[form] = trial.problems
-        a_kind = isinstance(data, Mapping) or (isinstance(data, str) and self._is_near_a_kind(data))
+        names = [known for form in self.forms for known in form.names]
+        is_name = isinstance(data, str) and (data in names or bool(nearest(data, names)))
+        a_kind = isinstance(data, Mapping) or is_name
         fitting = [form for form in self.forms if bool(form.names) == a_kind]
         fitting = [form for form in fitting if form is not FUNCTION] or [self.forms[0]]
         if len(fitting) == 1:
@@ -434,21 +430,6 @@ class Either(Form):
             return INVALID
         chosen = Either(tuple(fitting))
         return reading.expected(at, chosen.expected, data, chosen.known)
-
-    def _of_call(self, value: Any, at: str, reading: Reading) -> Any:
-        """The value as the first form that accepts it converts it; else the first TypeError."""
-        refusals = []
-        for form in self.forms:
-            try:
-                return form.read(value, at, reading)
-            except TypeError as error:  # the next form may accept it
-                refusals.append(error)
-        raise refusals[0]
-
-    def _is_near_a_kind(self, name: str) -> bool:
-        """Whether a name equals or resembles that of a kind of these forms."""
-        names = [known for form in self.forms for known in form.names]
-        return name in names or bool(nearest(name, names))
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         in_files = (form for form in self.forms if form is not FUNCTION)

@@ -30,10 +30,10 @@ import numpy as np
 
 from .contents import (
     ATOMS,
-    Bag,
     Bits,
-    Entry,
+    Pair,
     Part,
+    Unordered,
     Unreadable,
     contents_of,
     full_name,
@@ -108,8 +108,8 @@ class _Reader:
     def __init__(self) -> None:
         self._levels: dict[int, int] = {}  # by id of the values being read
         self._path: list[str] = []
-        self._uppermost = 0  # the smallest level to which a part refers
-        self._known: dict[int, tuple[Any, bytes]] = {}
+        self._outermost = 0  # the smallest level to which a part refers
+        self._digests: dict[int, tuple[Any, bytes]] = {}
 
     def read(self, value: Any, at: str = "") -> bytes:
         """The digest of a value; `at` is the path to it from its parent, for messages."""
@@ -118,20 +118,20 @@ class _Reader:
             return cls.__name__.encode() + b":" + atom(value)
         if cls is Bits:
             return value
-        if key in self._known:
-            return self._known[key][1]
+        if key in self._digests:
+            return self._digests[key][1]
         if key in self._levels:
-            self._uppermost = min(self._uppermost, self._levels[key])
+            self._outermost = min(self._outermost, self._levels[key])
             return b"again:%d" % (level - self._levels[key])
-        above, self._uppermost = self._uppermost, level
+        outermost, self._outermost = self._outermost, level
         self._levels[key] = level
         self._path.append(at)
         result = b"#" + self._digest(value)
         self._path.pop()
         del self._levels[key]
-        if self._uppermost >= level and cls not in (Bag, Entry):
-            self._known[key] = value, result
-        self._uppermost = min(above, self._uppermost)
+        if self._outermost >= level and cls not in (Unordered, Pair):
+            self._digests[key] = value, result
+        self._outermost = min(outermost, self._outermost)
         return result
 
     def _digest(self, value: Any) -> bytes:
@@ -145,7 +145,7 @@ class _Reader:
             raise TypeError(f"{f'{where}, {title},' if where else title} {reason}") from None
         except RecursionError:
             raise TypeError(f"{_title(value)} {NOT_READ}: it is nested too deeply") from None
-        if isinstance(value, Bag):
+        if isinstance(value, Unordered):
             digests.sort()
         whole = hashlib.sha256(full_name(type(value)).encode())
         for part in digests:
@@ -167,9 +167,9 @@ def _title(value: Any) -> str:
 def _parts(value: Any) -> Iterable[Part]:
     """The parts of which a value consists."""
     cls = type(value)
-    if cls is Bag:
+    if cls is Unordered:
         return (("", part) for part in value)
-    if cls is Entry:
+    if cls is Pair:
         key, entry = value
         return ("", key), (f".{key}" if isinstance(key, str) else f"[{_title(key)}]", entry)
     if cls in COMMON:
@@ -184,25 +184,23 @@ def _parts(value: Any) -> Iterable[Part]:
         name, file = extension
         return *words("extension", name), ("", Bits(hashlib.sha256(file.read_bytes()).digest()))
     if isinstance(value, types.ModuleType):
-        return _module(value)
+        entries = {n: entry for n, entry in vars(value).items() if n not in OF_MODULES}
+        return *words("module", value.__name__), ("", named(entries))
     if isinstance(value, type):
         return _class(value)
     if cls is types.FunctionType:
         return _function(value)
     if cls is types.BuiltinFunctionType:
-        return _method(value)
-    if _says_itself(cls):
+        if value.__self__ is None or isinstance(value.__self__, types.ModuleType):
+            raise Unreadable  # a function of an extension module
+        return *words("method", value.__name__), ("", value.__self__)
+    ours = (vars(c) for c in cls.__mro__ if c.__module__.split(".")[0] == PACKAGE)
+    if any(callable(entries.get("identity")) for entries in ours):
         return ("", cls), ("", value.identity())
     return _object(value)
 
 
 # Objects ---------------------------------------------------------------------------------------
-
-
-def _says_itself(cls: type) -> bool:
-    """Whether the class, or a base of it, is of this package and has a method `identity`."""
-    ours = (vars(c) for c in cls.__mro__ if c.__module__.split(".")[0] == PACKAGE)
-    return any(callable(entries.get("identity")) for entries in ours)
 
 
 def _object(value: Any) -> Iterator[Part]:
@@ -211,21 +209,17 @@ def _object(value: Any) -> Iterator[Part]:
     An object of a library that defines its pickling in Python has the parts of its pickle.
     """
     cls = type(value)
-    if not is_listed(cls) and of_library(cls.__module__) and _is_pickled_by_python(cls):
-        yield from _pickled(value)
-        return
+    if not is_listed(cls) and of_library(cls.__module__):
+        methods = (getattr(cls, name, None) for name in PICKLING)
+        if any(isinstance(method, types.FunctionType) for method in methods):
+            yield from _pickled(value)
+            return
     yield "", cls
     yield from contents_of(value)
     if not is_listed(cls) and hasattr(value, "__dict__"):
-        held = vars(value).copy()  # a copy: another thread may add cached properties
-        kept = {n: v for n, v in held.items() if not (is_cached(cls, n) and _is_computed(value, n))}
-        yield "", named(kept)
-
-
-def _is_pickled_by_python(cls: type) -> bool:
-    """Whether a class defines a method for pickling in Python."""
-    methods = (getattr(cls, name, None) for name in PICKLING)
-    return any(isinstance(one, types.FunctionType) for one in methods)
+        entries = vars(value).copy()  # a copy: another thread may add cached properties
+        cached = {n for n in entries if is_cached(cls, n) and _is_computed(value, n)}
+        yield "", named({n: entry for n, entry in entries.items() if n not in cached})
 
 
 def _pickled(value: Any) -> Iterator[Part]:
@@ -261,14 +255,6 @@ def _is_computed(value: Any, name: str) -> bool:
         raise Unreadable(f"keeps what its property {name} computes, but {error}") from error
 
 
-def _method(value: types.BuiltinFunctionType) -> Iterator[Part]:
-    """The name and the object of a bound built-in method; Unreadable for functions of modules."""
-    if value.__self__ is None or isinstance(value.__self__, types.ModuleType):
-        raise Unreadable
-    yield from words("method", value.__name__)
-    yield "", value.__self__
-
-
 # Functions -------------------------------------------------------------------------------------
 
 
@@ -282,8 +268,11 @@ def _function(function: types.FunctionType) -> Iterator[Part]:
         package = function.__globals__.get("__package__") or ""
         for level, name, wanted in sorted(_imports(code)):
             yield from _imported("." * level + name, wanted, package)
-    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    yield from ((f".{name}", _held(cell)) for name, cell in cells)
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f".{name}", cell.cell_contents
+        except ValueError:  # not set yet
+            yield f".{name}", EMPTY_CELL
     yield "", (function.__defaults__, function.__kwdefaults__)
     yield "", named(vars(function))
 
@@ -294,14 +283,6 @@ def _is_of_library(function: Any) -> bool:
     Its ``__module__`` is not used, as a wrapper has that of the wrapped function.
     """
     return of_library(getattr(function, "__globals__", {}).get("__name__"))
-
-
-def _held(cell: types.CellType) -> Any:
-    """The value of a closure variable; EMPTY_CELL if it is not set yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return EMPTY_CELL
 
 
 def _code(code: types.CodeType) -> Iterator[Part]:
@@ -353,7 +334,7 @@ def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
     if name not in names and getattr(builtins, name, None) not in FINDERS:
         return
     value = names[name] if name in names else getattr(builtins, name)
-    while attributes and _is_own_module(value) and attributes[0] in vars(value):
+    while attributes and _is_module_of_user(value) and attributes[0] in vars(value):
         name = f"{name}.{attributes[0]}"
         value = vars(value)[attributes.pop(0)]
     yield from words(name)
@@ -429,21 +410,12 @@ def _class(cls: type) -> Iterator[Part]:
         yield "", named({name: member._value_ for name, member in cls.__members__.items()})
     for base in cls.__mro__[1:-1]:
         yield "", base
-    defined = {name: entry for name, entry in vars(cls).items() if _is_defined(name, entry)}
-    yield "", named(defined)
+    entries = {name: e for name, e in vars(cls).items() if name not in ANNOTATIONS}
+    # Python sets attributes, but for the generated methods of a dataclass.
+    written = {n: e for n, e in entries.items() if n not in MADE or inspect.isfunction(e)}
+    yield "", named(written)
 
 
-def _is_defined(name: str, value: Any) -> bool:
-    """Whether an attribute of a class was written by a user, or is a generated method."""
-    return name not in ANNOTATIONS and (name not in MADE or inspect.isfunction(value))
-
-
-def _module(module: types.ModuleType) -> Iterator[Part]:
-    """The name and the contents of a user's module."""
-    yield from words("module", module.__name__)
-    yield "", named({name: v for name, v in vars(module).items() if name not in OF_MODULES})
-
-
-def _is_own_module(value: Any) -> bool:
+def _is_module_of_user(value: Any) -> bool:
     """Whether a value is a module of the user, not of a library."""
     return isinstance(value, types.ModuleType) and not of_library(value.__name__)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from .calls import readable, refuse_abstract, refuse_missing, refuse_unknown
+from .calls import readable, refuse_abstract, refuse_wrong_names
 from .forms import Call, Form, nearest, shown
 from .identity import digest, is_cached, same
 from .libraries import of_library
@@ -139,8 +139,7 @@ class Kind(metaclass=KindType):
                 hint = f"{name}: {type(value).__name__} = {value!r}"
                 raise TypeError(f"{cls.__name__} has no parameter {name}: write `{hint}` in it.")
         refuse_abstract(cls)
-        refuse_unknown(cls, _given, named)
-        refuse_missing(cls, _given, named)
+        refuse_wrong_names(cls, _given, named)
         return super().__new__(cls)
 
     def __reduce__(self) -> Any:

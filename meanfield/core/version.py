@@ -1,8 +1,9 @@
 """Versions of packages; meanfield has the tag of the commit from which it was installed."""
 
+import shutil
 from importlib import metadata
 
-__all__ = ["LIBRARIES", "__version__", "version_of"]
+__all__ = ["LIBRARIES", "__version__", "program_of_ffmpeg", "version_of"]
 
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")  # recorded
 
@@ -16,3 +17,15 @@ def version_of(package: str) -> str | None:
 
 
 __version__ = version_of("meanfield") or "not installed"
+
+
+def program_of_ffmpeg() -> str | None:
+    """Path of ffmpeg: the system's, or else the one that imageio-ffmpeg brings; None if neither."""
+    if program := shutil.which("ffmpeg"):
+        return program
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        return get_ffmpeg_exe()
+    except (ImportError, RuntimeError):
+        return None

@@ -285,11 +285,9 @@ class UserFile:
             initial = mf.describe(config.tables["initial"])
         else:
             raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
-        if not _fits(state):
-            raise mf.MeanfieldError(
-                f"{path}: expected an initial law or a run of a density on Circle or Sphere, or of "
-                f"at most {MOST_TOKENS} tokens there; got {state!r}."
-            )
+        wanted = "an initial law or a run of a density on Circle or Sphere, or of at most "
+        fitting(f"{path}: it", state, f"{wanted}{MOST_TOKENS} tokens there", _fits(state),
+                mf.MeanfieldError)  # fmt: skip
         law = mf.describe(state) if isinstance(state, mf.Tokens) else initial
         space = "Circle" if state.dimension == 2 else "Sphere"
         values = {"drift": mf.describe(model.drift)["kind"]} | {

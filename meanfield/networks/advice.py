@@ -216,10 +216,8 @@ class Advice:
         Interpolated between layers; inf if the threshold is not reached within 100 times the depth.
         """
         searched = SEARCHED_DEPTHS * self.depth + 1
-        return {
-            name: crossing((gap for gap, *_ in islice(self._layers(one), searched)), self.threshold)
-            for name, one in self.placements.items()
-        }
+        gaps = {name: (gap for gap, *_ in self._layers(n)) for name, n in self.placements.items()}
+        return {name: crossing(islice(g, searched), self.threshold) for name, g in gaps.items()}
 
     @property
     def collapse(self) -> float:
@@ -257,16 +255,16 @@ class Advice:
           2 n keys.
         """
         n, rho, k = self.sizes.n, max(self.rho, 0.0), self.sizes.d // self.sizes.heads
-        keys = critical_uniform_keys(n, k)
-        rows = {
-            "random weights": (critical_gaussian(n, rho), np.sqrt(32 / 9 * np.log(n) / (1 - rho))),
-            "equiangular": (critical_equiangular(n, rho), np.log(n) / (1 - rho)),
-            "uniform keys": (keys, critical_uniform_keys(2 * n, k) / 2 ** (2 / (k - 1))),
-        }
-        values, laws = zip(*rows.values(), strict=True)
+        gaussian, equiangular = critical_gaussian(n, rho), critical_equiangular(n, rho)
+        keys, more_keys = (critical_uniform_keys(count, k) for count in (n, 2 * n))
+        laws = np.sqrt(32 / 9 * np.log(n) / (1 - rho)), np.log(n) / (1 - rho)
+        predicted = [gaussian, equiangular, keys]
         return xr.Dataset(
-            {"predicted": ("arrangement", list(values)), "law": ("arrangement", list(laws))},
-            {"arrangement": list(rows)},
+            {
+                "predicted": ("arrangement", predicted),
+                "law": ("arrangement", [*laws, more_keys / 2 ** (2 / (k - 1))]),
+            },
+            {"arrangement": ["random weights", "equiangular", "uniform keys"]},
         )
 
     # Measured ------------------------------------------------------------------------------

@@ -75,12 +75,6 @@ def of_uniform_keys(n: float, beta: float, d: int) -> float:
     return squares(n, v[some], mass[some])
 
 
-def of_equiangular(n: float, pull: float) -> float:
-    """sum_j w_j^2 of a token among n equiangular tokens, with `pull` = beta (1 - rho)."""
-    w = 1 / (1 + (n - 1) * np.exp(-pull))
-    return float(w**2 + (1 - w) ** 2 / (n - 1))
-
-
 def critical(squares_at: Callable[[float], float], near: float) -> float:
     """The root of `squares_at` = 1/4, an increasing function; the bracket starts from `near`."""
     from scipy.optimize import brentq

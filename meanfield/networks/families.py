@@ -12,7 +12,7 @@ import numpy as np
 
 import meanfield as mf
 from meanfield import ConfigError
-from meanfield.extending import as_given, shown
+from meanfield.extending import as_given, fitting, shown
 
 Config = dict[str, Any]
 Shapes = dict[str, tuple[int, ...]]
@@ -33,6 +33,11 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {  # by their names in config.json
     "relu": mf.activations.relu,
     **dict.fromkeys(("silu", "swish"), mf.activations.silu),
     "tanh": np.tanh,
+}
+USUAL_KEYS = {  # of config.json
+    **{"width": "hidden_size", "depth": "num_hidden_layers", "heads": "num_attention_heads"},
+    **{"longest": "max_position_embeddings", "inner": "intermediate_size", "epsilon": ""},
+    **{"activation": "hidden_act", "embedding_width": "hidden_size"},
 }
 LAYER_TYPES = "full_attention", "sliding_attention"
 
@@ -95,8 +100,8 @@ class Family:
         Names of the maps of a layer by role, in the order of the tensors.
     norms : (str, str)
         Names of the norms of attention and of the feed-forward map.
-    width, depth, heads, longest, inner, activation, epsilon, embedding_width : str
-        Keys of config.json; without epsilon there is no such key.
+    keys : dict of str
+        Keys of config.json by their names in `USUAL_KEYS`; "" if there is none.
     sizes : tuple of str
         Keys of other whole numbers >= 1 that a configuration must have.
     optional : dict
@@ -129,16 +134,9 @@ class Family:
     embedding_norm: str = ""
     mapping: str = ""
     last: str = ""
-    width: str = "hidden_size"
-    depth: str = "num_hidden_layers"
-    heads: str = "num_attention_heads"
-    longest: str = "max_position_embeddings"
-    inner: str = "intermediate_size"
-    activation: str = "hidden_act"
-    epsilon: str = ""
-    embedding_width: str = "hidden_size"
+    keys: dict[str, str] = field(default_factory=lambda: USUAL_KEYS)
     sizes: Keys = ()
-    optional: Mapping[str, tuple[int | None, int]] = field(default_factory=dict)
+    optional: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     numbers: Keys = ()
     read: Keys = ()
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -159,11 +157,11 @@ class Family:
 
     def check(self, config: Config) -> None:
         """Raise ConfigError, with the option's name, unless the configuration is supported."""
-        keys = self.width, self.depth, self.heads, self.longest, self.inner
+        keys = (self.keys[name] for name in ("width", "depth", "heads", "longest", "inner"))
         sizes = [k for k in ("vocab_size", *keys, *self.sizes) if k not in self.optional]
-        numbers = {self.epsilon, *self.numbers} - {""}
+        numbers = {self.keys["epsilon"], *self.numbers} - {""}
         for key in sizes:
-            bound = MOST_LAYERS + 1 if key == self.depth else LARGEST_SIZE
+            bound = MOST_LAYERS + 1 if key == self.keys["depth"] else LARGEST_SIZE
             _check_size(key, config.get(key), bound)
         for key in numbers:
             _check_number(key, config.get(key, 1.0))
@@ -173,23 +171,25 @@ class Family:
                 _refuse(key, config[key], f"supported: {', '.join(map(repr, allowed))}")
         allowed_keys = {*HARMLESS_OPTIONS, *sizes, *numbers, *self.optional, *self.read, *supported}
         for key in config:
-            if key not in allowed_keys | {self.activation}:
+            if key not in allowed_keys | {self.keys["activation"]}:
                 raise ConfigError(
                     f"config.json: {shown(key)} = {as_given(config[key], 60)} is not known for "
                     f"{config.get('model_type')}, and may change the mathematics. If it does not, "
                     f"remove it from the file. {OTHER_MODELS}"
                 )
-        activation = config.get(self.activation, self.usual_activation)
-        if not isinstance(activation, str) or activation not in ACTIVATIONS:
-            raise ConfigError(
-                f"config.json: {self.activation} must be one of {', '.join(ACTIVATIONS)}, found "
-                f"{as_given(activation)}."
-            )
+        key, names = self.keys["activation"], ", ".join(ACTIVATIONS)
+        activation = config.get(key, self.usual_activation)
+        _check(key, activation, f"one of {names}", str(activation) in ACTIVATIONS)
         for key, (_, least) in self.optional.items():
-            bound = config[self.longest] - 1 if key == "pad_token_id" else LARGEST_SIZE
+            bound = config[self.keys["longest"]] - 1 if key == "pad_token_id" else LARGEST_SIZE
             if (value := self.option(config, key)) is not None or least == 0:
                 _check_size(key, value, bound, least)
-        self._check_heads(config)
+        width, (count, shared, size) = config[self.keys["width"]], self.heads_of(config)
+        heads = f"{self.keys['heads']} = {count}"
+        divisible = config.get("head_dim") is not None or width % count == 0
+        _check(self.keys["width"], width, f"a multiple of {heads}", divisible)
+        _check("num_key_value_heads", shared, f"a divisor of {heads}", count % shared == 0)
+        _check("head_dim", size, "even", not self.rotary or size % 2 == 0)
         rope, types = config.get("rope_parameters") or {}, config.get("layer_types")
         if self.rotary and (not isinstance(rope, dict) or set(rope) - {"rope_theta", "rope_type"}):
             _refuse("rope_parameters", rope)
@@ -197,39 +197,19 @@ class Family:
             _check_number("rope_theta in rope_parameters", rope.get("rope_theta", 1.0))
             if rope.get("rope_type", "default") != "default":
                 _refuse("rope_type", rope["rope_type"], "supported: 'default'")
-        a_list = isinstance(types, list) and len(types) == config[self.depth]
-        if types is not None and not (a_list and all(kind in LAYER_TYPES for kind in types)):
-            raise ConfigError(
-                f"config.json: layer_types must be a list of {' and '.join(LAYER_TYPES)}, one for "
-                f"each layer, found {as_given(types)}."
-            )
-
-    def _check_heads(self, config: Config) -> None:
-        """Raise ConfigError unless the sizes of heads divide each other."""
-        width, count = config[self.width], config[self.heads]
-        if "head_dim" not in self.optional or config.get("head_dim") is None:
-            if width % count:
-                raise ConfigError(
-                    f"config.json: {self.width} must be a multiple of {self.heads}, "
-                    f"found {width} and {count}."
-                )
-        _, shared, size = self.heads_of(config)
-        if count % shared:
-            raise ConfigError(
-                f"config.json: num_key_value_heads must divide {self.heads}, "
-                f"found {as_given(shared)} and {count}."
-            )
-        if self.rotary and size % 2:
-            raise ConfigError(f"config.json: head_dim must be even, found {size}.")
+        wanted = f"a list of {' and '.join(LAYER_TYPES)}, one for each layer"
+        a_list = isinstance(types, list) and len(types) == config[self.keys["depth"]]
+        fits = types is None or (a_list and all(kind in LAYER_TYPES for kind in types))
+        _check("layer_types", types, wanted, fits)
 
     def heads_of(self, config: Config) -> tuple[int, int, int]:
         """Number of heads of queries, number of heads of keys and values, and their dimension."""
-        count, sizes = config[self.heads], self.optional
+        count, sizes = config[self.keys["heads"]], self.optional
         shared, size = (
             self.option(config, key) if key in sizes else None
             for key in ("num_key_value_heads", "head_dim")
         )
-        return count, shared or count, size or config[self.width] // count
+        return count, shared or count, size or config[self.keys["width"]] // count
 
     def window(self, config: Config) -> int | None:
         """The number of tokens that a token attends to, itself included; None for all before it."""
@@ -237,7 +217,7 @@ class Family:
             return None
         if "use_sliding_window" in self.read:
             types = config.get("layer_types")
-            later = self.option(config, "max_window_layers") < config[self.depth]
+            later = self.option(config, "max_window_layers") < config[self.keys["depth"]]
             has = later if types is None else "sliding_attention" in types
             if not (config.get("use_sliding_window") and has):
                 return None
@@ -245,45 +225,44 @@ class Family:
 
     def prefix_of(self, config: Config, layer: int) -> str:
         """The prefix of the names of a layer's tensors."""
-        depth: int = config[self.depth]
+        depth: int = config[self.keys["depth"]]
         groups: Any = config.get("num_hidden_groups", depth)
         return self.layer.format(layer=layer, group=layer * groups // depth)
 
     def shapes(self, config: Config) -> Shapes:
         """Names and shapes of all tensors of a configuration."""
-        d, e = config[self.width], config[self.embedding_width]
+        d, e = config[self.keys["width"]], config[self.keys["embedding_width"]]
         heads, shared, size = self.heads_of(config)
-        inner = config.get(self.inner) or 4 * d
-        rows = {self.words: "vocab_size", self.positions: self.longest}
+        inner = config.get(self.keys["inner"]) or 4 * d
+        rows = {self.words: "vocab_size", self.positions: self.keys["longest"]}
         rows |= {self.types: "type_vocab_size"} if self.types else {}
         shapes: Shapes = {f"{name}.weight": (config[key], e) for name, key in rows.items() if name}
 
-        def add(name: str, out: int, of: int | None, bias: bool) -> None:
-            if of is not None:
-                shapes[f"{name}.weight"] = (of, out) if self.transposed else (out, of)
-            else:
-                shapes[f"{name}.weight"] = (out,)
+        def add(name: str, out: int, of: int | None = None, bias: bool = self.norm_bias) -> None:
+            """Add a map from `of` to `out` numbers, or a norm, with its bias."""
+            matrix = (of, out) if self.transposed else (out, of)
+            shapes[f"{name}.weight"] = (out,) if of is None else matrix  # type: ignore[assignment]
             if bias:
                 shapes[f"{name}.bias"] = (out,)
 
         if self.embedding_norm:
-            add(self.embedding_norm, e, None, self.norm_bias)
+            add(self.embedding_norm, e)
         outs = {"query": heads * size, "key": shared * size, "value": shared * size, "output": d}
         outs |= {"inner": inner, "gate": inner, "outer": d}
         if "key" not in self.maps:  # queries, keys and values are in one tensor
             outs["query"] *= 3
-        for layer in range(config[self.depth]):
+        for layer in range(config[self.keys["depth"]]):
             start = self.prefix_of(config, layer)
             for role, name in self.maps.items():
                 of = {"output": heads * size, "outer": inner}.get(role, d)
                 more = (roles for key, roles in self.bias_options.items() if config.get(key))
                 add(start + name, outs[role], of, role in (*self.biased, *sum(more, ())))
             for name in self.norms:
-                add(start + name, d, None, self.norm_bias)
+                add(start + name, d)
         if self.mapping:
             add(self.mapping, d, e, True)
         if self.last:
-            add(self.last, d, None, self.norm_bias)
+            add(self.last, d)
         return shapes
 
 
@@ -295,19 +274,22 @@ def _refuse(key: str, value: Any, supported: str = "") -> None:
     )
 
 
+def _check(key: str, value: Any, wanted: str, fits: bool, advice: str = "") -> None:
+    """Raise ConfigError, with the option's name, unless a value fits."""
+    fitting(f"config.json: {key}", value, wanted, fits, ConfigError, advice)
+
+
 def _check_size(key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1) -> None:
     """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
     wanted = f"a whole number >= {least} and below {bound}"
     if value is None:
         raise ConfigError(f"config.json: {key} is missing; expected {wanted}.")
-    if type(value) is not int or not least <= value < bound:
-        raise ConfigError(f"config.json: {key} must be {wanted}, found {as_given(value)}.")
+    _check(key, value, wanted, type(value) is int and least <= value < bound)
 
 
 def _check_number(key: str, value: Any) -> None:
     """Raise ConfigError unless a value is a finite number > 0."""
-    if type(value) not in (int, float) or not 0 < value < 1e300:
-        raise ConfigError(f"config.json: {key} must be a number > 0, found {as_given(value)}.")
+    _check(key, value, "a number > 0", type(value) in (int, float) and 0 < value < 1e300)
 
 
 # The families -----------------------------------------------------------------------------------
@@ -325,15 +307,12 @@ BERT = Family(
     embedding_norm="embeddings.LayerNorm",
     layer="encoder.layer.{layer}.",
     maps={
-        "query": "attention.self.query",
-        "key": "attention.self.key",
-        "value": "attention.self.value",
-        "output": "attention.output.dense",
-        "inner": "intermediate.dense",
+        **{role: f"attention.self.{role}" for role in ("query", "key", "value")},
+        **{"output": "attention.output.dense", "inner": "intermediate.dense"},
         "outer": "output.dense",
     },
     norms=("attention.output.LayerNorm", "output.LayerNorm"),
-    epsilon="layer_norm_eps",
+    keys=USUAL_KEYS | {"epsilon": "layer_norm_eps"},
     sizes=("type_vocab_size",),
     fixed={"position_embedding_type": ("absolute", None)},
     norms_after=True,
@@ -360,7 +339,7 @@ ALBERT = replace(
     },
     norms=("attention.LayerNorm", "full_layer_layer_norm"),
     usual_activation="gelu_new",
-    embedding_width="embedding_size",
+    keys=BERT.keys | {"embedding_width": "embedding_size"},
     sizes=(*BERT.sizes, "embedding_size", "num_hidden_groups"),
     fixed={
         **BERT.fixed,
@@ -383,14 +362,10 @@ DISTILBERT = replace(
         **{"output": "attention.out_lin", "inner": "ffn.lin1", "outer": "ffn.lin2"},
     },
     norms=("sa_layer_norm", "output_layer_norm"),
-    width="dim",
-    depth="n_layers",
-    heads="n_heads",
-    inner="hidden_dim",
-    activation="activation",
-    embedding_width="dim",
+    keys=USUAL_KEYS
+    | {"width": "dim", "embedding_width": "dim", "depth": "n_layers", "heads": "n_heads"}
+    | {"inner": "hidden_dim", "activation": "activation"},
     sizes=(),
-    epsilon="",
     read=("sinusoidal_pos_embds", "dropout", "qa_dropout", "seq_classif_dropout"),  # of training
     fixed={},
 )
@@ -407,14 +382,11 @@ GPT2 = Family(
         **{"inner": "mlp.c_fc", "outer": "mlp.c_proj"},
     },
     norms=("ln_1", "ln_2"),
-    width="n_embd",
-    depth="n_layer",
-    heads="n_head",
-    longest="n_positions",
-    inner="n_inner",
-    activation="activation_function",
-    epsilon="layer_norm_epsilon",
-    embedding_width="n_embd",
+    keys={
+        **{"width": "n_embd", "embedding_width": "n_embd", "depth": "n_layer", "heads": "n_head"},
+        **{"longest": "n_positions", "inner": "n_inner", "activation": "activation_function"},
+        "epsilon": "layer_norm_epsilon",
+    },
     optional={"n_inner": (None, 1)},
     fixed={"scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False, None)},
     usual_activation="gelu_new",
@@ -429,16 +401,11 @@ LLAMA = Family(
     last="norm",
     layer="layers.{layer}.",
     maps={
-        "query": "self_attn.q_proj",
-        "key": "self_attn.k_proj",
-        "value": "self_attn.v_proj",
-        "output": "self_attn.o_proj",
-        "gate": "mlp.gate_proj",
-        "inner": "mlp.up_proj",
-        "outer": "mlp.down_proj",
+        **{role: f"self_attn.{role[0]}_proj" for role in ("query", "key", "value", "output")},
+        **{"gate": "mlp.gate_proj", "inner": "mlp.up_proj", "outer": "mlp.down_proj"},
     },
     norms=("input_layernorm", "post_attention_layernorm"),
-    epsilon="rms_norm_eps",
+    keys=USUAL_KEYS | {"epsilon": "rms_norm_eps"},
     optional={"num_key_value_heads": (None, 1), "head_dim": (None, 2)},
     numbers=("rope_theta",),
     read=("attention_bias", "mlp_bias", "rope_parameters"),
@@ -460,7 +427,7 @@ LLAMA = Family(
 MISTRAL = replace(
     LLAMA,
     name="Mistral",
-    optional={**LLAMA.optional, "num_key_value_heads": (8, 1), "sliding_window": (4096, 1)},
+    optional=LLAMA.optional | {"num_key_value_heads": (8, 1), "sliding_window": (4096, 1)},
     read=("rope_parameters",),
     fixed={"rope_scaling": (None,), "attention_bias": (False, None)},
     bias_options={},
@@ -468,10 +435,7 @@ MISTRAL = replace(
 QWEN2 = replace(
     MISTRAL,
     name="Qwen2",
-    optional={
-        **MISTRAL.optional,
-        **{"num_key_value_heads": (32, 1), "max_window_layers": (28, 0)},
-    },
+    optional=MISTRAL.optional | {"num_key_value_heads": (32, 1), "max_window_layers": (28, 0)},
     read=(*MISTRAL.read, "use_sliding_window", "layer_types"),
     fixed={**MISTRAL.fixed, "use_mrope": (False, None)},
     biased=("query", "key", "value"),
@@ -484,13 +448,9 @@ FAMILIES = {
 
 def family_of(config: Config) -> Family:
     """The family of a configuration; raise ConfigError unless it is supported."""
-    if not isinstance(config, dict):
-        raise TypeError(f"config must be a dict; got config = {as_given(config)}.")
-    kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ConfigError(
-            f"config.json: model_type must be one of {', '.join(FAMILIES)}, found "
-            f"{as_given(kind)}. {OTHER_MODELS}"
-        )
+    fitting("config", config, "a dict", isinstance(config, dict), TypeError)
+    kind: Any = config.get("model_type")
+    known = isinstance(kind, str) and kind in FAMILIES
+    _check("model_type", kind, f"one of {', '.join(FAMILIES)}", known, OTHER_MODELS)
     FAMILIES[kind].check(config)
     return FAMILIES[kind]

@@ -161,61 +161,51 @@ def of_order(trace: Trace) -> list[Finding]:
 
 def of_layers(changes: Changes) -> list[Finding]:
     """Findings on clustering of tokens, and on monotonicity of the energy."""
-    total = changes.cosine[-1] - changes.cosine[0]
-    findings = [
-        Finding(
-            "Tokens cluster",
-            verdict_of(*interval(total[1:])),
-            f"From the first to the last layer the mean cosine of pairs changes by "
-            f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
-            f"{with_interval(changes.cosine[-1])}.",
-        )
-    ]
-    steps = np.diff(changes.energy, axis=0)
-    signs = [direction_of(step) for step in steps]
-    up, down = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1))
-    verdict = FAILS if down else HOLDS if len(up) == len(signs) else UNDECIDED
+    total, steps = changes.cosine[-1] - changes.cosine[0], np.diff(changes.energy, axis=0)
+    text = (
+        f"From the first to the last layer the mean cosine of pairs changes by "
+        f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
+        f"{with_interval(changes.cosine[-1])}."
+    )
+    clustering = Finding("Tokens cluster", verdict_of(*interval(total[1:])), text)
+    up, down, undecided = _by_sign(steps)
+    verdict = FAILS if down else HOLDS if len(up) == len(steps) else UNDECIDED
     text = (
         f"The interaction energy at beta = {ENERGY_BETA:g} rises in {in_layers(up)}, and falls in "
-        f"{in_layers(down)}, of {len(signs)}{_undecided(signs)}"
+        f"{in_layers(down)}, of {len(steps)}{undecided}"
     )
     if down:
         worst = min(down, key=lambda layer: steps[layer - 1, 0])
         fall = with_interval(steps[worst - 1], True)
         text += f"; the largest fall of these is {fall}, in layer {worst}"
     text += ". Under the flow of the theory it never falls, in any layer."
-    findings.append(Finding("Energy never falls", verdict, text))
-    return findings
+    return [clustering, Finding("Energy never falls", verdict, text)]
 
 
-def _undecided(signs: list[int]) -> str:
-    """The layers of sign 0, whose intervals contain 0, in parentheses; "" if there are none."""
-    some = [k + 1 for k, sign in enumerate(signs) if not sign]
-    return f" (undecided, as the interval holds 0, in {in_layers(some)})" if some else ""
+def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
+    """Layers whose changes are positive, those whose are negative, and the undecided in words."""
+    signs = [direction_of(step) for step in steps]
+    up, down, open_ = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1, 0))
+    words = f" (undecided, as the interval holds 0, in {in_layers(open_)})"
+    return up, down, words if open_ else ""
 
 
 def of_parts(changes: Changes) -> list[Finding]:
     """Findings on which sublayers cluster tokens, and which disperse them."""
     findings = []
     for kind in [kind for kind in ("attention", "mlp", "normalisation") if kind in changes.parts]:
-        wanted = kind == "attention"
-        part = changes.parts[kind][0]
-        total, signs = part.sum(axis=0), [direction_of(one) for one in part]
-        up, down = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1))
-        verdict = verdict_of(*interval(total[1:])) if wanted else ""
-        does = ("neither clusters nor disperses them", "clusters tokens", "disperses tokens")[
-            direction_of(total)
-        ]
+        part, is_attention = changes.parts[kind][0], kind == "attention"
+        total, (up, down, undecided) = part.sum(axis=0), _by_sign(part)
+        does = ("neither clusters nor disperses them", "clusters tokens", "disperses tokens")
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
-        findings.append(
-            Finding(
-                "Attention clusters tokens" if wanted else f"Effect of {name.lower()}",
-                verdict,
-                f"{name} {does}: over all layers its part of the change of the mean cosine, biases "
-                f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, "
-                f"and negative in {in_layers(down)}{_undecided(signs)}.",
-            )
+        text = (
+            f"{name} {does[direction_of(total)]}: over all layers its part of the change of the "
+            f"mean cosine, biases included, is {with_interval(total, True)}; it is positive in "
+            f"{in_layers(up)}, and negative in {in_layers(down)}{undecided}."
         )
+        verdict = verdict_of(*interval(total[1:])) if is_attention else ""
+        topic = "Attention clusters tokens" if is_attention else f"Effect of {name.lower()}"
+        findings.append(Finding(topic, verdict, text))
     return findings
 
 
@@ -223,22 +213,20 @@ def of_heads(layers: xr.Dataset, parts: xr.Dataset, rng: np.random.Generator) ->
     """Findings on the heads that cluster tokens, their value matrices and temperatures."""
     part = parts.head_part.mean("text").values
     trace = layers.value_symmetric.sum("eigenvalue").values
-    value, low, high = rank_correlation(trace, part, rng)
-    most = np.argsort(-part, axis=None)
-    name = [f"head {k % part.shape[1] + 1} of layer {k // part.shape[1] + 1}" for k in most]
-    sorted_parts = part.ravel()[most]
+    value, *ends = rank_correlation(trace, part, rng)
+    most, least = (
+        f"head {k % part.shape[1] + 1} of layer {k // part.shape[1] + 1} ({part.flat[k]:+.3g})"
+        for k in (int(part.argmax()), int(part.argmin()))
+    )
     agree = float((np.sign(trace) == np.sign(part)).mean())
-    findings = [
-        Finding(
-            "The sign of the value matrix decides whether a head clusters tokens",
-            verdict_of(low, high),
-            f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all "
-            f"{name[0]} ({sorted_parts[0]:+.3g}), least {name[-1]} ({sorted_parts[-1]:+.3g}). "
-            f"The rank correlation of a head's part with the trace of its output V, "
-            f"the matrix from what it looks at to what it adds, is {value:.2f} "
-            f"[{low:.2f}, {high:.2f}]; the signs agree in {100 * agree:.0f} % of heads.",
-        )
-    ]
+    text = (
+        f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all {most}, least "
+        f"{least}. The rank correlation of a head's part with the trace of its output V, "
+        f"the matrix from what it looks at to what it adds, is {value:.2f} "
+        f"[{ends[0]:.2f}, {ends[1]:.2f}]; the signs agree in {100 * agree:.0f} % of heads."
+    )
+    topic = "The sign of the value matrix decides whether a head clusters tokens"
+    by_values = Finding(topic, verdict_of(*ends), text)
     beta, share, slope = (
         np.ravel(layers[name].mean("text").values)
         for name in ("head_beta", "head_slope_share", "head_slope")
@@ -246,18 +234,15 @@ def of_heads(layers: xr.Dataset, parts: xr.Dataset, rng: np.random.Generator) ->
     rows = rng.integers(len(share), size=(BOOTSTRAP_DRAWS, len(share)))
     low, high = interval(np.median(share[rows], axis=1))
     quartiles = np.quantile(beta, [0.25, 0.5, 0.75])
-    findings.append(
-        Finding(
-            "Logits are beta times the cosine of the tokens (Q = K = 1)",
-            verdict_of(low, high, 0.5),
-            f"In the median head cosines explain {100 * np.median(share):.1f} % "
-            f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
-            f"slope {np.median(slope):.2g}. Its inverse temperature times the norms of queries and "
-            f"keys, how large its logits can be, is {quartiles[1]:.3g} (quartiles "
-            f"{quartiles[0]:.3g} and {quartiles[2]:.3g}).",
-        )
+    text = (
+        f"In the median head cosines explain {100 * np.median(share):.1f} % "
+        f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
+        f"slope {np.median(slope):.2g}. Its inverse temperature times the norms of queries and "
+        f"keys, how large its logits can be, is {quartiles[1]:.3g} (quartiles "
+        f"{quartiles[0]:.3g} and {quartiles[2]:.3g})."
     )
-    return findings
+    topic = "Logits are beta times the cosine of the tokens (Q = K = 1)"
+    return [by_values, Finding(topic, verdict_of(low, high, 0.5), text)]
 
 
 def of_nulls(changes: Changes, null: xr.Dataset) -> list[Finding]:
@@ -272,39 +257,31 @@ def of_nulls(changes: Changes, null: xr.Dataset) -> list[Finding]:
         spread = gain.std(ddof=1) if len(gain) > 1 else np.nan
         below, above = high < gain.min(), low > gain.max()
         comparison = "less" if below else "more" if above else "not distinguishably more or less"
-        findings.append(
-            Finding(
-                f"Comparison with {kind}",
-                "",
-                f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
-                f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
-                f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
-                f"{end:.3g}, by {with_interval(network, True)}: it clusters tokens {comparison}.",
-            )
+        text = (
+            f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
+            f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
+            f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
+            f"{end:.3g}, by {with_interval(network, True)}: it clusters tokens {comparison}."
         )
+        findings.append(Finding(f"Comparison with {kind}", "", text))
     return findings
 
 
 def of_distances(layers: xr.Dataset) -> list[Finding]:
     """A finding on the angles by which layers move tokens."""
     moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
-    if not moved.any():
-        return [Finding("How far layers move tokens", "", "Tokens do not move.")]
-    ratio = float((w2[moved > 0] / moved[moved > 0]).min())
-    return [
-        Finding(
-            "How far layers move tokens",
-            "",
+    text = "Tokens do not move."
+    if moved.any():
+        ratio = float((w2[moved > 0] / moved[moved > 0]).min())
+        ratio_in_words = f"at least {ratio:.3f} times as large."
+        if ratio > 1 - 1e-6:
+            ratio_in_words = "as large: each token is matched with itself."
+        text = (
             f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
             "a layer. The distance W2, the least such angle over all ways to match the tokens of "
-            "two layers, is "
-            + (
-                "as large: each token is matched with itself."
-                if ratio > 1 - 1e-6
-                else f"at least {ratio:.3f} times as large."
-            ),
+            f"two layers, is {ratio_in_words}"
         )
-    ]
+    return [Finding("How far layers move tokens", "", text)]
 
 
 def of_outliers(trace: Trace) -> list[Finding]:

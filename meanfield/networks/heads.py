@@ -62,25 +62,12 @@ def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
     return Heads(queries, np.repeat(keys, layer.heads // layer.shared, axis=0), added, bias)
 
 
-class Spectra(NamedTuple):
+def spectra_of(layer: "Layer") -> dict[str, np.ndarray]:
     """Singular values and eigenvalues of the matrices of a layer's heads, in decreasing order.
 
-    Attributes
-    ----------
-    value_singular, key_singular : ndarray, (heads, k)
-        Of output_h V_h and of Q_h^T K_h/sqrt(k).
-    value_symmetric, key_symmetric : ndarray, (heads, min(2 k, d))
-        Eigenvalues of (M + M^T)/2 for these matrices M, but for zeros beyond their rank.
-    """
-
-    value_singular: np.ndarray
-    value_symmetric: np.ndarray
-    key_singular: np.ndarray
-    key_symmetric: np.ndarray
-
-
-def spectra_of(layer: "Layer") -> Spectra:
-    """Spectra of a layer's heads.
+    `value_singular` and `key_singular` (heads, k) are the singular values of output_h V_h and of
+    Q_h^T K_h/sqrt(k); `value_symmetric` and `key_symmetric` (heads, min(2 k, d)) the eigenvalues of
+    (M + M^T)/2 for these matrices M, but for zeros beyond their rank.
 
     The matrices are those of `Layer.attention`: they act on hidden states if normalisations follow
     the sublayers, and on unit vectors if they precede them. Rotary positions are left out, so that
@@ -95,7 +82,8 @@ def spectra_of(layer: "Layer") -> Spectra:
     of_values = [of_product(o, v) for o, v in zip(output, value, strict=True)]
     of_keys = [of_product(q.T / np.sqrt(size), k) for q, k in zip(query, key, strict=True)]
     columns = [*zip(*of_values, strict=True), *zip(*of_keys, strict=True)]
-    return Spectra(*map(np.array, columns))
+    names = "value_singular", "value_symmetric", "key_singular", "key_symmetric"
+    return dict(zip(names, map(np.array, columns), strict=True))
 
 
 def of_product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

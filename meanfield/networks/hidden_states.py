@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.extending import fitting
+
 EXPECTED_STATES = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
 STATES_OF_ONE_TEXT = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
 
@@ -48,15 +50,12 @@ def without_padding(what: str, hidden: np.ndarray, mask: Any) -> list[np.ndarray
         For a mask of another shape, of other numbers than 0 and 1, or with no token of a text.
     """
     mask = array_of(mask)
-    if mask.shape != hidden.shape[1:3]:
-        raise ValueError(
-            f"{what} must be of shape {hidden.shape[1:3]}, the texts of the batch and their "
-            f"tokens; got shape {mask.shape}."
-        )
-    if not np.isin(mask, (0, 1)).all() or not mask.any(axis=1).all():
-        raise ValueError(
-            f"{what} must be 1 for tokens and 0 for padding, with tokens in each text."
-        )
+    shape = hidden.shape[1:3]
+    wanted = f"of shape {shape}, the texts of the batch and their tokens"
+    fitting(f"{what}, its shape,", mask.shape, wanted, mask.shape == shape)
+    plain = np.isin(mask, (0, 1)).all() and mask.any(axis=1).all()
+    wanted = "1 for tokens, 0 for padding, with tokens in each text"
+    fitting(f"{what}, an array,", mask, wanted, plain)
     return [hidden[:, text, row == 1] for text, row in enumerate(mask)]
 
 
@@ -69,19 +68,17 @@ def check_states(what: str, h: np.ndarray) -> None:
     """Raise ValueError unless h (layers + 1, n, d) has finite hidden states, none of them 0."""
     if h.ndim != 3 or h.dtype.kind not in "fiu" or min(h.shape) < 2:
         raise ValueError(f"{what} must be {EXPECTED_STATES}; got {shape_in_words(h)}.")
-    for bad, said in ((~np.isfinite(h).all(axis=-1), "nan or inf"), (~h.any(axis=-1), "0")):
-        if not bad.any():
-            continue
-        layer, token = np.argwhere(bad)[0]
-        if said == "0":
-            raise ValueError(
-                f"{what} must have hidden states with a direction; {bad.any(axis=0).sum()} of "
-                f"{h.shape[1]} tokens are 0 in some layer, the first is token {token} in layer "
-                f"{layer}. If they are padding, leave them out."
-            )
+    infinite, zero = ~np.isfinite(h).all(axis=-1), ~h.any(axis=-1)
+    for layer, token in np.argwhere(infinite)[:1]:
         raise ValueError(
-            f"{what} must have finite hidden states; got nan or inf in {bad.sum()} of them, the "
-            f"first is token {token} in layer {layer}."
+            f"{what} must have finite hidden states; got nan or inf in {infinite.sum()} of them, "
+            f"the first is token {token} in layer {layer}."
+        )
+    for layer, token in np.argwhere(zero)[:1]:
+        raise ValueError(
+            f"{what} must have hidden states with a direction; {zero.any(axis=0).sum()} of "
+            f"{h.shape[1]} tokens are 0 in some layer, the first is token {token} in layer "
+            f"{layer}. If they are padding, leave them out."
         )
 
 

@@ -92,11 +92,8 @@ class Overlaps:
         self._lengths = np.maximum(1 - part + LENGTH_RULE[0] * np.sqrt(part), 0) ** 1.5
         self._shares = LENGTH_RULE[1] / LENGTH_RULE[1].sum()
         top = max(logits, 1e-9) * self._lengths.max()
-        self._log = np.polynomial.Chebyshev.interpolate(
-            np.vectorize(lambda spread: np.log(n * of_gaussian(n, spread))),
-            SPREAD_NODES - 1,
-            [0, top],
-        )
+        log = np.vectorize(lambda spread: np.log(n * of_gaussian(n, spread)))
+        self._log = np.polynomial.Chebyshev.interpolate(log, SPREAD_NODES - 1, [0, top])
 
     def __call__(self, gap: float) -> tuple[float, float]:
         """The overlaps own and shared at the mean cosine 1 - gap."""

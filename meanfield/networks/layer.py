@@ -178,17 +178,12 @@ class Layer:
             options[name] = self.by_heads(part.matrix)
             if part.bias is not None:
                 options[f"{name}_bias"] = self.by_heads(part.bias)
-        output = self.maps["output"].after(None)
-        size = options["V"].shape[1]
+        output, size = self.maps["output"].after(None), options["V"].shape[1]
         if output.bias is not None:
             options["output_bias"] = output.bias
-        return mf.Attention(
-            **options,
-            output=output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1),
-            beta=1 / math.sqrt(options["Q"].shape[1]),
-            causal=self.causal,
-            positions=self.positions,
-        )
+        matrices = output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1)
+        return mf.Attention(**options, output=matrices, beta=1 / math.sqrt(options["Q"].shape[1]),
+                            causal=self.causal, positions=self.positions)  # fmt: skip
 
     def by_heads(self, array: np.ndarray) -> np.ndarray:
         """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""

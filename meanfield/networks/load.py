@@ -11,7 +11,6 @@ import numpy as np
 from meanfield import ConfigError, StorageError
 from meanfield.extending import (
     RandomSource,
-    as_given,
     check_memory,
     fitting,
     generator,
@@ -74,10 +73,8 @@ def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
     """
     dtype, family, rng = _precision(dtype), family_of(config), generator(rng)
     spread = config.get("initializer_range", 0.02)
-    if type(spread) not in (int, float) or not 0 <= spread < 1e300:
-        raise ConfigError(
-            f"config.json: initializer_range must be a number >= 0, found {as_given(spread)}."
-        )
+    fits = type(spread) in (int, float) and 0 <= spread < 1e300
+    fitting("config.json: initializer_range", spread, "a number >= 0", fits, ConfigError)
     shapes, weights = family.shapes(config), {}
     check_memory("config.json: its weights", (sum(map(prod, shapes.values())),), "the sizes in it")
     for name, shape in shapes.items():
@@ -130,10 +127,8 @@ def files_of(folder: Path) -> list[Path]:
     names: list[Any] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     for name in names:
         plain = isinstance(name, str) and name == shown(name) and Path(name).name == name
-        if not plain or not name.endswith("safetensors"):
-            raise StorageError(
-                f"{index.name}: weight_map must name files *.safetensors, got {as_given(name)}."
-            )
+        fitting(f"{index.name}: weight_map must name files; each", name, "*.safetensors",
+                plain and name.endswith("safetensors"), StorageError)  # fmt: skip
     files = [folder / name for name in sorted(set(names))]
     for part in files:
         if not part.exists():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meanfield import Norm, PerLayer, Rotary, ShortenedWarning, StorageError, Transformer
-from meanfield.extending import Kind, RandomSource, check_memory, generator, whole_number
+from meanfield.extending import Kind, RandomSource, check_memory, fitting, generator, whole_number
 
 from .families import Config, Weights, family_of
 from .layer import Affine, Gain, Layer
@@ -52,7 +52,7 @@ class Network:
 
     def __repr__(self) -> str:
         words = "with" if self.tokenizer is not None else "without"
-        width = self.config[self.family.width]
+        width = self.config[self.family.keys["width"]]
         return (
             f"{self.family.name}: {self.depth} layers, d = {width}, {self.layer(0).heads} "
             f"heads; {self.vocabulary} ids, {words} tokenizer; texts of up to {self.positions} "
@@ -66,7 +66,7 @@ class Network:
     @property
     def depth(self) -> int:
         """The number of layers."""
-        return int(self.config[self.family.depth])
+        return int(self.config[self.family.keys["depth"]])
 
     @property
     def dtype(self) -> np.dtype:
@@ -81,7 +81,7 @@ class Network:
     @property
     def positions(self) -> int:
         """The largest number of tokens in a text."""
-        longest = int(self.config[self.family.longest])
+        longest = int(self.config[self.family.keys["longest"]])
         if self.family.padded:
             return longest - self.config.get("pad_token_id", 1) - 1
         return min(longest, self.family.window(self.config) or longest)
@@ -130,7 +130,7 @@ class Network:
         if family.rotary:
             base: Any = rope.get("rope_theta", config.get("rope_theta", 10000.0))
             turned = Rotary(base)
-        activation = config.get(family.activation, family.usual_activation)
+        activation = config.get(family.keys["activation"], family.usual_activation)
         return Layer(index, maps, (first, second), family.norms_after, heads, shared,
                      family.causal, activation, turned)  # fmt: skip
 
@@ -142,7 +142,7 @@ class Network:
 
     def _norm(self, name: str) -> Gain:
         """The norm with this name: LayerNorm if it has a bias, otherwise RMSNorm."""
-        epsilon = self.config.get(self.family.epsilon, self.family.usual_epsilon)
+        epsilon = self.config.get(self.family.keys["epsilon"], self.family.usual_epsilon)
         return Gain(self[f"{name}.weight"], self.weights.get(f"{name}.bias"), epsilon)
 
     def model(self) -> Transformer:
@@ -211,8 +211,7 @@ class Network:
             texts = [np.asarray(texts)] if texts.ndim == 1 else list(np.asarray(texts))
         if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
             texts = [texts]
-        if not len(texts):
-            raise ValueError("texts must have at least one text, got none.")
+        fitting("texts", texts, "one text at least", len(texts) > 0)
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
         notes = []
         for number, text in enumerate(read):
@@ -223,10 +222,9 @@ class Network:
                 )
                 warnings.warn(notes[-1], ShortenedWarning, stacklevel=2)
         if attention:
-            pairs = [len(text.ids) ** 2 for text in read]
-            check_memory(
-                "attention of the texts", (sum(pairs), self.depth, self.layer(0).heads), "texts"
-            )
+            pairs = sum(len(text.ids) ** 2 for text in read)
+            shape = pairs, self.depth, self.layer(0).heads
+            check_memory("attention of the texts", shape, "texts")
         streams, kept = [], []
         for text in read:
             stream, weights, steps = [], [], []
@@ -257,7 +255,7 @@ class Network:
                 f"texts has {text!r}, which is the name of a file and no text: give "
                 f"pathlib.Path({text!r}), or what it holds."
             )
-        whole = None
+        whole = 0
         if isinstance(text, str):
             try:
                 text.encode("utf-8")
@@ -268,11 +266,10 @@ class Network:
                     "The network has no tokenizer.json, which makes tokens of words: put its file "
                     "into the folder, or give ids in place of words, in Python."
                 )
-            if isinstance(self.tokenizer, Tokenizer):
-                answer = self.tokenizer.encode(text, self.positions)
-            else:
-                answer = encoded_by(self.tokenizer, text, self.positions)
-            ids, words, whole = np.array(answer[0], dtype=int), answer[1], answer[2]
+            ours = isinstance(self.tokenizer, Tokenizer)
+            encode = self.tokenizer.encode if ours else partial(encoded_by, self.tokenizer)
+            listed, words, whole = encode(text, self.positions)
+            ids = np.array(listed, dtype=int)
             if ids.size and ids.max() >= self.vocabulary:
                 raise StorageError(
                     f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
@@ -286,15 +283,14 @@ class Network:
                 f"A text must be words or at least one whole id, got shape {ids.shape} "
                 f"of {ids.dtype}."
             )
-        if ids.min() < 0 or ids.max() >= self.vocabulary:
-            raise ValueError(
-                f"ids must be from 0 to {self.vocabulary - 1}, got {ids.min()} to {ids.max()}."
-            )
+        ends, most = (int(ids.min()), int(ids.max())), self.vocabulary - 1
+        inside = 0 <= ends[0] and ends[1] <= most
+        fitting("smallest and largest ids", ends, f"from 0 to {most}", inside)
         if len(ids) > self.positions:
             raise ValueError(
                 f"The text has {len(ids)} ids, and {self._bound}; give ids[:{self.positions}]."
             )
-        return Text(ids, words, len(ids) if whole is None else whole)
+        return Text(ids, words, whole or len(ids))
 
     def random(self, rng: RandomSource) -> "Network":
         """A copy whose tensors are normal, with the mean and standard deviation of each.

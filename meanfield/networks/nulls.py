@@ -15,17 +15,14 @@ from .trace import Trace
 Ids = list[np.ndarray]
 
 
-def _shuffled(ids: Ids, rng: np.random.Generator) -> Ids:
-    """Texts with the tokens between the first and the last in random order."""
-    return [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
-
-
 NULL_MODELS: dict[str, Callable[[Network, Ids, np.random.Generator], tuple[Network, Ids]]] = {
     "random weights": lambda net, ids, rng: (net.random(rng), ids),
     "shuffled weights": lambda net, ids, rng: (net.shuffled(rng), ids),
-    "shuffled tokens": lambda net, ids, rng: (net, _shuffled(ids, rng)),
+    "shuffled tokens": lambda net, ids, rng: (
+        net, [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
+    ),
     "untrained": lambda net, ids, rng: (untrained(net.config, rng, net.dtype), ids),
-}
+}  # fmt: skip
 NULLS_IN_WORDS = {
     "random weights": "random weights of the trained sizes (each tensor normal with the mean and "
     "standard deviation that training gave it)",

@@ -50,54 +50,43 @@ def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> 
             _draw_nulls(panels[0, 0], null.mean_cosine)
             _draw_nulls(panels[0, 1], null.effective_rank)
         panels[0, 0].set(title="mean cosine of pairs", ylim=(min(0, low.min()), 1.02))
-        _key_below(panels[0, 0], 2)
         panels[0, 1].set(title="effective rank", yscale="log")
         for k, beta in enumerate(layers.beta.values):
-            energy = layers.energy.sel(beta=beta).mean("text")
-            panels[0, 2].plot(depth, energy / energy[0], "o-", ms=3, color=PALETTE[k % 6],
-                              label=rf"$\beta = {beta:g}$")  # fmt: skip
+            energy, label = layers.energy.sel(beta=beta).mean("text"), rf"$\beta = {beta:g}$"
+            look = {"ms": 3, "color": PALETTE[k % 6], "label": label}
+            panels[0, 2].plot(depth, energy / energy[0], "o-", **look)
         panels[0, 2].set(title=r"energy $E_\beta$ over that of layer 0", yscale="log")
-        _key_below(panels[0, 2], 3)
         norm, spread = (layers[name].mean("text") for name in ("norm", "norm_spread"))
         panels[1, 0].errorbar(depth, norm, spread, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
         panels[1, 0].set(title="length of hidden states", ylim=(0, None))
-        if "w2" in layers:
-            # often equal: the broad line stays visible beneath the other
-            panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "-", lw=5, alpha=0.4,
-                              color=PALETTE[0], label=r"$W_2$ between layers")  # fmt: skip
-            panels[1, 1].plot(depth[1:], layers.moved.mean("text"), "s--", ms=3, color=PALETTE[1],
-                              label="r.m.s. angle moved")  # fmt: skip
+        if "w2" in layers:  # often equal: the broad line stays visible beneath the other
+            broad = {"lw": 5, "alpha": 0.4, "color": PALETTE[0], "label": r"$W_2$ between layers"}
+            panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "-", **broad)
+            look = {"ms": 3, "color": PALETTE[1], "label": "r.m.s. angle moved"}
+            panels[1, 1].plot(depth[1:], layers.moved.mean("text"), "s--", **look)
             panels[1, 1].set(title="from the layer before, radians", ylim=(0, None))
-            _key_below(panels[1, 1], 2)
         for k, angle in enumerate(layers.angle.values):
-            panels[1, 2].plot(depth, layers.clusters.sel(angle=angle).mean("text"), "o-", ms=3,
-                              color=PALETTE[k % 6], label=f"{angle:g} rad")  # fmt: skip
+            look = {"ms": 3, "color": PALETTE[k % 6], "label": f"{angle:g} rad"}
+            panels[1, 2].plot(depth, layers.clusters.sel(angle=angle).mean("text"), "o-", **look)
         panels[1, 2].set(title="clusters, tokens linked up to", yscale="log", ylim=(0.8, None))
-        _key_below(panels[1, 2], 3)
-        for ax in panels.ravel():
+        for (row, column), ax in np.ndenumerate(panels):
             ax.set_xlabel("layer")
             ax.set_xticks(_ticks(depth))
-            if ax.get_yscale() == "log":
-                _plain_numbers(ax)
+            if ax.get_yscale() == "log":  # ticks 1, 2, 5, 10, ... as plain numbers
+                ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                ax.yaxis.set_minor_locator(NullLocator())
+            if (row, column) != (0, 1) and ax.get_legend_handles_labels()[0]:
+                # beneath the axes, where it hides no curve
+                ax.legend(fontsize=7, ncols=3 if column == 2 else 2, loc="upper center",
+                          bbox_to_anchor=(0.5, -0.28), borderaxespad=0,
+                          columnspacing=1.0)  # fmt: skip
     return page
 
 
 def _ticks(layers: np.ndarray) -> np.ndarray:
     """About `LAYER_TICKS` of the layers, for the ticks of an axis."""
     return layers[:: max(1, len(layers) // LAYER_TICKS)]
-
-
-def _key_below(ax: Axes, columns: int) -> None:
-    """A legend beneath the axes, where it hides no curve."""
-    ax.legend(fontsize=7, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.28),
-              borderaxespad=0, columnspacing=1.0)  # fmt: skip
-
-
-def _plain_numbers(ax: Axes) -> None:
-    """Label the ticks 1, 2, 5, 10, ... of a logarithmic axis as plain numbers."""
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_locator(NullLocator())
 
 
 def _draw_nulls(ax: Axes, null: xr.DataArray) -> None:
@@ -207,13 +196,10 @@ def of_heads(layers: xr.Dataset, parts: xr.Dataset) -> Figure:
         blocks, heads = part.shape
         shown = left.pcolormesh(np.arange(heads + 1) + 0.5, np.arange(blocks + 1) + 0.5, part,
                                 cmap="PuOr", vmin=-top, vmax=top)  # fmt: skip
-        left.set(
-            xlabel="head",
-            ylabel="layer",
-            title="part in the change of mean cosine",
-            xticks=range(1, heads + 1, 1 + heads // 12),
-            yticks=range(1, blocks + 1, 1 + blocks // 12),
-        )
+        ticks = {"xticks": range(1, heads + 1, 1 + heads // 12)}
+        ticks["yticks"] = range(1, blocks + 1, 1 + blocks // 12)
+        title = "part in the change of mean cosine"
+        left.set(xlabel="head", ylabel="layer", title=title, **ticks)
         page.colorbar(shown, ax=left)
         trace = layers.value_symmetric.sum("eigenvalue").values
         beta, share = (layers[n].mean("text").values for n in ("head_beta", "head_slope_share"))

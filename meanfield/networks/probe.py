@@ -314,6 +314,6 @@ def _of_matrices(net: "Network") -> Columns:
     }
     return {
         name: (("block", "head", "rank" if name.endswith("singular") else "eigenvalue"),
-               np.array([getattr(one, name) for one in spectra]), label)
+               np.array([one[name] for one in spectra]), label)
         for name, label in labels.items()
     }  # fmt: skip

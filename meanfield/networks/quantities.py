@@ -39,8 +39,8 @@ class MeanCosine(Quantity):
 
     def gradient(self, h: np.ndarray) -> np.ndarray:
         x, lengths = directions(h)
-        n = len(x)
-        return in_hidden(x, lengths, np.broadcast_to(2 / (n * (n - 1)) * x.sum(axis=0), x.shape))
+        mean = x.sum(axis=0) / (len(x) * (len(x) - 1))
+        return in_hidden(x, lengths, np.broadcast_to(2 * mean, x.shape))
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class EffectiveRank(Quantity):
         shares, vectors = np.linalg.eigh(smaller_gram(x) / n)
         logs = log_shares(shares)
         rank = np.exp(-(shares * logs).sum())
-        slopes = np.where(shares > LEAST_EIGENVALUE, -rank * (logs + 1), 0.0)
-        slope = (vectors * slopes) @ vectors.T
-        return in_hidden(x, lengths, 2 / n * (x @ slope if d < n else slope @ x))
+        derivatives = np.where(shares > LEAST_EIGENVALUE, -rank * (logs + 1), 0.0)
+        matrix = (vectors * derivatives) @ vectors.T
+        return in_hidden(x, lengths, 2 / n * (x @ matrix if d < n else matrix @ x))
 
 
 def checked_beta(name: str, beta: Any) -> float:

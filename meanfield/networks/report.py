@@ -20,23 +20,10 @@ from meanfield.extending import (
     write_whole,
 )
 
+from . import findings as statements
 from .attribution import attribute
 from .clustering import clusters_of
-from .findings import (
-    ENERGY_BETA,
-    RESAMPLED_TEXTS,
-    Changes,
-    Finding,
-    changes_of,
-    fitted,
-    of_distances,
-    of_heads,
-    of_layers,
-    of_nulls,
-    of_order,
-    of_outliers,
-    of_parts,
-)
+from .findings import ENERGY_BETA, RESAMPLED_TEXTS, Changes, Finding, changes_of, fitted
 from .network import Network
 from .nulls import nulls
 from .probe import as_trace, is_causal, probe
@@ -189,7 +176,8 @@ def report(
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
-        findings = of_order(trace) + of_layers(changes) + of_parts(changes)
+        findings = statements.of_order(trace) + statements.of_layers(changes)
+        findings += statements.of_parts(changes)
         parts: dict[str, xr.Dataset] = {}
         if trace.streams:
             bar.show(0.4, "splitting changes")
@@ -198,13 +186,13 @@ def report(
             parts = {name: attribute(trace, quantity, net) for name, quantity in split.items()}
         null = None
         if net is not None:
-            findings += of_heads(layers, parts["mean cosine"], random)
+            findings += statements.of_heads(layers, parts["mean cosine"], random)
             bar.show(0.55, "null models")
             null = nulls(net, [list(map(int, ids)) for ids in trace.ids],
                          lambda trace, _: probe(trace, distances=False, modes=False)[COMPARED],
                          draws=draws, rng=random)  # fmt: skip
-            findings += of_nulls(changes, null)
-        findings += of_distances(layers) + of_outliers(trace)
+            findings += statements.of_nulls(changes, null)
+        findings += statements.of_distances(layers) + statements.of_outliers(trace)
         bar.show(0.75, "clusters")
         clusters = clusters_of(trace)
         result = None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meanfield import StorageError
-from meanfield.extending import as_given, regular_file, shown
+from meanfield.extending import as_given, fitting, regular_file, shown
 
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
@@ -89,15 +89,11 @@ def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
             whole = all(type(k) is int and 0 <= k < LARGEST_NUMBER for k in numbers)
         except (KeyError, TypeError, ValueError):
             whole = False
-        if not whole or len(shape) > MOST_AXES:
-            raise StorageError(
-                f"{where}: expected dtype, shape of at most {MOST_AXES} axes and data_offsets of "
-                f"whole numbers >= 0 and below 2^63, found {as_given(entry)}."
-            )
-        if not isinstance(kind, str) or kind not in DTYPE_BYTES:
-            raise StorageError(
-                f"{where}: dtype must be one of {', '.join(DTYPE_BYTES)}, found {as_given(kind)}."
-            )
+        wanted = f"dtype, shape of at most {MOST_AXES} axes and data_offsets, whole numbers >= 0 "
+        whole = whole and len(shape) <= MOST_AXES
+        fitting(f"{where}: its entry", entry, f"{wanted}and below 2^63", whole, StorageError)
+        known = isinstance(kind, str) and kind in DTYPE_BYTES
+        fitting(f"{where}: dtype", kind, f"one of {', '.join(DTYPE_BYTES)}", known, StorageError)
         if end - start != (size := DTYPE_BYTES[kind] * prod(shape)):
             raise StorageError(
                 f"{where}: {kind} of shape {tuple(shape)} needs {size} bytes, its offsets {start} "

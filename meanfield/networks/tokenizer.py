@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +143,9 @@ def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
     if owner == os.getpid():
         process.kill()
         process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except OSError:  # unsent bytes, which the process no longer reads
-                pass
+    for pipe in filter(None, (process.stdin, process.stdout)):
+        with suppress(OSError):  # unsent bytes, which the process no longer reads
+            pipe.close()
 
 
 def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) -> bytes:

@@ -18,9 +18,8 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from ..core.public_names import with_hint
 from ..dynamics.observables import declare
-from . import cards, multistability, sweeps, theme  # noqa: F401  these register figures
+from . import multistability, theme  # noqa: F401  which registers figures
 from .appearance import Appearance
-from .cards import of_result as result_card
 from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories
 from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
@@ -30,6 +29,7 @@ from .observables import observables
 from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
 from .registry import figure, plot
+from .registry import of_result as result_card
 from .spectra import spectrum
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
 

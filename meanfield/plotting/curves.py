@@ -22,8 +22,7 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
 from . import fields, theme
-from .appearance import DrawnSample, appearance_of, sample_of, space_of
-from .clusters import DrawnCluster
+from .appearance import DrawnCluster, DrawnSample, appearance_of, sample_of, space_of
 from .fields import (
     Scale,
     angle_histogram,
@@ -34,11 +33,9 @@ from .fields import (
     visible_chart,
 )
 from .labels import Member, distinct, label_of_member, member_of, percent
-from .layouts import Draw, Panels
-from .projections import FULL_TURN
+from .layouts import Draw, Panels, is_logarithmic, need_two_times, resolved_states, time_axis
 from .registry import expect, figure
-from .spaces import AROUND, QUARTERS, Line, chart_of
-from .times import is_logarithmic, need_two_times, resolved_states, time_axis
+from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, chart_of
 
 CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
@@ -50,48 +47,40 @@ MOST_MARKED = 12
 DIGIT_HEIGHT = 0.13  # of a digit, where the radius of the circle is 1
 
 
-def draw_curves(
-    target: Panels,
-    solution: Solution,
-    times: np.ndarray,
-    curves: Iterable[Sequence[Any]],
-    *,
-    bar: bool = True,
-) -> None:
+def draw_curves(target: Panels, solution: Solution, curves: Iterable[Sequence[Any]]) -> None:
     """Draw in each panel one curve for each saved time, dark to light; unresolved ones dotted.
 
-    `times` are indices of saved states; `curves` has for each panel a sequence of curves (x, y),
-    one for each time. With `bar` a colour bar shows the times. A movie has no bar, and one colour
-    for each panel.
+    `curves` has for each panel a sequence of curves (x, y), one for each of its times. A movie has
+    no colour bar of times, and one colour for each panel.
     """
     resolved, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
-    of_times = theme.ordered_colours(len(times))
+    of_times = theme.ordered_colours(len(target.times))
     panels = list(zip(target.axes, curves, of_panels, strict=True))
-    places = {time: k for k, time in enumerate(times)}
+    order = {time: k for k, time in enumerate(target.times)}
 
     def draw(i: int) -> list[Artist]:
         lines: list[Artist] = []
         for ax, shapes, colour in panels:
-            k, style = places[i], "-" if resolved[i] else ":"
+            k, style = order[i], "-" if resolved[i] else ":"
             colour = colour if moving else of_times[k]
             lines += ax.plot(*shapes[k], color=colour, linestyle=style)
         return lines
 
-    target.show(draw, times)
-    if bar and not moving and len(solution) > 1:
-        time_bar(target, solution, times)
+    target.show(draw, target.times)
+    if target.bar and not moving and len(solution) > 1:
+        time_bar(target, solution)
 
 
-def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
-    """Add a colour bar with one colour for each of the saved times of indices `times`."""
-    count = len(times)
+def time_bar(target: Panels, solution: Solution) -> None:
+    """Add a colour bar with one colour for each of the saved times that are drawn."""
+    count = len(target.times)
     colours = ListedColormap(theme.ordered_colours(count))
     image = ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), colours)
     style = {"label": "time $t$", "aspect": 26 * target.rows, "pad": 0.02}
     bar = target.figure.colorbar(image, ax=target.axes, ticks=np.arange(count), **style)
-    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[times])])
-    for name, resolved in zip(names, resolved_states(solution)[times], strict=True):
+    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[target.times])])
+    for name, resolved in zip(names, resolved_states(solution)[target.times], strict=True):
         name.set_color(theme.INK if resolved else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
@@ -100,16 +89,8 @@ def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
 # Over the angle ------------------------------------------------------------------------------
 
 
-@figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4))
-def snapshots(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    scale: str = "auto",
-    bar: bool = True,
-) -> None:
+@figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4, 7))
+def snapshots(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """Density over the angle at several times, coloured by time.
 
     The dashed line is the uniform state, 1. Dotted curves are not resolved, and their times red.
@@ -120,8 +101,8 @@ def snapshots(
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the density, so that fast and slow phases
         are shown alike.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
     solution, scale
         As for `spacetime`; "power" is a power scale of the vertical axis.
 
@@ -132,12 +113,11 @@ def snapshots(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    shown = target.pick(solution, times, count)
-    theta, values = profiles(solution, target.members, times=shown)
+    theta, values = profiles(solution, target.members, times=target.times)
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, values), scale)
     curves = [[(theta, density) for density in densities] for densities in values]
-    draw_curves(target, solution, shown, curves, bar=bar)
+    draw_curves(target, solution, curves)
     for ax, bottom, left in target.outer:
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
@@ -157,10 +137,8 @@ def density_axis(ax: Axes, scale: Scale) -> None:
         ax.set_ylim(scale.low, 1.4 * scale.high)
         return
     if scale.name == "power":
-        ax.set_yscale(
-            "function",
-            functions=(partial(_power, fields.EXPONENT), partial(_power, 1 / fields.EXPONENT)),
-        )
+        powers = (partial(_power, p) for p in (fields.EXPONENT, 1 / fields.EXPONENT))
+        ax.set_yscale("function", functions=tuple(powers))
     low = min(0.0, scale.low)
     ax.set_ylim(low, max(scale.high, 1.0) + 0.06 * (max(scale.high, 1.0) - low))
 
@@ -173,16 +151,8 @@ def _power(exponent: float, values: np.ndarray) -> np.ndarray:
 # Around the circle ---------------------------------------------------------------------------
 
 
-@figure("polar", Density, Circle, panels=(5.2, 4.4))
-def polar(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 5,
-    scale: str = "auto",
-    bar: bool = True,
-) -> None:
+@figure("polar", Density, Circle, panels=(5.2, 4.4, 5))
+def polar(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """Density around the unit circle at several times, coloured by time.
 
     A density u is drawn at the radius 1 + h(u), where h grows from 0 to 1 at the largest value
@@ -192,8 +162,8 @@ def polar(
     Parameters
     ----------
     solution, times, count, scale
-        As for `snapshots`; `ax` is an ordinary (not a polar) axes, and "log" takes
-        h(u) proportional to log(1 + u).
+        As for `snapshots`, with 5 times by default; `ax` is an ordinary (not a polar) axes, and
+        "log" takes h(u) proportional to log(1 + u).
 
     Raises
     ------
@@ -202,8 +172,7 @@ def polar(
     TypeError
         If the states are not densities on the circle.
     """
-    shown = target.pick(solution, times, count)
-    theta, values = profiles(solution, target.members, times=shown)
+    theta, values = profiles(solution, target.members, times=target.times)
     chosen = choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
@@ -212,7 +181,7 @@ def polar(
             note = chosen.note if len(target.axes) == 1 else chosen.note.replace(" (", "\n(")
             ax.set_xlabel(f"radius: {law_in_words(solution)}{note}")
     rings = [[ring(theta, curve, chosen) for curve in curves] for curves in values]
-    draw_curves(target, solution, shown, rings, bar=bar)
+    draw_curves(target, solution, rings)
 
 
 def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
@@ -223,17 +192,16 @@ def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
 
 def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
     """Unit circle, circles of equal density named at `angle`, names of the angles; no frame."""
-    circle = np.array([np.cos(FULL_TURN), np.sin(FULL_TURN)])
-    ax.plot(*circle, color=theme.INK, linewidth=1.6, zorder=1)
+    ax.plot(*UNIT_CIRCLE, color=theme.INK, linewidth=1.6, zorder=1)
     for level in _levels(scale):
         radius = 1.0 + scale.height(np.array(level))
-        ax.plot(*(radius * circle), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
+        ax.plot(*(radius * UNIT_CIRCLE), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
         if radius > 1.0 + DIGIT_HEIGHT:
             ax.text(
                 *_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH
             )
     uniform = 1.0 + scale.height(np.array(1.0))
-    ax.plot(*(uniform * circle), **UNIFORM_LINE)
+    ax.plot(*(uniform * UNIT_CIRCLE), **UNIFORM_LINE)
     name_angles(ax, QUARTERS, 0.82)
     ax.set(xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
 
@@ -300,7 +268,9 @@ def histogram(
             ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
             uniform_line(ax)
             if density is not None:
-                _overlay(ax, density, float(solution.t[i]))
+                theta, curve = nearest_profile(density, float(solution.t[i]))
+                ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
+                ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
     page.label(AROUND, r"density $\mu_t(\theta)$")
     if density is not None:
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
@@ -324,13 +294,6 @@ def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray
     nearest = int(np.abs(density.t - t).argmin())
     theta, values = profiles(density, [()], times=[nearest])
     return theta, values[0, 0]
-
-
-def _overlay(ax: Axes, density: Solution, t: float) -> None:
-    """Draw the density that was saved nearest to the time t, over a histogram."""
-    theta, curve = nearest_profile(density, t)
-    ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
-    ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
 
 
 @figure("histogram", Gram, sheet=(6, 1.35, 3))
@@ -374,10 +337,8 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
 # The mass below each angle -------------------------------------------------------------------
 
 
-@figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4))
-def distribution(
-    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
-) -> None:
+@figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4, 7))
+def distribution(target: Panels, solution: Solution) -> None:
     """The mass below each angle at several times, coloured by time: a cluster is a jump.
 
     On the circle the mass is counted from -pi on; on a sphere from the pole at which the polar
@@ -390,8 +351,8 @@ def distribution(
     times : sequence of float, optional
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the measure.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
 
     Raises
     ------
@@ -400,14 +361,13 @@ def distribution(
     TypeError
         If the states are not characteristics on the circle or axisymmetric.
     """
-    shown = target.pick(solution, times, count)
     (ax,), space = target.axes, solution.final.space
     chart = chart_of(type(space))
     angles = np.linspace(*chart.limits, 361)
     ax.plot(angles, chart.uniform_below(angles, space.dimension), **UNIFORM_LINE)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
-    draw_curves(target, solution, shown, [[cumulated(solution[i]) for i in shown]])
+    draw_curves(target, solution, [[cumulated(solution[i]) for i in target.times]])
 
 
 def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:

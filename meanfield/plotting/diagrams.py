@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..core.checks import as_given, boolean, fitting, real
+from ..core.errors import MeanfieldError
 from ..core.forms import TEXT, Many
 from ..core.provided import FIGURES
+from ..dynamics.observables import style_of_observable
 from . import theme
 from .labels import describe_drift, label_logarithmic, symbol_of
-from .layouts import frame
+from .layouts import Canvas
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from ..bifurcation import Diagram, PhaseDiagram
     from ..chaos import Study
+    from ..sweeps import Sweep
 
 STYLES = {
     "stable": {"ls": "-"},
@@ -32,13 +38,20 @@ MARKS = {
     "symmetry breaking": ("^", "symmetry breaking"),
     "Hopf": ("v", "Hopf bifurcation"),
 }
-BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0}
+BOTH_STABLE = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
+SEVERAL_STABLE = BOTH_STABLE | {"label": "several stable states"}
+NONE_STABLE = {
+    "facecolor": "none",
+    "edgecolor": theme.WARNING,
+    "hatch": "/////",
+    "lw": 0,
+    "label": "no stable state",
+}
 LABELS = {
     "order_parameter": r"$r = |\int x\, d\mu|$",
     "free_energy": r"$F(\mu) - F(\mathrm{uniform})$",
     "growth": "largest growth rate",
 }
-NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
 VISIBLE = 1e-9  # smaller moments count as 0
 CLOSE_NAMES = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
@@ -48,7 +61,10 @@ LINES = {
     "symmetry breaking": (theme.PALETTE[2], "-."),
     "Hopf": (theme.PALETTE[1], ":"),
 }
-LOCUS_NAMES = {"fold": "fold", "transition": "first-order transition"}
+LOCI = {
+    "fold": ("fold", theme.PALETTE[0], "--"),
+    "transition": ("first-order transition", theme.PALETTE[1], "-."),
+}
 
 
 @FIGURES.register
@@ -103,34 +119,29 @@ def bifurcation(
         for kind, style in STYLES.items()
         if kind in kinds
     ]
+    branches = _shown_branches(diagram, table)
+    if len(branches) > 1:  # colours as squares, which no line of a stability is taken for
+        square = {"ls": "", "marker": "s", "ms": 6}
+        names_of_branches = {n: f"branch {n}" if n else "uniform" for n in branches}
+        handles += [
+            Line2D([], [], color=branches[n], label=text, **square)
+            for n, text in names_of_branches.items()
+        ]
+    key = len(handles) + len({special.kind for special in diagram.special_points})
     with theme.style():
-        panels, entries = [ax], 0
-        if ax is None:
-            entries = len(handles) + len({special.kind for special in diagram.special_points})
-            entries += len(_shown_branches(diagram, table))
-            wide = 4.4 if len(names) == 1 else 3.3
-            figure, panels, legend = frame(
-                len(names), wide, 3.2, key=entries, width=width, height=height
-            )
-        for panel, (name, values) in zip(panels, table, strict=True):
+        page = Canvas(ax, len(names), 4.4 if len(names) == 1 else 3.3, 3.2, width, height, key)
+        for panel, (name, values) in zip(page.panels, table, strict=True):
             shown = _panel(panel, diagram, name, values)
             label = LABELS.get(name) or _moment_in_words(diagram, name) or name
             panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
             panel.set(xscale="log" if log else "linear", xlim=diagram.span)
-        branches = _shown_branches(diagram, table)
-        handles += [
-            Line2D([], [], color=colour, label=f"branch {number}" if number else "uniform")
-            for number, colour in branches.items()
-            if len(branches) > 1
-        ]
+        page.legend(handles + shown)
         if ax is not None:
-            ax.legend(handles=handles + shown)
             ax.set_title(title or "")
-            return ax.figure.figure  # type: ignore[return-value]
-        figure.legend(handles=handles + shown, **legend)
-        named = describe_drift(diagram.drift, diagram.parameter) if title is None else title
-        figure.suptitle(named)
-    return figure
+        else:
+            drift = describe_drift(diagram.drift, diagram.parameter)
+            page.figure.suptitle(drift if title is None else title)
+    return page.figure
 
 
 def _moment_in_words(diagram: "Diagram", name: str) -> str:
@@ -305,126 +316,104 @@ def phases(
     """
     if not diagrams or (ax is not None and len(diagrams) > 1):
         raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
+    table = [(diagram, relative) for diagram in diagrams]
+    if ax is None and close_up and not relative:
+        table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
     with theme.style():
-        if ax is not None:
-            _plane(ax, diagrams[0], relative)
-            ax.legend(loc="best")
-            return ax.figure.figure  # type: ignore[return-value]
-        table = [(diagram, relative) for diagram in diagrams]
-        if close_up and not relative:
-            table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
         wide = 3.6 if len(table) == 1 else 3.0
-        figure, panels, legend = frame(len(table), wide, 3.4, key=6, width=width, height=height)
-        for panel, (diagram, divided) in zip(panels, table, strict=True):
-            _plane(panel, diagram, divided)
-        planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
+        page = Canvas(ax, len(table), wide, 3.4, width, height, key=6)
+        planes = []
+        for panel, (diagram, divided) in zip(page.panels, table, strict=True):
+            draw = _curves if "critical" in diagram.general_names else _lines
+            draw(panel, diagram, divided)
+            planes += [] if divided else [panel]
         for panel in planes[1:]:
             panel.sharey(planes[0])
             panel.autoscale(axis="y")
-        entries: dict[str, Any] = {}
-        for panel in panels:
-            if panel.get_yscale() == "log":
+        for panel in page.panels:
+            if ax is None and panel.get_yscale() == "log":
                 label_logarithmic(panel.yaxis)
-            handles, labels = panel.get_legend_handles_labels()
-            entries = {**dict(zip(labels, handles, strict=True)), **entries}
-        figure.legend(entries.values(), entries, **legend)
-    return figure
-
-
-def _plane(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
-    """Draw a phase diagram: `_curves` if there are critical curves, else `_lines`."""
-    (_curves if "critical" in diagram.general_names else _lines)(ax, diagram, relative)
+        page.legend()
+    return page.figure
 
 
 def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
     """Draw lines of special points, and regions in which several states are stable, or none."""
 
-    def unit(betas: np.ndarray) -> np.ndarray:
-        return np.array([diagram.reference(b) if relative else 1.0 for b in betas])
+    def unit(beta: float) -> float:
+        return diagram.reference(beta) if relative else 1.0
 
-    data, parameter, labelled = diagram.data, diagram.parameter, set()
+    data = diagram.data
     for name in diagram.loci:
         here = data.curve.values == name
-        betas, kind = data[parameter].values[here], str(data.kind.values[here][0])
-        kappas, change = data.kappa.values[here] / unit(betas), data.change.values[here] != 0
-        width = np.where(change, 1.0, np.nan)
-        style = {"color": LINES[kind][0], "ls": LINES[kind][1]}
-        label = None if kind in labelled else kind
-        ax.plot(betas, kappas, lw=0.8, label=label, **style)
-        ax.plot(betas, kappas * width, lw=1.9, **style)
-        labelled.add(kind)
-    betas = np.linspace(*data.attrs[parameter], PLACES)
-    counts = [(b, count, low / u, high / u) for b, u in zip(betas, unit(betas), strict=True)
-              for count, low, high in diagram.drawn_counts(b)]  # fmt: skip
+        betas, kind = data[diagram.parameter].values[here], str(data.kind.values[here][0])
+        kappas = data.kappa.values[here] / [unit(b) for b in betas]
+        colour, dashes = LINES[kind]
+        ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
+        bounds_stable = data.change.values[here] != 0
+        ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
+    betas = np.linspace(*data.attrs[diagram.parameter], PLACES)
     half = (betas[1] - betas[0]) / 2
-    for which, style, label in (
-        (lambda count: count > 1, BOTH, "several stable states"),
-        (lambda count: count == 0, NONE, "no stable state"),
-    ):
-        for b, count, low, high in counts:
-            if which(count):
-                ax.fill_between([b - half, b + half], low, high, label=label, **style)
-                label = None
-    for marker, points, label in (("o", diagram.tricritical, "tricritical"),
-                                  ("*", diagram.cusps, "cusp")):  # fmt: skip
-        for point in points:
-            place = [point.beta], [point.kappa / unit(np.array([point.beta]))[0]]
-            ax.plot(*place, marker, ms=4.5 if marker == "o" else 8, mfc="white", mec=theme.INK,
-                    ls="", zorder=3, label=label)  # fmt: skip
-            label = None
-    ylabel = r"$\kappa/\kappa_1$" if relative else r"$\kappa$"
-    ax.set(xlabel=f"${symbol_of(parameter)}$", ylabel=ylabel, xlim=data.attrs[parameter])
-    title = describe_drift(diagram.family.drift, parameter)
-    ax.set(yscale="linear" if relative else "log", title=title)
+    for beta in betas:
+        for count, *ends in diagram.drawn_counts(beta):
+            if count != 1:
+                low, high = np.array(ends) / unit(beta)
+                style = SEVERAL_STABLE if count else NONE_STABLE
+                ax.fill_between([beta - half, beta + half], low, high, **style)
+    for point in diagram.tricritical:
+        _mark(ax, point, unit(point.beta), "o", "tricritical")
+    for point in diagram.cusps:
+        _mark(ax, point, unit(point.beta), "*", "cusp")
+    _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else r"$\kappa$", log=not relative)
+
+
+def _mark(ax: Axes, point: Any, unit: float, marker: str, label: str) -> None:
+    """Mark a point of the plane of beta and kappa, which is divided by `unit`."""
+    style = {"ms": 8 if marker == "*" else 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
+    ax.plot([point.beta], [point.kappa / unit], marker, zorder=3, label=label, **style)
+
+
+def _name_axes(ax: Axes, diagram: "PhaseDiagram", kappa: str, *, log: bool) -> None:
+    """Names of the axes and of the drift, and the range of the parameter."""
+    title = describe_drift(diagram.family.drift, diagram.parameter)
+    ax.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=kappa, title=title)
+    ax.set(xlim=diagram.data.attrs[diagram.parameter], yscale="log" if log else "linear")
 
 
 def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     """Draw critical curves, folds, transitions, and tricritical and end points."""
-    data = diagram.data
-    curve, degree = data.curve.values, data.degree.values
-    name, lead = diagram.parameter, diagram.degree
-    beta = data[name].values
-    unit = np.array([diagram.kappa("critical", b) if relative else 1.0 for b in beta])
-    kappa = data.kappa.values / unit
+    data, lead = diagram.data, diagram.degree
+    curve, degree, beta = data.curve.values, data.degree.values, data[diagram.parameter].values
+
+    def unit(value: float) -> float:
+        return diagram.kappa("critical", value) if relative else 1.0
+
+    units = np.array([unit(b) for b in beta])
+    kappa = data.kappa.values / units
     degrees = np.unique(degree[curve == "critical"])
     narrow = relative and bool((curve != "critical").any())
     for i, l in enumerate(degrees[degrees == lead] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
         style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
-    drawn = dict(zip(LOCUS_NAMES, zip(("--", "-."), theme.PALETTE, strict=False), strict=True))
-    labelled: set[str] = set()
     for line, locus in diagram.loci.items():
-        here, (style, colour) = curve == line, drawn[locus.kind]
-        label = None if locus.kind in labelled else LOCUS_NAMES[locus.kind]
-        top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
+        here, (label, colour, dashes) = curve == line, LOCI[locus.kind]
+        top = np.array([diagram.first_onset(b) for b in beta[here]]) / units[here]
         ended = locus.kind == "transition" and bool(diagram.end_points)  # no line beyond
         shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
-        ax.plot(beta[here], shown, style, color=colour, label=label)
+        ax.plot(beta[here], shown, dashes, color=colour, label=label)
         if locus.kind == "fold":  # where both states attract
-            label = None if label is None else "both stable"
-            ax.fill_between(
-                beta[here], kappa[here], top, where=kappa[here] < top, label=label, **BOTH
-            )
-        labelled.add(locus.kind)
-    corners = [p for p in diagram.tricritical if p.degree == lead or not narrow]
-    marked = [("o", "tricritical", p) for p in corners]
-    for marker, what, point in [*marked, *(("s", "end point", p) for p in diagram.end_points)]:
-        scale = diagram.kappa("critical", point.beta) if relative else 1.0
-        place = [point.beta], [point.kappa / scale]
-        label = None if what in labelled else what
-        ax.plot(*place, marker, ms=4.5, mfc="white", mec=theme.INK, ls="", zorder=3, label=label)
-        labelled.add(what)
+            ax.fill_between(beta[here], kappa[here], top, where=kappa[here] < top, **BOTH_STABLE)
+    for point in diagram.tricritical:
+        if point.degree == lead or not narrow:
+            _mark(ax, point, unit(point.beta), "o", "tricritical")
+    for point in diagram.end_points:
+        _mark(ax, point, unit(point.beta), "s", "end point")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
-    ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
-    ax.set(
-        yscale="linear" if narrow else "log",
-        title=describe_drift(diagram.family.drift, diagram.parameter),
-    )
+    _name_axes(ax, diagram, divided, log=not narrow)
     if narrow:  # from below the lowest curve to a little above kappa_1
         below = max(1 - float(kappa.min()), 0.1)
         ax.set_ylim(1 - 1.2 * below, 1 + 0.3 * below)
-    ax.set_xlim(*data.attrs[name])
 
 
 # Studies of propagation of chaos ----------------------------------------------------------------
@@ -439,8 +428,12 @@ DISTANCE_SYMBOLS = {
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
 DISTANCES_IN_RADIANS = ("W1", "W2")  # distances in radians
-BESIDE_FROM = 3.0  # inches; wider panels have their legend on the right
-LEGEND_BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+# Legends of panels wider than so many inches: on the right, beneath, inside.
+LEGEND_POSITIONS = (
+    (4.4, {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}),
+    (2.6, {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}),
+    (0.0, {"loc": "best", "fontsize": 6}),
+)
 
 
 @FIGURES.register
@@ -489,21 +482,21 @@ def rates(
     is_known = name is None or (isinstance(name, str) and name in drawable)
     fitting("name", name, f"one of {', '.join(drawable)}", is_known)
     chosen = name or ("W2" if "W2" in names else names[0])
+    count = 2 if ax is None and study.data.sizes["t"] > 1 else 1
     with theme.style():
-        if ax is not None:
-            _against_size(ax, study, names if name is None else [chosen], t)
-            ax.legend()
-            return ax.figure.figure  # type: ignore[return-value]
-        count = 2 if study.data.sizes["t"] > 1 else 1
-        figure, panels, _ = frame(count, 4.6, 3.3, width=width, height=height)
-        _against_size(panels[0], study, names, t)
+        page = Canvas(ax, count, 4.6, 3.3, width, height)
+        _against_size(page.panels[0], study, names if ax is None or name is None else [chosen], t)
         if count == 2:
-            _against_time(panels[1], study, chosen)
-        wide = figure.get_figwidth() / len({panel.get_subplotspec().colspan for panel in panels})
-        for panel in panels:
-            style = LEGEND_BESIDE if wide > BESIDE_FROM else {"loc": "best", "fontsize": 6}
-            panel.legend(**style)
-    return figure
+            _against_time(page.panels[1], study, chosen)
+        if ax is not None:
+            ax.legend()
+            return page.figure
+        columns = {panel.get_subplotspec().colspan for panel in page.panels}
+        wide = page.figure.get_figwidth() / len(columns)
+        position = next(position for least, position in LEGEND_POSITIONS if wide > least)
+        for panel in page.panels:
+            panel.legend(**position)
+    return page.figure
 
 
 def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -> None:
@@ -570,3 +563,73 @@ def _mean(table) -> tuple[np.ndarray, np.ndarray]:
         mean = np.nansum(values, axis=-1) / count
         squares = np.nansum((values - mean[..., None]) ** 2, axis=-1)
         return mean, np.sqrt(squares / (count - 1) / count)
+
+
+# Sweeps -------------------------------------------------------------------------------------------
+
+REPLICA = "replica"
+EVEN, LONG = 0.01, 5.0  # a logarithmic axis if log steps differ by less, and the range is longer
+
+
+@FIGURES.register
+def sweep(
+    result: "Sweep",
+    name: str = "order_parameter",
+    *,
+    ax: Axes | None = None,
+    width: float | None = None,
+    height: float | None = None,
+) -> Figure:
+    """A variable over the parameters that have several values, at most two; means of replicas.
+
+    Parameters
+    ----------
+    result : Sweep
+    name : str
+        A variable with one number for each run, or for each of its times.
+    ax : Axes, optional
+        Where to draw.
+    width, height : float, optional
+        Of a new figure, in inches.
+
+    Raises
+    ------
+    ValueError
+        For other variables.
+    MeanfieldError
+        For a sweep over more parameters, or over none that are numbers.
+    """
+    names = [str(n) for n, v in result.data.items() if v.dtype.kind in "fi" and result.is_scalar(n)]
+    fitting("kind", name, f"a variable: one of {', '.join(names)}", name in names)
+    values = result.at_the_end(name)
+    values = values.mean(REPLICA) if REPLICA in values.dims else values
+    values = values.squeeze(drop=True)
+    if values.ndim not in (1, 2) or any(values[dim].dtype.kind not in "fi" for dim in values.dims):
+        raise MeanfieldError(
+            "Sweeps over one or two parameters that are numbers have a figure; this one is over "
+            f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
+        )
+    with theme.style():
+        page = Canvas(ax, 1, 4.2, 3.1, width, height)
+        (panel,) = page.panels
+        x, *others = (str(dim) for dim in values.dims)
+        if others:
+            mesh = panel.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
+            page.figure.colorbar(mesh, ax=panel, label=style_of_observable(name).symbol)
+            _parameter(panel.yaxis, others[0], values)
+        else:
+            panel.plot(values[x], values.values, "o-")
+            panel.set_ylabel(style_of_observable(name).symbol)
+        _parameter(panel.xaxis, x, values)
+    return page.figure
+
+
+def _parameter(axis: Axis, name: str, values: "xr.DataArray") -> None:
+    """The axis of a parameter, logarithmic where its values are spaced like numpy.geomspace."""
+    places = values[name].values
+    axis.set_label_text(f"${symbol_of(name.rpartition('.')[2])}$")
+    if places.min() > 0 and places.max() > LONG * places.min():
+        steps = np.diff(np.log(places))
+        if np.ptp(steps) < EVEN * np.abs(steps).max():
+            axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            label_logarithmic(axis)

@@ -22,13 +22,11 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.density import Density
 from ..states import Gram, Tokens
 from . import theme
-from .appearance import appearance_of, space_of
-from .clusters import evenly
+from .appearance import appearance_of, evenly, space_of
 from .labels import Member, member_of
-from .layouts import Panels
+from .layouts import Panels, columns_of_times, is_logarithmic, need_two_times, time_axis
 from .registry import figure
 from .spaces import AROUND, CoordinateAxis, Euclidean, Hypersphere, chart_of
-from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
 
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
 FEWEST_COLUMNS = 600  # with fewer, single cells are visible

@@ -11,15 +11,12 @@ from matplotlib.figure import Figure
 from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
 from ..states import Gaussian
-from . import theme
+from . import layouts, theme
 from .labels import label_logarithmic
-from .layouts import Panels, square, title_page
 from .points import circle
 from .registry import figure
-from .spaces import Flat, Plane
-from .times import drawn_count, is_logarithmic, spread, time_axis, titles_of
+from .spaces import UNIT_CIRCLE, Flat, Plane
 
-ELLIPSE_TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST_ELLIPSE = 8.0  # times the extent at the start: larger ones may leave the panel
 ELLIPSE_MARGIN = 0.04
 CONE_LINES = 12  # straight lines on the cone
@@ -30,7 +27,7 @@ MOST_VARIANCES_IN_LEGEND = 8
 
 
 @figure("variances", Gaussian, Flat, panels=(7.0, 3.4))
-def variances(target: Panels, solution: Solution, *, log_time: bool | None = None) -> None:
+def variances(target: layouts.Panels, solution: Solution, *, log_time: bool | None = None) -> None:
     """The eigenvalues of the covariance over time, on a logarithmic axis.
 
     Those that are rounding of a singular covariance at the start are left out. Before a blow-up,
@@ -52,8 +49,8 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
         If `log_time` is asked for and there are fewer than two times above 0.
     """
     (ax,) = target.axes
-    log_time = is_logarithmic(solution, log_time)
-    t = solution.t[: drawn_count(solution)]
+    log_time = layouts.is_logarithmic(solution, log_time)
+    t = solution.t[: layouts.drawn_count(solution)]
     values = np.array([state.variances for state in solution.states[: len(t)]])
     count = values.shape[1]
     significant = _known(solution, values)
@@ -69,7 +66,7 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
     label_logarithmic(ax.yaxis)
     ax.set_ylabel(r"eigenvalues of $\Sigma$")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
-    time_axis(ax, solution, log_time=log_time)
+    layouts.time_axis(ax, solution, log_time=log_time)
 
 
 def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
@@ -81,7 +78,11 @@ def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
 
 @figure("ellipses", Gaussian, Plane, panels=(5.4, 4.4))
 def ellipses(
-    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
+    target: layouts.Panels,
+    solution: Solution,
+    *,
+    times: Sequence[float] | None = None,
+    count: int = 7,
 ) -> None:
     """Ellipses of one standard deviation at several times, and the path of the mean.
 
@@ -106,14 +107,16 @@ def ellipses(
     TypeError
         If the states are not Gaussians in the plane.
     """
-    (ax,), states = target.axes, solution.states[: drawn_count(solution)]
+    (ax,), states = target.axes, solution.states[: layouts.drawn_count(solution)]
     count = whole_number("count", count)
-    shown, last = target.pick(solution, times, count), len(states) - 1
+    shown, last = target.times, len(states) - 1
+    if target.film is None:
+        shown = layouts.pick_times(solution, [()], times, count)
     outlines = [ellipse(state) for state in states]
     if times is None and target.film is None:
         inside = _inside(outlines)
-        shown, last = inside[spread([states[i] for i in inside], [()], count)], inside[-1]
-    *texts, beyond = titles_of(solution, np.array([*shown, min(last + 1, len(states) - 1)]))
+        shown, last = inside[layouts.spread([states[i] for i in inside], [()], count)], inside[-1]
+    *texts, beyond = layouts.titles_of(solution, np.array([*shown, min(last + 1, len(states) - 1)]))
     colours = theme.ordered_colours(len(shown)) if target.film is None else theme.PALETTE[:1]
     styles = {i: colours[k % len(colours)] for k, i in enumerate(shown)}
 
@@ -123,7 +126,7 @@ def ellipses(
 
     framed = [outlines[i] for i in shown]
     points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
-    square(ax, points.min(axis=1), points.max(axis=1), ELLIPSE_MARGIN)
+    layouts.square(ax, points.min(axis=1), points.max(axis=1), ELLIPSE_MARGIN)
     ax.set(xlabel="$x_1$", ylabel="$x_2$")
     if target.film is not None:
         ax.plot(*outlines[0], color=theme.FAINT, linewidth=0.8)
@@ -146,7 +149,7 @@ def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
 
 def ellipse(state: Gaussian) -> np.ndarray:
     """The curve a + L e(theta), L L^T = S, (2, points)."""
-    return state.mean[:, None] + state.root @ np.array([np.cos(ELLIPSE_TURN), np.sin(ELLIPSE_TURN)])
+    return state.mean[:, None] + state.root @ UNIT_CIRCLE
 
 
 @figure("cone", Gaussian, Plane)
@@ -195,7 +198,7 @@ def cone(
         panel = figure.add_subplot(projection=shape) if ax is None else ax
         (draw_disc if trace_one else draw_cone)(panel, solution)
         if ax is None:
-            return title_page(figure, solution, title)
+            return layouts.title_page(figure, solution, title)
         if title is not None:
             ax.set_title(title)
     return figure
@@ -210,7 +213,7 @@ def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
 
 def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
-    points = cone_points(solution)[: drawn_count(solution)]
+    points = cone_points(solution)[: layouts.drawn_count(solution)]
     if not ax.lines:
         _surface(ax, 1.05 * points[:, 2].max() or 1.0)
     ax.plot(*points.T, color=colour, linewidth=1.0)
@@ -224,10 +227,7 @@ def _surface(ax: Any, height: float) -> None:
     for angle in 2 * np.pi * np.arange(CONE_LINES) / CONE_LINES:
         ends = height * np.array([[0, np.cos(angle)], [0, np.sin(angle)], [0, 1]])
         ax.plot(*ends, **faint)
-    rim = height * np.array(
-        [np.cos(ELLIPSE_TURN), np.sin(ELLIPSE_TURN), np.ones_like(ELLIPSE_TURN)]
-    )
-    ax.plot(*rim, **faint)
+    ax.plot(*(height * UNIT_CIRCLE), height, **faint)
     ax.plot([0, 0], [0, 0], [0, height], linestyle=":", **faint)
     ax.set(xlabel=CONE_AXES[0], ylabel=CONE_AXES[1], zlabel=CONE_AXES[2])
     ax.set_box_aspect((1, 1, 0.8), zoom=0.92)
@@ -242,7 +242,7 @@ def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> N
         circle(ax)
         ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
         ax.locator_params(nbins=5)
-    x, y, _ = cone_points(solution, trace_one=True)[: drawn_count(solution)].T
+    x, y, _ = cone_points(solution, trace_one=True)[: layouts.drawn_count(solution)].T
     ax.plot(x, y, color=colour, linewidth=1.0)
     ax.plot(x[:1], y[:1], "o", color=colour, markersize=3.5, markerfacecolor="none")
     ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=3.5)

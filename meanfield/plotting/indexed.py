@@ -3,26 +3,180 @@
 The kinds of a density, such as "snapshots", draw the marginal law of the points.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
 
 from ..results.solution import Solution
-from ..spaces import Circle, Sphere, Zonal
+from ..spaces import Circle, Space, Sphere, Zonal
+from ..spaces.density import Density
+from ..spaces.index import Classes, Index, Positions
 from ..spaces.indexed import Indexed
 from . import theme
+from .appearance import evenly
 from .curves import draw_curves
 from .fields import MOST_COLUMNS, between, choose_scale, density_bar, field_maps, visible_chart
-from .indices import axis_of
-from .labels import Member, member_of
-from .layouts import Draw, Panels
+from .labels import Member, distinct, member_of
+from .layouts import Draw, Panels, columns_of_times, is_logarithmic, need_two_times, time_edges
 from .registry import figure
-from .times import columns_of_times, is_logarithmic, need_two_times, time_edges
+from .spaces import CoordinateAxis
+
+ROWS_PER_UNIT = 160  # of a map, for positions from 0 to 1
+FEWEST_INDEX_ROWS = 4  # of a piece
+SINK = (-0.2, -0.05)  # where the atom at s = 0 is drawn
+MOST_SEPARATE_CLASSES = 12  # more rows of classes than these touch
+LEAST_TAIL = 1e-4  # nodes in tails of less weight are not shown
+MOST_TICKS = 6
+
+Part = tuple[np.ndarray, np.ndarray]  # edges (n + 1,) or places (n,), and weights (n, P) of nodes
+
+
+@dataclass(frozen=True, eq=False)
+class IndexAxis(CoordinateAxis):
+    """An index as an axis of a panel.
+
+    Attributes
+    ----------
+    edges : ndarray, (R + 1,)
+        Edges of the rows of a map.
+    rows : ndarray, (R, P)
+        Weights that combine the densities at the P nodes to that of each row; nan for empty rows.
+    places : ndarray, (n,)
+        Positions of the points of a curve.
+    points : ndarray, (n, P)
+        Weights at `places`, as in `rows`; nan where the curve is interrupted.
+    """
+
+    edges: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    rows: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    places: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def densities(self, state: Indexed) -> Density:
+        """The densities of the rows, an ensemble (*ensemble, R)."""
+        return _mixed(state, self.rows)
+
+    def order_of_rows(self, state: Indexed) -> np.ndarray:
+        """|m_1| of the density of each row, (*ensemble, R)."""
+        return _order(self.densities(state))
+
+    def order_at_places(self, state: Indexed) -> np.ndarray:
+        """|m_1| of the density at each of `places`, (*ensemble, n)."""
+        return _order(_mixed(state, self.points))
+
+
+def _mixed(state: Indexed, weights: np.ndarray) -> Density:
+    """The densities sum_p weights_rp mu_p, an ensemble (*ensemble, R)."""
+    return Density.computed(np.einsum("rp,...pk->...rk", weights, state.each), state.slice_space)
+
+
+def _order(density: Density) -> np.ndarray:
+    space: Space = density.space
+    return np.abs(space.scalar_moment(density.coefficients, 1))
+
+
+def axis_of(index: Index) -> IndexAxis:
+    """The axis of an index: that of its class, or of the nearest that it derives from."""
+    draw = next(AXES[kind] for kind in type(index).__mro__ if kind in AXES)
+    return draw(index)
+
+
+def nodes_to_tell(index: Index, count: int) -> np.ndarray:
+    """Indices of at most `count` nodes, with about equal weights between neighbours."""
+    below = np.cumsum(index.weights) - index.weights / 2
+    wanted = np.linspace(below[0], below[-1], count)
+    return np.unique(np.abs(below[:, None] - wanted).argmin(axis=0))
+
+
+# Each kind of index --------------------------------------------------------------------------
+
+
+def _nodes(index: Index) -> IndexAxis:
+    """The axis of nodes at their own coordinates, without tails of negligible weight."""
+    below = np.cumsum(index.weights)
+    kept = np.flatnonzero((below > LEAST_TAIL) & (below - index.weights < 1 - LEAST_TAIL))
+    places, weights = index.nodes[kept], np.eye(len(index))[kept]
+    middles = (places[1:] + places[:-1]) / 2
+    half = (places[[1, -1]] - places[[0, -2]]) / 2 if len(places) > 1 else np.full(2, 0.5)
+    first, last = places[0] - half[0], places[-1] + half[1]
+    edges = np.concatenate([[first], middles, [last]])
+    ticks = MaxNLocator(5).tick_values(first, last)
+    ticks = ticks[(ticks >= first) & (ticks <= last)]
+    labels = [f"${tick:g}$" for tick in ticks]
+    return _axis(index, ticks, labels, [(edges, weights)], [(places, weights)])
+
+
+def _positions(index: Positions) -> IndexAxis:
+    """The axis of positions from 0 to 1, with the attention sink beneath."""
+    rows: list[Part] = []
+    curve: list[Part] = []
+    ticks, labels = np.linspace(0.0, 1.0, 5), ["$0$", "$0.25$", "$0.5$", "$0.75$", "$1$"]
+    if index.sink:
+        rows, curve = _level(index, 0, *SINK)
+        ticks, labels = np.append(np.mean(SINK), ticks[::2]), ["sink", *labels[::2]]
+    for a, b in zip(index.breaks[:-1], index.breaks[1:], strict=True):
+        edges = np.linspace(a, b, 1 + max(FEWEST_INDEX_ROWS, round(ROWS_PER_UNIT * (b - a))))
+        rows.append((edges, index.interpolation((edges[1:] + edges[:-1]) / 2)))
+        # At a break the density is that on its left, and at s = 0 that of the sink.
+        places = np.concatenate([[np.nextafter(a, 1)], edges[1:]])
+        curve.append((places, index.interpolation(places)))
+    return _axis(index, ticks, labels, rows, curve)
+
+
+def _classes(index: Classes) -> IndexAxis:
+    """The axis of classes: rows of equal height, whatever the coordinate and share of a class."""
+    half = 0.45 if len(index) <= MOST_SEPARATE_CLASSES else 0.5
+    parts = [_level(index, p, p - half, p + half) for p in range(len(index))]
+    rows, curve = ([part for (part,) in side] for side in zip(*parts, strict=True))
+    ticks = evenly(len(index), MOST_TICKS)
+    return _axis(index, ticks, [f"${text}$" for text in distinct(index.nodes[ticks])], rows, curve)
+
+
+AXES: dict[type, Callable[..., IndexAxis]] = {
+    Index: _nodes,
+    Positions: _positions,
+    Classes: _classes,
+}
+
+
+def _level(index: Index, node: int, low: float, high: float) -> tuple[list[Part], list[Part]]:
+    """One node as a row of a map, and as a constant part of a curve, from `low` to `high`."""
+    ends, weights = np.array([low, high]), np.eye(len(index))[[node]]
+    return [(ends, weights)], [(ends, np.repeat(weights, 2, axis=0))]
+
+
+def _axis(
+    index: Index, ticks: np.ndarray, labels: Sequence[str], rows: list[Part], curve: list[Part]
+) -> IndexAxis:
+    """The axis of these parts, with empty rows in gaps, and curves interrupted between parts."""
+    empty = np.full((1, len(index)), np.nan)
+    edges, weights = [rows[0][0]], [rows[0][1]]
+    for places_of_row, mixed in rows[1:]:
+        apart = places_of_row[0] > edges[-1][-1]
+        edges.append(places_of_row if apart else places_of_row[1:])
+        weights += [empty, mixed] if apart else [mixed]
+    places = [part for places_of_row, _ in curve for part in (places_of_row, places_of_row[-1:])]
+    points = [part for _, mixed in curve for part in (mixed, empty)]
+    every = np.concatenate(edges)
+    return IndexAxis(
+        index.label,
+        (every[0], every[-1]),
+        np.asarray(ticks),
+        tuple(labels),
+        edges=every,
+        rows=np.concatenate(weights),
+        places=np.concatenate(places[:-1]),
+        points=np.concatenate(points[:-1]),
+    )
+
+
+# Figures ------------------------------------------------------------------------------------------
 
 DENSITY_BY_INDEX = r"density $\mu_s(\theta)$"
 ORDER = r"order parameter $|m_1(s)|$"
@@ -60,7 +214,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
         If the states are not indexed densities on the circle, or axisymmetric.
     """
     axis, chart = axis_of(solution.final.index), visible_chart(solution)
-    states = [member_of(solution[i], m) for i in page.shown(solution) for m in page.members]
+    states = [member_of(solution[i], m) for i in page.times for m in page.members]
     judged = [state.values[state.space.judged] for state in states]
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
     colours = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
@@ -70,8 +224,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
         def draw(ax: Axes, i: int) -> list[Artist]:
             rows = axis.densities(member_of(solution[i], member))
             theta, values = chart.profiles([rows], members, MOST_ANGLES)
-            middles = (theta[1:] + theta[:-1]) / 2
-            edges = np.concatenate([theta[:1], middles, theta[-1:]])
+            edges = time_edges(theta, log_time=False)
             return [ax.pcolormesh(edges, axis.edges, values[:, 0], rasterized=True, **colours)]
 
         return draw
@@ -88,15 +241,8 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
     density_bar(page, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)
 
 
-@figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4))
-def order(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    bar: bool = True,
-) -> None:
+@figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
+def order(target: Panels, solution: Solution) -> None:
     """The order parameter |m_1| of the density at each index, at several times, coloured by time.
 
     Curves of positions are interrupted at breaks, where the densities may jump. Dotted curves are
@@ -109,10 +255,10 @@ def order(
     times : sequence of float, optional
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the densities.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
     bar : bool
-        Whether a bar tells the times.
+        Whether a colour bar shows the times.
 
     Raises
     ------
@@ -121,14 +267,12 @@ def order(
     TypeError
         If the states are not indexed densities.
     """
-    shown, axis = target.pick(solution, times, count), axis_of(solution.final.index)
+    axis = axis_of(solution.final.index)
     orders = [
-        [axis.order_at_places(member_of(solution[i], member)) for i in shown]
+        [axis.order_at_places(member_of(solution[i], member)) for i in target.times]
         for member in target.members
     ]
-    draw_curves(
-        target, solution, shown, [[(axis.places, y) for y in each] for each in orders], bar=bar
-    )
+    draw_curves(target, solution, [[(axis.places, y) for y in each] for each in orders])
     for ax, bottom, left in target.outer:
         axis.beneath(ax, named=bottom)
         ax.set(ylim=(0, ORDER_MARGIN * np.nanmax(orders)), ylabel=ORDER if left else "")

@@ -1,7 +1,7 @@
 """Labels: numbers as mathematical text, members of an ensemble, ticks of logarithmic axes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -71,8 +71,21 @@ def choose_members(solution: Solution, member: int | Member | None) -> list[Memb
         If the member does not exist, or there are more members than panels in a figure.
     """
     shape = tuple(solution.shape)
+    if member is not None and not shape:
+        raise ValueError(
+            f"member = {as_given(member)} was asked for, but this solution is a single run, not an "
+            "ensemble. Leave `member` out."
+        )
     if member is not None:
-        return [_checked(member, shape)]
+        index = member if isinstance(member, tuple) else (member,)
+        try:
+            return [tuple(range(n)[i] for i, n in zip(index, shape, strict=True))]
+        except (IndexError, TypeError, ValueError):
+            last = shape[0] - 1 if len(shape) == 1 else tuple(n - 1 for n in shape)
+            raise ValueError(
+                f"member = {as_given(member)} is not in an ensemble of shape {shape}; "
+                f"the last member is member={last}."
+            ) from None
     if prod(shape) > MOST_PANELS:
         first = 0 if len(shape) == 1 else (0,) * len(shape)
         raise ValueError(
@@ -93,24 +106,6 @@ def all_members(solution: Solution, member: int | Member | None) -> list[Member]
 def member_of(state: Any, member: Member) -> Any:
     """A member of an ensemble; a single state is its only member, ()."""
     return state[member] if member else state
-
-
-def _checked(member: int | Member, shape: Member) -> Member:
-    """The index of a member, without negative numbers; ValueError if it does not exist."""
-    index = member if isinstance(member, tuple) else (member,)
-    if not shape:
-        raise ValueError(
-            f"member = {as_given(member)} was asked for, but this solution is a single run, not an "
-            "ensemble. Leave `member` out."
-        )
-    try:
-        return tuple(range(n)[i] for i, n in zip(index, shape, strict=True))
-    except (IndexError, TypeError, ValueError):
-        last = shape[0] - 1 if len(shape) == 1 else tuple(n - 1 for n in shape)
-        raise ValueError(
-            f"member = {as_given(member)} is not in an ensemble of shape {shape}; "
-            f"the last member is member={last}."
-        ) from None
 
 
 def varying_parameters(solution: Solution) -> dict[str, np.ndarray]:
@@ -136,16 +131,11 @@ def label_of_member(solution: Solution, index: Member) -> str:
 
 def describe_model(solution: Solution) -> str:
     """The drift, whether it is causal, and the parameters that all members share, as a heading."""
-    differing = varying_parameters(solution)
-    shared = [
-        _equation(name, mathematical(np.ravel(value)[0], 7))
-        for name, value in solution.parameters.items()
-        if name not in differing
-    ]
     causal = solution.model.causal
     division = f" ({causal.divide})" if causal and causal.divide else ""
     causality = [] if causal is None else [f"causal{division}"]
-    return ", ".join([_names(solution.model.drift), *causality, *shared])
+    differing, parameters = varying_parameters(solution), solution.parameters
+    return _heading([_names(solution.model.drift), *causality], parameters, differing)
 
 
 def describe_drift(drift: Any, varies: str) -> str:
@@ -160,12 +150,13 @@ def describe_drift(drift: Any, varies: str) -> str:
         return "a family of models"
     if drift.is_absent or not drift.parameters:
         return repr(drift)
-    shared = [
-        _equation(name, mathematical(float(value), 7))
-        for name, value in drift.parameters.items()
-        if name != varies
-    ]
-    return ", ".join([_names(drift), *shared])
+    return _heading([_names(drift)], drift.parameters, [varies])
+
+
+def _heading(words: list[str], parameters: Mapping[str, Any], but: Collection[str]) -> str:
+    """Words, and the values of all parameters but these."""
+    values = {name: np.ravel(value)[0] for name, value in parameters.items() if name not in but}
+    return ", ".join([*words, *(_equation(n, mathematical(v, 7)) for n, v in values.items())])
 
 
 def _names(drift: Any) -> str:

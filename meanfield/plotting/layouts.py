@@ -7,6 +7,7 @@ or in a movie the current state in place of the previous one.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from textwrap import fill
 from typing import Any
 
@@ -15,14 +16,191 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from ..core.checks import as_given, positive
+from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
 from ..results.solution import Solution
-from . import theme
-from .labels import Member, choose_members, describe_model, label_of_member
+from . import labels, theme
+from .appearance import appearance_of, evenly
 from .spaces import CoordinateAxis
-from .times import drawn_count, pick_times, resolved_states, titles_of
 
-KEY = 1.4  # inches for a legend beside the panels
+NAME = "time $t$"
+FEWEST, LONG = 5, 30.0  # least number and least range of times for a logarithmic axis
+EVEN, MOST = 0.1, 0.7  # deviation of even steps from their median, and their least share
+MOST_LISTED = 4  # times in a message
+
+
+def resolved_states(solution: Solution) -> np.ndarray:
+    """A mask (m,) over saved states: True before the first that is not resolved."""
+    if solution.resolved:
+        return np.ones(len(solution.t), dtype=bool)
+    return appearance_of(solution.final).resolved(solution)
+
+
+def is_timeless(solution: Solution) -> bool:
+    """True for a state that `state.plot()` draws without a run; it has no time."""
+    return solution.stored.get("timeless", False)
+
+
+def titles_of(solution: Solution, shown: np.ndarray) -> list[str]:
+    """Saved times as titles, t = 0.5; empty for a state without a run."""
+    if is_timeless(solution):
+        return [""] * len(shown)
+    return [f"$t = {text}$" for text in labels.distinct(solution.t[shown])]
+
+
+def drawn_count(solution: Solution) -> int:
+    """The number of saved states that are drawn: all, but not the last one of a blow-up."""
+    return len(solution) - (solution.status == "blow-up" and len(solution) > 1)
+
+
+def pick_times(
+    solution: Solution, members: Sequence[labels.Member], times: Sequence[float] | None, count: int
+) -> np.ndarray:
+    """Increasing indices of the saved states nearest to `times`, or by default those of `story`.
+
+    The last state of a blow-up is never among them.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, this is a state without a run, or `count` is not
+        positive.
+    """
+    if times is None:
+        count = whole_number("count", count)
+        return story(solution, members, count)
+    if is_timeless(solution):
+        raise ValueError(
+            f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, "
+            "or plot the run that it comes from."
+        )
+    wanted = np.atleast_1d(real_array("times", times))
+    begin, end = solution.t[0], solution.t[-1]
+    slack = 1e-9 * max(abs(begin), abs(end))
+    saved = wanted.size and ((wanted >= begin - slack) & (wanted <= end + slack)).all()
+    fitting("times", times, f"between {begin:g} and {end:g}, where this solution was saved", saved)
+    shown = solution.t[: drawn_count(solution)]
+    return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
+
+
+def story(solution: Solution, members: Sequence[labels.Member], count: int) -> np.ndarray:
+    """Indices of at most `count` saved states, evenly spread along the path of the measure.
+
+    Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
+    nodes of characteristics or the tokens move, or inner products change, in the mean square: fast
+    and slow phases are shown alike. Normal laws are rescaled so that infinity is finite.
+    The first and the last state are always included, except for the last of a blow-up.
+    """
+    return spread(solution.states[: drawn_count(solution)], members, count)
+
+
+def spread(states: Sequence[Any], members: Sequence[labels.Member], count: int) -> np.ndarray:
+    """Indices of at most `count` of these states, as for `story`."""
+    if len(states) == 1:
+        return np.array([0])
+    places = appearance_of(states[0]).vectors(states, members)
+    steps = np.array([np.linalg.norm(after - before) for before, after in pairwise(places)])
+    # A small multiple of the index makes the path increase where the measure does not move.
+    path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
+    wanted = np.linspace(0.0, path[-1], min(count, len(path)))
+    return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
+
+
+def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
+    """True for a logarithmic axis of times: if asked, or for None by the spacing of times.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for and there are fewer than two times above 0.
+    """
+    shown = solution.t[: drawn_count(solution)]
+    t = shown[shown > 0]
+    if log_time is None:
+        if len(t) < FEWEST or t[-1] < LONG * t[0]:
+            return False
+        steps = np.diff(np.log(t))
+        return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
+    log_time = boolean("log_time", log_time)
+    if log_time and len(t) < 2:
+        listed = [f"{t:g}" for t in shown]
+        if len(listed) > MOST_LISTED:
+            listed = [*listed[:2], "...", f"{listed[-1]} ({len(listed)} times)"]
+        raise ValueError(
+            f"log_time needs at least two saved times above 0; got t = {', '.join(listed)}. Solve "
+            "with more times in t_eval, for instance numpy.geomspace."
+        )
+    return log_time
+
+
+def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bool = True) -> None:
+    """Set limits, scale and name; hatch unresolved times, and draw a blow-up as a dotted line."""
+    t = solution.t
+    if solution.status == "blow-up":
+        end = solution.stats["blow_up_time"]
+        ax.axvline(end, color=theme.CAUTION, linestyle=":", linewidth=1.0)
+        ax.set_xlim(t[0], end + 0.03 * (end - t[0]))
+    elif len(t) > 1:
+        ax.set_xlim(t[0], t[-1])
+    if not solution.resolved:
+        hatch(ax, solution)
+    if log_time:
+        ax.set_xscale("log")
+        ax.set_xlim(left=t[t > 0][0])
+        labels.label_logarithmic(ax.xaxis)
+    ax.set_xlabel(NAME if named else "")
+    if is_timeless(solution):
+        ax.set(xticks=[], xlabel="")
+
+
+def hatch(ax: Axes, solution: Solution) -> None:
+    """Hatch a time axis from the last resolved time towards the time that was asked for.
+
+    A run that stopped long before its end is hatched as far as a quarter of what it reached.
+    """
+    begin, end = solution.t[0], solution.t[-1]
+    resolved = solution.t[resolved_states(solution)]
+    span = (end - begin) or 1.0
+    asked = max(solution.options.get("t_eval", [end]))
+    edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
+    style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
+    ax.axvspan(resolved[-1] if len(resolved) else begin, edge, linewidth=1.2, zorder=5, **style)
+    ax.set_xlim(begin, edge)
+
+
+def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
+    """Edges (m + 1,) of the cells of saved times: both ends, and midpoints on the axis shown."""
+    places = np.log(t) if log_time else t
+    middles = (places[1:] + places[:-1]) / 2
+    edges = np.concatenate([places[:1], middles, places[-1:]])
+    return np.exp(edges) if log_time else edges
+
+
+def columns_of_times(
+    solution: Solution, most: int, *, log_time: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of at most `most` saved times for the columns of a map, and the edges of columns.
+
+    A logarithmic axis begins at the first time above 0.
+    """
+    t = solution.t
+    first = int(np.flatnonzero(t > 0)[0]) if log_time else 0
+    kept = first + evenly(len(t) - first, most)
+    return kept, time_edges(t[kept], log_time=log_time)
+
+
+def need_two_times(solution: Solution, figure: str, instead: str) -> None:
+    """Raise ValueError for a single saved time; `instead` is the kind of figure for one."""
+    if len(solution) < 2:
+        raise ValueError(
+            f"{figure} needs at least two saved times; got {len(solution)}. Use kind={instead!r}, "
+            "or solve with more times in t_eval."
+        )
+
+
+# Panels -------------------------------------------------------------------------------------------
+
+KEY = 1.4  # inches for a legend beside the panels,
+MOST_KEY = 0.3  # at most this share of the width
 LEAST_PANEL = 2.0  # inches, with its labels
 LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
@@ -44,23 +222,27 @@ class Panels:
     columns : int
         Panels in a row.
     times : ndarray of int
-        In a sheet, the indices of the saved times.
+        Indices of the saved times that are drawn: of a sheet, or of the curves in each panel; in a
+        movie all of them.
     upright : bool
         Whether panels are twice as high as wide.
     inside : bool
         Whether the axes belong to the caller.
     film : list of callable, or None
         In a movie, functions that set the panels to the saved state of a given index.
+    bar : bool
+        Whether a colour bar shows the times of curves.
     """
 
     figure: FigureBase
     axes: list[Axes]
-    members: list[Member]
+    members: list[labels.Member]
     columns: int
     times: np.ndarray = field(default_factory=lambda: np.array([-1]))
     upright: bool = False
     inside: bool = False
     film: list[Update] | None = None
+    bar: bool = True
 
     @property
     def rows(self) -> int:
@@ -73,21 +255,12 @@ class Panels:
         return [(ax, i + columns >= count, i % columns == 0) for i, ax in enumerate(self.axes)]
 
     @property
-    def views(self) -> list[tuple[Member, list[tuple[Axes, int]]]]:
+    def views(self) -> list[tuple[labels.Member, list[tuple[Axes, int]]]]:
         """The rows of a sheet: each member, its panels and the indices of their times."""
-        count = len(self.times)
-        cells = list(zip(self.axes, [*self.times] * len(self.members), strict=True))
+        count = len(self.axes) // len(self.members)
+        times = self.times if self.film is None else [-1]
+        cells = list(zip(self.axes, [*times] * len(self.members), strict=True))
         return [(m, cells[k * count : (k + 1) * count]) for k, m in enumerate(self.members)]
-
-    def pick(self, solution: Solution, times: Sequence[float] | None, count: int) -> np.ndarray:
-        """Indices of the saved states to show, as `pick_times`; in a movie all of them."""
-        if self.film is None:
-            return pick_times(solution, self.members, times, count)
-        return np.arange(drawn_count(solution))
-
-    def shown(self, solution: Solution) -> np.ndarray:
-        """Indices of the saved states that a sheet shows; in a movie all of them."""
-        return self.times if self.film is None else np.arange(len(solution))
 
     def label(self, beneath: CoordinateAxis, beside: str) -> None:
         """Set the horizontal axis of all panels, named on the lowest; name the left ones."""
@@ -112,7 +285,7 @@ class Panels:
         update(0)
         self.film.append(update)
 
-    def each(self, prepare: Callable[[Member, list[tuple[Axes, int]]], Draw]) -> None:
+    def each(self, prepare: Callable[[labels.Member, list[tuple[Axes, int]]], Draw]) -> None:
         """Draw a sheet; `prepare` returns the function that draws a saved state of a member."""
         for member, row in self.views:
             draw = prepare(member, row)
@@ -133,18 +306,20 @@ def columns_for(count: int) -> int:
     return 2 if count == 4 else min(count, 3)
 
 
-def grid(figure: FigureBase, members: list[Member], solution: Solution, **options: Any) -> Panels:
+def grid(
+    figure: FigureBase, members: list[labels.Member], solution: Solution, **options: Any
+) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
     columns = columns_for(len(members))
     axes = panels_in(figure, len(members), columns)
     for ax, index in zip(axes, members, strict=True):
-        ax.set_title(label_of_member(solution, index))
+        ax.set_title(labels.label_of_member(solution, index))
     return Panels(figure, axes, members, columns, **options)
 
 
 def sheet_in(
     figure: FigureBase,
-    members: list[Member],
+    members: list[labels.Member],
     solution: Solution,
     shown: np.ndarray,
     columns: int,
@@ -162,7 +337,7 @@ def titled(sheet: Panels, solution: Solution) -> Panels:
     for member, row in sheet.views:
         if member:
             pad = 24 if sheet.upright else None
-            row[0][0].set_ylabel(label_of_member(solution, member), labelpad=pad)
+            row[0][0].set_ylabel(labels.label_of_member(solution, member), labelpad=pad)
         if member == sheet.members[0]:
             for (ax, _), text, is_resolved in zip(row, texts, resolved, strict=True):
                 if text or not sheet.inside:
@@ -181,33 +356,46 @@ def square(ax: Axes, low: np.ndarray, high: np.ndarray, margin: float) -> None:
 # Pages of their own, and axes of the caller ------------------------------------------------------
 
 
-def _members(solution: Solution, member: int | Member | None, ax: Axes | None) -> list[Member]:
+def _members(
+    solution: Solution, member: int | labels.Member | None, ax: Axes | None
+) -> list[labels.Member]:
     """The members to draw: one, in axes of the caller."""
     if ax is not None and solution.shape and member is None:
         raise ValueError(
             f"An ensemble of shape {tuple(solution.shape)} does not fit into one `ax`. Choose a "
             "member with member=..., or leave `ax` out for one panel each."
         )
-    return choose_members(solution, member)
+    return labels.choose_members(solution, member)
 
 
 def panels(
     solution: Solution,
     width: float,
     height: float,
+    usual: int = 0,
     *,
+    times: Sequence[float] | None = None,
+    count: int | None = None,
+    bar: bool | None = None,
     ax: Axes | None = None,
-    member: int | Member | None = None,
+    member: int | labels.Member | None = None,
 ) -> Panels:
-    """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`."""
+    """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`.
+
+    With `usual`, each panel shows the saved states nearest to `times`, or `count` of them, by
+    default `usual`; `bar` is that of `Panels`.
+    """
     members = _members(solution, member, ax)
+    options: dict[str, Any] = {"bar": bar is not False}
+    if usual:
+        options["times"] = pick_times(solution, members, times, usual if count is None else count)
     if ax is not None:
-        return Panels(ax.figure, [ax], members, 1, inside=True)
+        return Panels(ax.figure, [ax], members, 1, inside=True, **options)
     if len(members) > 1:
         columns = columns_for(len(members))
         tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
         width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
-    return grid(theme.figure(width=width, height=height), members, solution)
+    return grid(theme.figure(width=width, height=height), members, solution, **options)
 
 
 def sheet(
@@ -219,7 +407,7 @@ def sheet(
     times: Sequence[float] | None = None,
     count: int | None = None,
     ax: Axes | None = None,
-    member: int | Member | None = None,
+    member: int | labels.Member | None = None,
 ) -> Panels:
     """A sheet in a new figure; or one panel, at one time, in `ax`.
 
@@ -256,41 +444,62 @@ def sheet(
     return sheet_in(whole, members, solution, shown, columns, upright=upright)
 
 
-def frame(
-    count: int,
-    wide: float,
-    tall: float,
-    *,
-    key: int = 0,
-    width: float | None = None,
-    height: float | None = None,
-) -> tuple[Figure, list[Axes], dict[str, Any]]:
-    """A new figure, its `count` panels, and the options that position a legend of `key` entries.
+class Canvas:
+    """Panels in a row of a new figure, with a legend on their right; or axes of the caller.
 
-    Panels are in a row, and the legend is on their right. In a figure so narrow that panels would
-    be narrower than 2 inches, the legend is beneath them; and if that is not enough, they are one
-    beneath the other, where there is the height for it.
+    Where the legend would take more than three tenths of the width, or panels would be narrower
+    than 2 inches, it is beneath them; and if that is not enough, they are one beneath the other,
+    where there is the height for it.
 
     Parameters
     ----------
+    ax : Axes or None
+    count : int
+        Number of panels.
     wide, tall : float
-        Inches of a panel in a figure whose `width` and `height` are not given.
+        Inches of a panel in a figure whose `width` and `height` are None.
+    key : int
+        Number of entries of the legend.
     """
-    beside = KEY if key else 0.0
-    width = count * wide + beside if width is None else positive("width", width)
-    height = None if height is None else positive("height", height)
-    legend: dict[str, Any] = {"loc": "outside right center"}
-    beneath, rows = 0.0, 1
-    if width < count * LEAST_PANEL + beside:
-        across = max(1, int(width // LEGEND_COLUMN))
-        legend = {"loc": "outside lower center", "ncols": across}
-        beneath = 0.2 * -(-key // across)
-        stacked = height is None or height - beneath > 0.8 * LEAST_PANEL * count
-        rows = count if width < count * LEAST_PANEL and stacked else 1
-    if height is None:
-        height = rows * tall * (0.8 if rows > 1 else 1.0) + beneath
-    figure = theme.figure(width=width, height=height)
-    return figure, panels_in(figure, count, count // rows), legend
+
+    def __init__(
+        self,
+        ax: Axes | None,
+        count: int,
+        wide: float,
+        tall: float,
+        width: float | None = None,
+        height: float | None = None,
+        key: int = 0,
+    ) -> None:
+        self._ax, self._position = ax, {"loc": "outside right center"}
+        if ax is not None:
+            self.figure, self.panels = ax.figure.figure, [ax]
+            return
+        beside = KEY if key else 0.0
+        width = count * wide + beside if width is None else positive("width", width)
+        height = None if height is None else positive("height", height)
+        beneath, rows = 0.0, 1
+        if width < max(count * LEAST_PANEL + beside, beside / MOST_KEY):
+            across = max(1, int(width // LEGEND_COLUMN))
+            self._position = {"loc": "outside lower center", "ncols": across}
+            beneath = 0.2 * -(-key // across)
+            stacked = height is None or height - beneath > 0.8 * LEAST_PANEL * count
+            rows = count if width < count * LEAST_PANEL and stacked else 1
+        if height is None:
+            height = rows * tall * (0.8 if rows > 1 else 1.0) + beneath
+        self.figure = theme.figure(width=width, height=height)
+        self.panels = panels_in(self.figure, count, count // rows)
+
+    def legend(self, handles: Iterable[Artist] = ()) -> None:
+        """A legend of these handles, by default of everything with a label, each label once."""
+        of_panels = [panel.get_legend_handles_labels() for panel in self.panels]
+        labelled = {text: h for each in of_panels for h, text in zip(*each, strict=True)}
+        entries = list(handles) or list(labelled.values())
+        if self._ax is None:
+            self.figure.legend(handles=entries, **self._position)
+        else:
+            self._ax.legend(handles=entries)
 
 
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
@@ -322,7 +531,7 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
 
     Room for both is reserved here, since the layout engine does not account for the frame.
     """
-    heading = describe_model(solution) if title is None else title
+    heading = labels.describe_model(solution) if title is None else title
     outcome, beneath, side = verdict(solution), 0.0, 0.0
     if outcome is not None:
         text, colour = outcome

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from ..core.provided import FIGURES
 from . import theme
-from .layouts import frame
+from .layouts import Canvas
 
 if TYPE_CHECKING:
     from ..bifurcation import Basins, StationaryStates
@@ -37,13 +37,14 @@ def stationary_states(
     Figure
     """
     with theme.style():
-        ax = frame(1, 4.6, 3.3, width=width, height=height)[1][0] if ax is None else ax
+        page = Canvas(ax, 1, 4.6, 3.3, width, height)
+        ax = page.panels[0]
         r, growth = states.data.order_parameter.values, states.data.growth.values
         colours = np.where(growth <= 0, theme.INK, "none")
         ax.axhline(0.0, color=theme.FAINT, lw=0.8)
         ax.scatter(r, growth, c=colours, edgecolors=theme.INK)
         ax.set(xlabel=r"$r = |\int x\, d\mu|$", ylabel="largest growth rate")
-    return ax.figure.figure  # type: ignore[return-value]
+    return page.figure
 
 
 @FIGURES.register
@@ -72,7 +73,8 @@ def basins(
     """
     data: Any = basins.data
     with theme.style():
-        ax = frame(1, 4.6, 3.3, width=width, height=height)[1][0] if ax is None else ax
+        page = Canvas(ax, 1, 4.6, 3.3, width, height)
+        ax = page.panels[0]
         names = [str(name) for name in data.end.values]
         share = data.share.values
         spread = np.array([share - data.low.values, data.high.values - share]).clip(0)
@@ -88,4 +90,4 @@ def basins(
         if basins.parameter is not None:
             ax.set_xlabel(basins.parameter)
             ax.legend()
-    return ax.figure.figure  # type: ignore[return-value]
+    return page.figure

@@ -22,9 +22,9 @@ from ..core.forms import TEXT, Many
 from ..dynamics.observables import OBSERVABLE_STYLES, ObservableStyle, style_of_observable
 from ..results.solution import Solution
 from ..states.contract import member_dims
-from . import theme
+from . import layouts, theme
 from .appearance import appearance_of
-from .indices import nodes_to_tell
+from .indexed import nodes_to_tell
 from .labels import (
     Member,
     all_members,
@@ -33,9 +33,7 @@ from .labels import (
     label_of_member,
     varying_parameters,
 )
-from .layouts import Panels, columns_for, finish, panels_in
 from .registry import figure
-from .times import drawn_count, is_logarithmic, is_timeless, time_axis
 
 SHOWN_MOMENTS = 4
 LOG_MARGIN = 0.05  # beneath curves on a logarithmic axis
@@ -51,7 +49,7 @@ def is_present(solution: Solution, name: str) -> bool:
     A state that is drawn without a run has no observable that depends on a model.
     """
     data = solution.observables
-    if name in OF_A_MODEL and is_timeless(solution):
+    if name in OF_A_MODEL and layouts.is_timeless(solution):
         return False
     if name == "moments":
         return "moment_re" in data
@@ -115,7 +113,7 @@ def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
 
 
 def key_of_groups(
-    target: Panels,
+    target: layouts.Panels,
     solution: Solution,
     groups: Sequence[Group],
     label: str | None = None,
@@ -216,16 +214,18 @@ def observables(
     with theme.style():
         if ax is not None:
             fitting("names", names, "of one observable, as `ax` holds no more", len(names) == 1)
-            target = Panels(ax.figure, [ax], members, 1, inside=True)
+            target = layouts.Panels(ax.figure, [ax], members, 1, inside=True)
         else:
-            columns = columns_for(len(names))
+            columns = layouts.columns_for(len(names))
             height = 0.7 + 1.75 * -(-len(names) // columns)
             figure = theme.figure(width=min(8.2, 3.6 * columns), height=height)
-            target = Panels(figure, panels_in(figure, len(names), columns), members, columns)
+            target = layouts.Panels(
+                figure, layouts.panels_in(figure, len(names), columns), members, columns
+            )
         line = {"color": color, "linestyle": linestyle}
         line = {name: value for name, value in line.items() if value is not None}
         draw_observables(target, solution, names, log_time=log_time, label=label, line=line)
-        return finish(target, solution, title)
+        return layouts.finish(target, solution, title)
 
 
 def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
@@ -260,7 +260,7 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
 
 
 def draw_observables(
-    target: Panels,
+    target: layouts.Panels,
     solution: Solution,
     names: Sequence[str],
     *,
@@ -273,7 +273,7 @@ def draw_observables(
 
     Runs that are drawn into the same axes one after another differ in colour, and in dashes.
     """
-    data = solution.observables.isel(t=slice(drawn_count(solution)))
+    data = solution.observables.isel(t=slice(layouts.drawn_count(solution)))
     groups, style = groups_of(solution, target.members), dict(line or {})
     if target.inside and (before := RUNS_DRAWN.get(target.axes[0], 0)):
         style = {"linestyle": theme.DASHES[before % len(theme.DASHES)]} | style
@@ -283,7 +283,7 @@ def draw_observables(
     if "color" in style:
         colour = style.pop("color")
         groups = [(members, colour) for members, _ in groups]
-    log_time = is_logarithmic(solution, log_time)
+    log_time = layouts.is_logarithmic(solution, log_time)
     look = appearance_of(solution.final)
     flat = look.flat(solution.final)
     for name, (ax, bottom, _) in zip(names, target.outer, strict=True):
@@ -298,7 +298,7 @@ def draw_observables(
             _curves(ax, data[name], quantity, groups, style)
         ax.set_ylabel(look.symbols.get(name, quantity.symbol))
         ax.margins(x=0)
-        time_axis(ax, solution, log_time=log_time, named=bottom)
+        layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
     if key:
         key_of_groups(target, solution, groups, label, style)
 
@@ -402,4 +402,4 @@ def gaps(
     for (index,), colour in groups_of(solution, members):
         ax.plot(solution.t, logs[(..., *index)], color=colour)
     ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
-    time_axis(ax, solution, log_time=is_logarithmic(solution, log_time))
+    layouts.time_axis(ax, solution, log_time=layouts.is_logarithmic(solution, log_time))

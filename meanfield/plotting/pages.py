@@ -5,7 +5,6 @@ and `scene` the moving part of a movie. For other states, observables are shown.
 """
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,20 +24,19 @@ from ..core.checks import check_memory, path_of, real
 from ..core.errors import MeanfieldError
 from ..core.files import check_writable, write_whole
 from ..core.provided import FIGURES
+from ..core.version import program_of_ffmpeg
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from ..states import Equiangular, Gaussian, Gram, Tokens
-from . import curves, fields, gaussians, indexed, points, registry, sphere, theme
+from . import curves, fields, gaussians, indexed, layouts, points, registry, sphere, theme
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
-from .layouts import Panels, Update, grid, panels_in, sheet_in, title_page
 from .observables import draw_observables, gaps, telling
 from .registry import FigureKind, check_options, options_for, options_of
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
-from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 
 # The page ------------------------------------------------------------------------------------
 
@@ -126,7 +124,7 @@ def overview(
         return draw(solution, **options_for(draw, all_options))
     log_time = options.pop("log_time", None)
     if "log_time" in allowed:
-        log_time = options["log_time"] = is_logarithmic(solution, log_time)
+        log_time = options["log_time"] = layouts.is_logarithmic(solution, log_time)
     alone = len(members) == 1 and not solution.final.replicated
     with theme.style():
         bands = part(solution, members, **options)
@@ -140,7 +138,7 @@ def overview(
         parts = np.ravel(page.subfigures(len(bands), 1, height_ratios=heights))
         for band, place in zip(bands, parts, strict=True):
             band.draw(place)
-        return title_page(page, solution, title)
+        return layouts.title_page(page, solution, title)
 
 
 def _tell(
@@ -151,7 +149,7 @@ def _tell(
     log_time: bool | None,
 ) -> None:
     """Draw observables of these members together, one in each panel, two panels in a row."""
-    target = Panels(place, panels_in(place, len(names), 2), members, 2)
+    target = layouts.Panels(place, layouts.panels_in(place, len(names), 2), members, 2)
     draw_observables(target, solution, names, log_time=log_time)
 
 
@@ -245,13 +243,13 @@ def animate(
         write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
         with TemporaryDirectory() as folder:
             scratch = Path(folder, f"movie{path.suffix}")
-            write(figure, show, drawn_count(solution), scratch, fps)
+            write(figure, show, layouts.drawn_count(solution), scratch, fps)
             return write_whole(path, scratch.read_bytes())
 
 
 def _stage(
     solution: Solution, members: list[Member], draw: Callable, title: str | None, options: dict
-) -> tuple[Figure, Update]:
+) -> tuple[Figure, layouts.Update]:
     """The figure of a movie, and a function that sets it to the saved state of a given index."""
     single = len(members) == 1
     name = appearance_of(solution.final).gathering(solution.final)
@@ -262,25 +260,25 @@ def _stage(
     moving = draw(top, solution, members, **options)
     if name:
         ax, shown = bottom[0].subplots(), members if single else all_members(solution, None)
-        target = Panels(bottom[0], [ax], shown, 1)
+        target = layouts.Panels(bottom[0], [ax], shown, 1)
         draw_observables(target, solution, [name], key=False, log_time=False)
         if name == "order_parameter":
             ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
         moving.append(cursor(ax, solution))
     heading = describe_model(solution) if title is None else title
-    title_page(figure, solution, heading or " ", x=0.02, ha="left")
+    layouts.title_page(figure, solution, heading or " ", x=0.02, ha="left")
     moving.append(_clock(figure, solution, heading))
     return figure, lambda i: [update(i) for update in moving]
 
 
-def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
+def _clock(figure: Figure, solution: Solution, heading: str) -> layouts.Update:
     """A function that writes the time of a saved state after the heading, red if not resolved.
 
     The heading is aligned left, so that it does not move between frames.
     """
     (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
     begin = f"{heading},  " if heading else ""
-    labels, resolved = distinct(solution.t), resolved_states(solution)
+    labels, resolved = distinct(solution.t), layouts.resolved_states(solution)
 
     def update(i: int) -> None:
         colour = theme.INK if resolved[i] else theme.WARNING
@@ -289,7 +287,7 @@ def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
     return update
 
 
-def cursor(ax: Axes, solution: Solution) -> Update:
+def cursor(ax: Axes, solution: Solution) -> layouts.Update:
     """Draw a vertical line in a panel over time; returns the function that moves it to a state."""
     line = ax.axvline(solution.t[0], color=theme.INK, linewidth=1.0, zorder=6)
     return lambda i: line.set_xdata([solution.t[i]] * 2)
@@ -309,17 +307,18 @@ def band(
     upright: bool = False,
     **options: Any,
 ) -> Band:
-    """A band in which a kind of figure is drawn, with one panel for each member.
+    """A band in which a kind of figure is drawn: a panel for each member, in a sheet at each time.
 
-    With `shown`, indices of saved times, there is a panel for each member at each of these times.
+    `shown` are indices of the saved times, by default the last.
     """
+    times = np.array([-1]) if shown is None else shown
 
     def draw(top: SubFigure) -> None:
-        if shown is None:
-            target = grid(top, members, solution)
+        if kind.is_sheet:
+            wide = columns or len(times)
+            target = layouts.sheet_in(top, members, solution, times, wide, upright=upright)
         else:
-            wide = columns or len(shown)
-            target = sheet_in(top, members, solution, shown, wide, upright=upright)
+            target = layouts.grid(top, members, solution, times=times)
         kind.draw(target, solution, **options)
 
     return Band(height, draw)
@@ -335,14 +334,14 @@ class OneBand:
 
     def __call__(self, solution: Solution, members: list[Member], **options: Any) -> list[Band]:
         times = self._times
-        shown = None if times is None else pick_times(solution, members, None, times)
+        shown = None if times is None else layouts.pick_times(solution, members, None, times)
         chosen = self._fixed | options_for(self._kind, options)
         return [band(self._height, self._kind, solution, members, shown, **chosen)]
 
 
 def _last(solution: Solution) -> np.ndarray:
     """The index of the last saved state that is drawn."""
-    return np.array([drawn_count(solution) - 1])
+    return np.array([layouts.drawn_count(solution) - 1])
 
 
 @upper_part(Density, Circle, Zonal, single="snapshots")
@@ -357,11 +356,11 @@ def _densities(solution, members, *, scale="auto"):
         kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
         places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
+        shown = layouts.pick_times(solution, members, None, TIMES)
         for ax, kind in zip(places, kinds, strict=True):
-            target = Panels(middle, [ax], members, 1)
-            kind.draw(target, solution, count=TIMES, scale=scale, bar=False)
-        shown = pick_times(solution, members, None, TIMES)
-        curves.time_bar(Panels(middle, list(places), members, 1), solution, shown)
+            target = layouts.Panels(middle, [ax], members, 1, shown, bar=False)
+            kind.draw(target, solution, scale=scale)
+        curves.time_bar(layouts.Panels(middle, list(places), members, 1, shown), solution)
 
     return [band(2.5, fields.spacetime, solution, members, scale=scale), Band(3.0, middle_band)]
 
@@ -374,7 +373,7 @@ def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
         height = 0.5 + 1.3 * -(-len(members) // columns)
         maps = {"columns": columns, "scale": scale}
         return [band(height, sphere.mollweide, solution, members, last, **maps)]
-    shown = pick_times(solution, members, None, TIMES)
+    shown = layouts.pick_times(solution, members, None, TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
     scale = sphere.common_scale(solution, members, shown, scale)
@@ -394,7 +393,7 @@ def _by_index(solution, members, *, scale="auto", log_time=None):
         height = 0.4 + 1.9 * -(-len(members) // columns)
         maps = {"columns": columns, "scale": scale}
         return [band(height, indexed.index_map, solution, members, last, **maps)]
-    shown = pick_times(solution, members, None, MAPS)
+    shown = layouts.pick_times(solution, members, None, MAPS)
     maps = band(2.4, indexed.index_map, solution, members, shown, scale=scale)
     return [maps, _orders(solution, members, log_time)]
 
@@ -403,8 +402,11 @@ def _by_index(solution, members, *, scale="auto", log_time=None):
 def _marginals(solution, members, *, scale="auto", log_time=None):
     """Maps of the marginal law, and the order parameter by index."""
     bands = _maps(solution, members, scale=scale)[:1]
-    several = band(0.4 + 1.8 * -(-len(members) // 3), indexed.order, solution, members)
-    return [*bands, several if len(members) > 1 else _orders(solution, members, log_time)]
+    if len(members) == 1:
+        return [*bands, _orders(solution, members, log_time)]
+    shown = layouts.pick_times(solution, members, None, TIMES)
+    height = 0.4 + 1.8 * -(-len(members) // 3)
+    return [*bands, band(height, indexed.order, solution, members, shown)]
 
 
 def _orders(solution: Solution, members: list[Member], log_time: bool | None) -> Band:
@@ -412,9 +414,10 @@ def _orders(solution: Solution, members: list[Member], log_time: bool | None) ->
 
     def draw(place: SubFigure) -> None:
         kinds = [indexed.order, indexed.order_map][: 1 + (len(solution) > 1)]
+        shown = layouts.pick_times(solution, members, None, TIMES)
         for part, kind in zip(np.ravel(place.subfigures(1, len(kinds))), kinds, strict=True):
-            options = options_for(kind, {"log_time": log_time, "count": TIMES})
-            kind.draw(grid(part, members, solution), solution, **options)
+            target = layouts.grid(part, members, solution, times=shown)
+            kind.draw(target, solution, **options_for(kind, {"log_time": log_time}))
 
     return Band(2.7, draw)
 
@@ -438,7 +441,7 @@ def _ellipses(solution, members, *, log_time=None):
 
     def plane(top: SubFigure) -> None:
         left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
-        gaussians.ellipses.draw(Panels(top, [left], members, 1), solution, count=TIMES)
+        gaussians.ellipses.draw(layouts.Panels(top, [left], members, 1), solution, count=TIMES)
         gaussians.draw_disc(right, solution)
 
     return [Band(3.4, plane)]
@@ -474,11 +477,12 @@ class Film:
 
     def __call__(
         self, top: SubFigure, solution: Solution, members: list[Member], **options: Any
-    ) -> list[Update]:
+    ) -> list[layouts.Update]:
         kinds, updates = self._kinds[: 1 if len(members) > 1 else None], []
         places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
         for kind, place in zip(kinds, places, strict=True):
-            target = grid(place, members, solution, film=[])
+            every = np.arange(layouts.drawn_count(solution))
+            target = layouts.grid(place, members, solution, film=[], times=every)
             if kind is not kinds[0]:
                 target.axes[0].set_title("")
             kind.draw(target, solution, **options_for(kind, options), **self._fixed)
@@ -500,7 +504,7 @@ scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 
 @scene(object)
-def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
+def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[layouts.Update]:
     """The first band of the overview, or else observables, with lines at the current time."""
     part = PARTS.of(solution).get("")
     if part is not None:
@@ -535,28 +539,16 @@ def check_movie_path(path: str | os.PathLike) -> Path:
 
 
 def ffmpeg_program() -> str:
-    """Path of an ffmpeg program: the system's, or else the one that imageio-ffmpeg brings.
-
-    Raises
-    ------
-    MeanfieldError
-        If there is neither.
-    """
-    program = shutil.which("ffmpeg")
-    if program:
+    """Path of an ffmpeg program; MeanfieldError if there is none."""
+    if program := program_of_ffmpeg():
         return program
-    try:
-        from imageio_ffmpeg import get_ffmpeg_exe
-
-        return get_ffmpeg_exe()
-    except (ImportError, RuntimeError) as error:
-        raise MeanfieldError(
-            "Writing .mp4 needs the program ffmpeg, and none was found. Install it with "
-            "`pip install imageio-ffmpeg`, or write to a name in .gif."
-        ) from error
+    raise MeanfieldError(
+        "Writing .mp4 needs the program ffmpeg, and none was found. Install it with "
+        "`pip install imageio-ffmpeg`, or write to a name in .gif."
+    )
 
 
-def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None:
+def _write_mp4(figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
     writer = FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
     program = ffmpeg_program()
     try:
@@ -574,7 +566,7 @@ def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None
         ) from error
 
 
-def _write_gif(figure, show: Update, count: int, path: Path, fps: float) -> None:
+def _write_gif(figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
     canvas = FigureCanvasAgg(figure)
     # k-means is slow, but without it the few pixels of a peak, or of dots, get a wrong colour.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))

@@ -1,6 +1,6 @@
 """Points: tokens as dots around the circle, in the plane, or on the principal axes of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,24 +15,13 @@ from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..states import Tokens
-from . import theme
-from .appearance import DrawnSample, TokensAppearance, appearance_of, sample_of, space_of
-from .clusters import evenly
-from .curves import (
-    CENTRED,
-    check_beside,
-    name_angles,
-    name_sample,
-    nearest_profile,
-    opacity,
-    ring,
-)
+from . import curves, theme
+from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly, sample_of, space_of
 from .fields import choose_scale, profiles
 from .labels import Member, member_of, percent
 from .layouts import Draw, Panels, square
-from .projections import FULL_TURN
 from .registry import figure
-from .spaces import Euclidean, Hypersphere, chart_of
+from .spaces import UNIT_CIRCLE, Euclidean, Hypersphere, chart_of
 
 LARGEST_DOT = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
@@ -49,7 +38,7 @@ def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
         *places[sample.indices].T,
         s=area * np.minimum(sample.sizes, LARGEST_DOT),
         c=list(sample.colours),
-        alpha=opacity(count),
+        alpha=curves.opacity(count),
         linewidths=0,
         zorder=3,
         rasterized=count > LARGE,
@@ -95,13 +84,13 @@ def rings(
         or those of `density` are not densities on the circle.
     """
     look, chart = appearance_of(solution.final), chart_of(space_of(solution))
-    around = None if density is None else _Around(density, solution)
+    around = None if density is None else draw_around(density, solution)
     samples = {m: sample_of(solution, m, look.most_around) for m in page.members}
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         for ax, _ in row:
             circle(ax)
-            name_angles(ax, chart.around, 0.8)
+            curves.name_angles(ax, chart.around, 0.8)
             room = 1.45 if around is None else 2.1
             ax.set(xlim=(-room, room), ylim=(-room + 0.15, room - 0.15))
 
@@ -112,7 +101,7 @@ def rings(
                 dots(ax, samples[member], places * [side, 1]) for side in chart.sides
             ]
             if around is not None:
-                return drawn + around.draw(ax, float(solution.t[i]))
+                return drawn + around(ax, float(solution.t[i]))
             return drawn + (name_clusters(ax, state) if clusters else [])
 
         return draw
@@ -121,23 +110,21 @@ def rings(
     explain_dots(page, samples, pairs=len(chart.sides) > 1)
 
 
-class _Around:
-    """Densities around the unit circle, all on one scale."""
+def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float], list[Artist]]:
+    """A function that draws around the circle the density saved nearest to a time, on one scale."""
+    curves.check_beside(density, solution)
+    scale = choose_scale(profiles(density, [()])[1], heavy="power")
 
-    def __init__(self, density: Solution, solution: Solution):
-        check_beside(density, solution)
-        self._density = density
-        self._scale = choose_scale(profiles(density, [()])[1], heavy="power")
-
-    def draw(self, ax: Axes, t: float) -> list[Artist]:
-        """The density that was saved nearest to a time."""
-        curve = ring(*nearest_profile(self._density, t), self._scale)
+    def draw(ax: Axes, t: float) -> list[Artist]:
+        curve = curves.ring(*curves.nearest_profile(density, t), scale)
         return ax.plot(*curve, color=theme.INK, linewidth=1.1)
+
+    return draw
 
 
 def circle(ax: Axes) -> None:
     """The unit circle."""
-    ax.plot(np.cos(FULL_TURN), np.sin(FULL_TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+    ax.plot(*UNIT_CIRCLE, color=theme.FAINT, linewidth=0.7, zorder=1)
 
 
 def explain_dots(
@@ -159,7 +146,7 @@ def name_clusters(ax: Axes, state: Any) -> list[Artist]:
     drawn: list[Artist] = []
     for end in appearance_of(state).clusters(state):
         place = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
-        drawn.append(ax.text(*place, percent(end.mass), fontsize=8, **CENTRED))
+        drawn.append(ax.text(*place, percent(end.mass), fontsize=8, **curves.CENTRED))
     return drawn
 
 
@@ -254,9 +241,9 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
         plane, sample = plane_of(solution, member), samples[member]
         traced = sample_of(solution, member, look.most_curves)
         style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
-        shown = range(len(solution)) if trails else page.shown(solution)
+        shown = range(len(solution)) if trails else page.times
         places = {i: plane.place(member_of(solution[i], member).x) for i in shown}
-        frames = [places[i] for i in page.shown(solution)]
+        frames = [places[i] for i in page.times]
         for ax, _ in row:
             named = ax is row[0][0] and (page.film is not None or not member)
             plane_axes(ax, plane, sample, frames, named=named)
@@ -322,10 +309,10 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
         plane_axes(panel, plane, sample, frames)
         colours = list(sample.colours)
         places = np.stack(frames, axis=1)[sample.indices]
-        style = {"linewidths": 0.8, "alpha": opacity(len(colours))}
+        style = {"linewidths": 0.8, "alpha": curves.opacity(len(colours))}
         panel.add_collection(LineCollection(places, colors=colours, zorder=2, **style))
         starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
         panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
         sizes = 14 * np.minimum(sample.sizes, LARGEST_DOT)
         panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
-        name_sample(panel, solution, index, sample)
+        curves.name_sample(panel, solution, index, sample)

@@ -8,20 +8,27 @@ the bases of the class of the state, and then of the class of its space: those r
 `object` are there for all states.
 """
 
+import base64
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
+from html import escape
 from inspect import Parameter, Signature, signature
+from io import BytesIO
 from itertools import product
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from ..core.checks import as_given, fitting
+from ..core.errors import MeanfieldError
 from ..core.forms import nearest
-from ..core.provided import FIGURES
+from ..core.provided import FIGURES, Rows, Shown
+from ..models.transformer import Transformer
 from ..results.solution import Solution
+from ..states.contract import State
 from . import layouts, theme
-from .appearance import Appearance, describe_states, space_of
+from .appearance import Appearance, appearance_of, describe_states, space_of
 from .spaces import in_words
 
 Draw = Callable[..., Any]
@@ -85,18 +92,25 @@ class FigureKind:
     ----------
     draw : callable
         Function that draws into panels, for pages with more than this figure.
+    is_sheet : bool
+        Whether there is a panel for each member at each time.
     drawn : list of (type, type)
         Pairs of classes of states and of spaces for which it is registered.
     """
 
     def __init__(self, draw: Draw, frame: Callable | None, layout: tuple):
         self.draw, self._frame, self._layout = draw, frame, layout
+        self.is_sheet = frame is layouts.sheet
         self.drawn: list[tuple[type, type]] = []
         update_wrapper(self, draw)
         self._around: list[Parameter] = []
         if frame is not None:
             first, *options = list(signature(draw).parameters.values())[1:]
-            self._around = [p for p in signature(frame).parameters.values() if p.default is None]
+            self._around = [
+                p
+                for p in signature(frame).parameters.values()
+                if p.default is None and (len(layout) > 2 or p.name in ("ax", "member"))
+            ]
             title = Parameter("title", Parameter.KEYWORD_ONLY, default=None)
             self.__signature__ = Signature([first, *self._around, title, *options])
 
@@ -116,15 +130,15 @@ def figure(
     kind: str,
     states: type | tuple[type, ...] = object,
     *spaces: type,
-    panels: tuple[float, float] | None = None,
+    panels: tuple[float, float] | tuple[float, float, int] | None = None,
     sheet: tuple[int, float, int] | None = None,
 ) -> Callable[[Draw], FigureKind]:
     """Decorate a function that draws `kind` of these states, on these spaces or on any.
 
     The function takes a solution, then options by keyword, and returns a Figure. With `panels` or
     `sheet` it takes `Panels` to draw in before the solution and returns nothing; the figure then
-    has the options `ax`, `member` and `title`, and with `sheet` also `times` and `count`. Called
-    by itself, it refuses solutions of other states and spaces.
+    has the options `ax`, `member` and `title`, and `times` and `count` where several times are
+    shown. Called by itself, it refuses solutions of other states and spaces.
 
     Parameters
     ----------
@@ -134,8 +148,9 @@ def figure(
         Classes of states, such as `Tokens`; derived classes have the figure too.
     *spaces : type
         Classes of spaces, such as `Circle`; by default any, also for states that have none.
-    panels : (float, float), optional
-        Width and height in inches of a panel; each member of an ensemble has one.
+    panels : (float, float) or (float, float, int), optional
+        Width and height in inches of a panel; each member of an ensemble has one. A third number
+        is that of the saved times in each panel by default; `Panels.times` are their indices.
     sheet : (int, float, int), optional
         How many saved times are shown by default, width over height of a panel, and the most
         panels in a row; each member has a panel at each time.
@@ -288,3 +303,83 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         check_options(solution, f"kind={kind!r}", options, options_of(draw))
     drawn = draw(solution, **options)
     return drawn if size == (None, None) else theme.resized(drawn, *size)
+
+
+# Single states, and cards of objects in notebooks -------------------------------------------------
+
+WIDTH = 360  # pixels of a picture
+SHARP = 2  # pixels of the image for one of the page
+CARD = (
+    "<div><strong>{title}</strong></div>"
+    '<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">'
+    "<table>{rows}</table>{picture}</div>"
+)
+TABLE_CELL = '<td style="text-align:left">{}</td>'
+IMAGE = (
+    '<img alt="{alt}" width="{width}" style="background:white" src="data:image/png;base64,{data}">'
+)
+PAIR_ANGLES = np.linspace(0.0, np.pi, 181)
+
+
+def of_result(result: Any) -> str:
+    """The card of an object with a method `plot`; the lines of its `repr` are the table."""
+    return card(*Shown.card(result))
+
+
+@FIGURES.register
+def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
+    """A figure of a single state, drawn like a run with one state, but without a time."""
+    heading = {} if options.get("ax") else {"title": ""}  # the caller's axes keep their title
+    return plot(alone(state), kind, **heading | options)
+
+
+def alone(state: State) -> Solution:
+    """A run whose only state is this one; figures show neither its model nor its time."""
+    from ..models import Attention, Kuramoto
+
+    flat = appearance_of(state).flat(state)
+    return Solution(
+        t=np.zeros(1),
+        states=(state,),
+        model=Transformer(Attention(np.eye(state.dimension)) if flat else Kuramoto()),
+        status="finished",
+        message="",
+        stats={},
+        options={},
+        stored={"timeless": True},
+    )
+
+
+@FIGURES.register
+def pull(model: Transformer) -> Figure:
+    """The velocity that one token gives to another at each angle, of a zonal drift."""
+    if not model.is_zonal or model.drift.shape:
+        raise MeanfieldError("It is drawn for single drifts that depend on inner products alone.")
+    drift, t = model.zonal, np.cos(PAIR_ANGLES)
+    pull = drift.slope(t) * np.sin(PAIR_ANGLES)
+    with theme.style():
+        page = theme.figure(width=3.4, height=2.2)
+        ax = page.subplots()
+        ax.plot(PAIR_ANGLES, pull)
+        ax.axhline(0.0, color=theme.FAINT, linewidth=0.7)
+        ax.set(xlabel="angle between two tokens", ylabel=r"$W'(\cos\theta)\,\sin\theta$")
+        ax.set_xticks([0, np.pi / 2, np.pi], ["0", r"$\pi/2$", r"$\pi$"])
+        ax.set_xlim(0, np.pi)
+    return page
+
+
+@FIGURES.register
+def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
+    """A title, rows of one or two texts, and a picture, as HTML."""
+    try:
+        figure, buffer = draw(), BytesIO()
+        dpi = SHARP * WIDTH / figure.get_size_inches()[0]
+        figure.savefig(buffer, format="png", dpi=dpi)
+        data = base64.b64encode(buffer.getvalue()).decode()
+        picture = IMAGE.format(alt=escape(title, quote=True), width=WIDTH, data=data)
+    except (MeanfieldError, ValueError, TypeError) as reason:  # such as too many members
+        picture = f"<p>No picture: {escape(str(reason))}</p>"
+    table = "".join(
+        f"<tr>{''.join(TABLE_CELL.format(escape(text)) for text in row)}</tr>" for row in rows
+    )
+    return CARD.format(title=escape(title), rows=table, picture=picture)

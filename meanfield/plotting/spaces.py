@@ -65,6 +65,7 @@ def in_words(space: type, *, plain: bool = False) -> str:
     return getattr(space, "words", f"on the {name}")
 
 
+UNIT_CIRCLE = np.array([f(np.linspace(0.0, 2 * np.pi, 361)) for f in (np.cos, np.sin)])
 QUARTERS = ((0.0, "$0$"), (0.5, r"$\pi/2$"), (1.0, r"$\pi$"), (1.5, r"$-\pi/2$"))
 POLES = ((0.5, "$0$"), (0.0, r"$\pi/2$"), (1.5, r"$\pi$"))
 

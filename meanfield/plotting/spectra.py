@@ -1,7 +1,5 @@
 """Spectra: how fast the coefficients of densities fall with the degree, which shows resolution."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..results.solution import Solution
@@ -19,15 +17,8 @@ SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
 ROOM = 3.0  # above and below the curves, a factor
 
 
-@figure("spectrum", Density, Circle, Sphere, Zonal, panels=(6.0, 3.4))
-def spectrum(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    bar: bool = True,
-) -> None:
+@figure("spectrum", Density, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
+def spectrum(target: Panels, solution: Solution) -> None:
     """The largest coefficient of each degree at several times, on a logarithmic axis.
 
         max_m |c_lm|,   l = 0, 1, ..., degree
@@ -43,10 +34,10 @@ def spectrum(
     times : sequence of float, optional
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the density.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
     bar : bool
-        Whether a bar tells the times.
+        Whether a colour bar shows the times.
 
     Raises
     ------
@@ -55,9 +46,8 @@ def spectrum(
     TypeError
         If the states are not densities.
     """
-    shown, law = target.pick(solution, times, count), appearance_of(solution.final).law
-    laws = {int(i): law(solution[int(i)]) for i in shown}
-    curves = [[by_degree(laws[int(i)], member) for i in shown] for member in target.members]
+    laws = [appearance_of(solution.final).law(solution[int(i)]) for i in target.times]
+    curves = [[by_degree(law, member) for law in laws] for member in target.members]
     least = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
     highest = max(degrees[-1] for each in curves for degrees, _ in each)
     for ax, bottom, left in target.outer:
@@ -67,7 +57,7 @@ def spectrum(
         label_logarithmic(ax.yaxis)
         ax.set_xlabel("degree $l$" if bottom else "")
         ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
-    draw_curves(target, solution, shown, curves, bar=bar)
+    draw_curves(target, solution, curves)
 
 
 def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.ndarray]:

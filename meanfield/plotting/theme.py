@@ -1,8 +1,9 @@
 """The look of every figure: one style, one palette, one figure class."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -87,6 +88,17 @@ def style() -> Iterator[None]:
         yield
 
 
+def _in_style(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a figure that draws in the style of the package, also outside its context."""
+
+    @wraps(method)
+    def call(self: Figure, *args: Any, **options: Any) -> Any:
+        with style():
+            return method(self, *args, **options)
+
+    return call
+
+
 class PaperFigure(Figure):
     """A matplotlib Figure that is written in the package's style, at 300 dots per inch."""
 
@@ -119,20 +131,9 @@ class PaperFigure(Figure):
                     label_logarithmic(axis)
         super().draw(renderer)
 
-    def add_subplot(self, *args, **options):
-        """Axes in the style of the package, also outside its context."""
-        with style():
-            return super().add_subplot(*args, **options)
-
-    def add_axes(self, *args, **options):
-        """Axes in the style of the package, also outside its context."""
-        with style():
-            return super().add_axes(*args, **options)
-
-    def suptitle(self, t, **options):
-        """A heading in the style of the package, also outside its context."""
-        with style():
-            return super().suptitle(t, **options)
+    add_subplot = _in_style(Figure.add_subplot)
+    add_axes = _in_style(Figure.add_axes)
+    suptitle = _in_style(Figure.suptitle)
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()

@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 
 FILE_FORMAT = 4
 GROUP = "meanfield"
-HDF5_VERSIONS = (
-    "v110",
-    "v110",
-)  # lowest and highest: the addresses in a file are sealed too
+HDF5_VERSIONS = ("v110", "v110")  # lowest, highest: the addresses in a file are sealed too
 PACKAGE_NAME = __name__.split(".")[0]
 FOREIGN_FILES = {  # by their first bytes, or their suffix
     b"meanfield sweep": "the store of a sweep, which mf.sweep(..., store=path) continues",
@@ -182,11 +179,12 @@ def load(path: str | Path) -> Any:
         If `path` is not a path.
     """
     path = path_of("path", path)
-    if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "no file"
-        raise StorageError(f"{path} is {what}; expected a file that `save` wrote.")
-    if not path.exists():
-        raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
+    if not path.is_file():
+        reason = f"does not exist (looked in {Path.cwd()})"
+        if path.exists():
+            what = "a folder" if path.is_dir() else "no file"
+            reason = f"is {what}; expected a file that `save` wrote"
+        raise StorageError(f"{path} {reason}.")
     try:
         with path.open("rb") as file:
             begin = file.read(16)
@@ -229,11 +227,13 @@ def _netcdf(contents: Contents) -> bytes:
     with h5netcdf.File(buffer, "w", libver=HDF5_VERSIONS) as file:
         for name, (dims, values) in contents.arrays.items():
             _add(file, name, dims, values, contents.words.get(name, {}))
+        inner: Arrays = {"header": (("characters",), np.frombuffer(text, "S1"))}
+        seal = _seal(text, numbers, contents.long)
+        inner["sha256"] = ("digits",), np.array(list(seal), "S1")
         for name, values in contents.long.items():
-            _add(file, f"{GROUP}/{name}", [f"{name}_{i}" for i in range(values.ndim)], values)
-        _add(file, f"{GROUP}/header", ["characters"], np.frombuffer(text, "S1"))
-        seal = np.array(list(_seal(text, numbers, contents.long)), "S1")
-        _add(file, f"{GROUP}/sha256", ["digits"], seal)
+            inner[name] = tuple(f"{name}_{i}" for i in range(values.ndim)), values
+        for name, (dims, values) in inner.items():
+            _add(file, f"{GROUP}/{name}", dims, values, {})
         for name, words in contents.words.items():
             if name.endswith("/") or not name:
                 about = {key: _for_others(value) for key, value in words.items()}
@@ -255,11 +255,7 @@ def _seal(text: bytes, arrays: Arrays, long: Mapping[str, np.ndarray]) -> str:
 
 
 def _add(
-    file: Any,
-    name: str,
-    dims: Sequence[str],
-    values: np.ndarray,
-    words: Mapping[str, Any] | None = None,
+    file: Any, name: str, dims: Sequence[str], values: np.ndarray, words: Mapping[str, Any]
 ) -> None:
     """Add a variable with its axes and attributes to a file; the name is "group/name" or "name"."""
     folder, _, last = name.rpartition("/")
@@ -274,7 +270,7 @@ def _add(
         values, options = values.astype(object), {"dtype": h5py.string_dtype()}
     values = values.view(np.int8) if values.dtype.kind == "b" else values
     variable = group.create_variable(last, dims, data=values, **options)
-    variable.attrs.update({key: _for_others(value) for key, value in (words or {}).items()})
+    variable.attrs.update({key: _for_others(value) for key, value in words.items()})
 
 
 def _for_others(value: Any) -> Any:

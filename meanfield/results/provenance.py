@@ -1,11 +1,15 @@
-"""Provenance of results: versions, machine and command line."""
+"""Provenance of results: versions, machine and command line; what a resumed run must share."""
 
 import platform
 import sys
+import warnings
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ..core.descriptions import describe
+from ..core.errors import CheckpointError, StorageWarning
+from ..core.identity import differing, digests
 from ..core.version import LIBRARIES, version_of
 from ..models.transformer import Transformer
 
@@ -31,3 +35,34 @@ def provenance(
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         **extra,
     }
+
+
+class Origin:
+    """Identity and versions of a run, by which a file is recognised when the run is resumed.
+
+    Parameters
+    ----------
+    identity : dict
+        Objects that determine the result: see `digests`.
+    """
+
+    def __init__(self, identity: dict[str, Any]):
+        self.plain: dict[str, Any] = {"identity": digests(identity), "versions": versions()}
+
+    def check(self, path: Path, then: dict[str, Any], noun: str) -> None:
+        """Raise CheckpointError for a file of another origin; warn if versions differ."""
+        if then["identity"][""] != self.plain["identity"][""]:
+            names = differing(then["identity"], self.plain["identity"])
+            raise CheckpointError(
+                f"{path} belongs to another {noun}, whose arguments differ: {', '.join(names)}. "
+                "Resume with the same ones, or use another file."
+            )
+        old, new = then["versions"], self.plain["versions"]
+        changed = [f"{n} {old.get(n)} -> {new[n]}" for n in new if new[n] != old.get(n)]
+        if changed:
+            warnings.warn(
+                f"{path} was written with other versions, {', '.join(changed)}: the last bits of "
+                f"the result may not be those of an unbroken {noun}.",
+                StorageWarning,
+                stacklevel=4,
+            )

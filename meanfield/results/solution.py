@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import with_hints
-from ..core.checks import as_given, boolean, path_of
+from ..core.checks import boolean, fitting, path_of
 from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading, ResultFile
@@ -356,9 +356,11 @@ class Solution(Result):
 
 def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
     """The header of a state; tables become kinds of the family in `families`, or else spaces."""
-    kinds = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
     return {
-        n: build(families.get(n, Space), value) if n in kinds else value for n, value in of.items()
+        name: build(families.get(name, Space), value)
+        if isinstance(value, dict) and "kind" in value
+        else value
+        for name, value in of.items()
     }
 
 
@@ -397,12 +399,8 @@ class LastState(DensityLaw):
 
     def density(self, space: Any) -> Density:
         final = getattr(load(self.file), "final", None)
-        if not isinstance(final, Density):
-            raise ValueError(
-                f"file must be the result of a run of a density; {self.file} ends with "
-                f"{as_given(final)}."
-            )
-        return final
+        wanted = "a density, for a run from it"
+        return fitting(f"the end of {self.file}", final, wanted, isinstance(final, Density))
 
 
 # Labelled arrays -----------------------------------------------------------------------------

@@ -22,8 +22,7 @@ from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
 from ..core.forms import NON_NEGATIVE
-from ..core.identity import differing, digests
-from ..results.provenance import versions
+from ..results.provenance import Origin
 
 CHECKPOINT_MAGIC = b"meanfield ckpt13"
 
@@ -96,13 +95,13 @@ class Keeper:
                 f"{path} {what}: it would be overwritten. {way}Choose another name, or remove it."
             )
         try:
-            self._identity = digests(identity)
+            self._origin = Origin(identity)
         except TypeError as error:
             raise CheckpointError(
                 f"{error}: no run with it can be resumed. Leave checkpoint out, or hold the "
                 "numbers, arrays and Python functions that it is made of."
             ) from error
-        self._versions, self._last = json.dumps(versions()), time.monotonic()
+        self._last = time.monotonic()
         return self._load(path) if there and self._resume else {}
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
@@ -119,9 +118,8 @@ class Keeper:
         if self.path is None:
             return
         buffer = io.BytesIO()
-        content: dict[str, Any] = {"identity": json.dumps(self._identity)}
-        content["versions"] = self._versions
-        np.savez(buffer, **content, **arrays())
+        origin: Any = json.dumps(self._origin.plain)
+        np.savez(buffer, origin=origin, **arrays())
         payload = buffer.getvalue()
         try:
             write_whole(self.path, CHECKPOINT_MAGIC, hashlib.sha256(payload).digest(), payload)
@@ -148,22 +146,7 @@ class Keeper:
             )
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
-        identity = json.loads(str(content.pop("identity")))
-        if identity[""] != self._identity[""]:
-            names = ", ".join(differing(identity, self._identity))
-            raise CheckpointError(
-                f"{path} belongs to another run, whose arguments differ: {names}. Resume with the "
-                "same ones, or use another file."
-            )
-        then, now = json.loads(str(content.pop("versions"))), json.loads(self._versions)
-        changed = [f"{n} {then.get(n)} -> {now[n]}" for n in now if now[n] != then.get(n)]
-        if changed:
-            warnings.warn(
-                f"{path} was written with other versions, {', '.join(changed)}: the last bits of "
-                "the result may not be those of an unbroken run.",
-                StorageWarning,
-                stacklevel=2,
-            )
+        self._origin.check(path, json.loads(str(content.pop("origin"))), "run")
         return content
 
 

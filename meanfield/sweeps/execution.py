@@ -1,14 +1,15 @@
 """Run the points of a sweep through an executor into a store, with progress, until Ctrl-C."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.progress import Interruption, Progress
-from .executors import WORKERS_LOST, completed, error_of, opened, was_killed, was_lost, workers_of
-from .outcomes import Outcome, message_of, of_bytes
+from .executors import WORKERS_LOST, completed, error_of, opened, was_killed, workers_of
+from .outcomes import Outcome, message_of, of_bytes, to_bytes
 from .points import Job, SweepPoint, Work
 from .store import Store
 
@@ -53,8 +54,7 @@ def run_points(
     CheckpointError
         If the store is damaged, belongs to another sweep, or is in use.
     """
-    identity = {"work": work, "rng": seed}
-    with Store(store, identity) as open_store:
+    with Store(store, {"f": work, "rng": seed}) as open_store:
         run = _SweepRun(work, points, seed, open_store, keep_errors)
         run.through(executor, batch, progress, name)
     outcomes = [run.outcomes.get(point.key) for point in points]
@@ -65,23 +65,19 @@ class _SweepRun:
     """The state of one call of `run_points`: outcomes so far, by the keys of points."""
 
     def __init__(
-        self,
-        work: Work,
-        points: Sequence[SweepPoint],
-        seed: int | None,
-        store: Store,
+        self, work: Work, points: Sequence[SweepPoint], seed: int | None, store: Store,
         keep_errors: bool,
-    ):
+    ):  # fmt: skip
         self._work, self._points, self._seed = work, points, seed
         self._store, self._keep_errors = store, keep_errors
         self._costs = {point.key: work.cost(point) for point in points}
-        self._whole, self._done, self._count = sum(self._costs.values()), 0.0, 0
         self.outcomes: dict[str, Outcome] = {}
         for payload in store.payloads:
             self.outcomes |= of_bytes(payload)
         if not keep_errors:
             self.outcomes = {key: one for key, one in self.outcomes.items() if not one.error}
-        self._counted(key for key in self._costs if key in self.outcomes)
+        done = [cost for key, cost in self._costs.items() if key in self.outcomes]
+        self._done, self._count = sum(done), len(done)
 
     def through(self, executor: Any, batch: int | None, progress: bool | None, name: str) -> None:
         """Run the points without outcomes."""
@@ -110,22 +106,17 @@ class _SweepRun:
                         failures.append(self._lost(jobs[0].points[0], error))
                 while jobs and not stop():
                     numbered, jobs = jobs, []
-                    for number, future in completed(
-                        workers, zip(numbered, range(len(numbered)), strict=True), stop
-                    ):
-                        if not (interruption.requested and was_lost(future)):
+                    pairs = zip(numbered, range(len(numbered)), strict=True)
+                    for number, future in completed(workers, pairs, stop):
+                        lost = isinstance(error_of(future), WORKERS_LOST)
+                        if not (interruption.requested and lost):
                             jobs += self._enter(numbered[number], future, failures)
                         show()
         if failures:
             raise failures[0]
 
     def _part(self) -> float:
-        return self._done / self._whole
-
-    def _counted(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._done += self._costs[key]
-            self._count += 1
+        return self._done / sum(self._costs.values())
 
     def _enter(self, job: Job, future: Future[Any], failures: list[MeanfieldError]) -> list[Job]:
         """Store the outcomes of a batch; return the jobs to run in its place."""
@@ -135,20 +126,26 @@ class _SweepRun:
             return []
         except BaseException as error:  # of the executor; an error of a point is an outcome
             if not (was_killed(error) or isinstance(error, WORKERS_LOST) or job.second):
-                return [job.again()]  # dask may lose a result while a worker dies
+                return [replace(job, second=True)]  # dask may lose a result while a worker dies
             if not was_killed(error):
                 failures.append(self._lost(job.points[0], error))
                 return []
             if len(job.points) > 1:
-                return job.parts()
-            payload = job.failed(error)  # the point kills every worker that runs it
+                return [Job(self._work, [point], self._seed) for point in job.points]
+            # the point kills every worker that runs it
+            payload = to_bytes([job.points[0].key], [Outcome.failed(error)])
         self._store.add(payload)
         outcomes = of_bytes(payload)
         self.outcomes |= outcomes
-        self._counted(outcomes)
+        self._done += sum(self._costs[key] for key in outcomes)
+        self._count += len(outcomes)
         for point in job.points:
-            if outcomes[point.key].error and not self._keep_errors:
-                failures.append(_refused(point, outcomes[point.key]))
+            outcome = outcomes[point.key]
+            if outcome.error and not self._keep_errors:
+                failures.append(
+                    MeanfieldError(f"The point {point.label()} failed: {outcome.error}")
+                )
+                failures[-1].add_note(outcome.where)
         return []
 
     def _lost(self, point: SweepPoint, error: BaseException) -> MeanfieldError:
@@ -168,9 +165,3 @@ class _SweepRun:
         lost = MeanfieldError(f"The point {point.label()} was not run: {text}. {advice}")
         lost.__cause__ = error if isinstance(error, Exception) else None
         return lost
-
-
-def _refused(point: SweepPoint, outcome: Outcome) -> MeanfieldError:
-    error = MeanfieldError(f"The point {point.label()} failed: {outcome.error}")
-    error.add_note(outcome.where)
-    return error

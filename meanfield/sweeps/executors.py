@@ -92,7 +92,8 @@ def opened(executor: Any) -> Iterator[Executor]:
         try:
             yield workers
         except KeyboardInterrupt:  # a second Ctrl-C: do not wait
-            _kill(workers)
+            for process in list((workers._processes or {}).values()):
+                process.kill()
             raise
         finally:
             workers.shutdown(cancel_futures=True)
@@ -107,19 +108,12 @@ def opened(executor: Any) -> Iterator[Executor]:
         )
 
 
-def _kill(workers: ProcessPoolExecutor) -> None:
-    """Kill all processes at once."""
-    for process in list((workers._processes or {}).values()):
-        process.kill()
-
-
 def workers_of(executor: Executor) -> int:
     """The number of jobs that an executor runs at the same time; by default that of cores."""
     if isinstance(executor, InThisThread):
         return 1
-    count = getattr(executor, "_max_workers", None)
-    if (client := _client_of(executor)) is not None:
-        count = _threads(client)
+    client = _client_of(executor)
+    count = _threads(client) if client else getattr(executor, "_max_workers", None)
     return count or os.cpu_count() or 1
 
 
@@ -170,14 +164,6 @@ def _of_client(client: Any) -> Iterator[Executor]:
             workers.shutdown(wait=False)  # cancels pending jobs
 
 
-def _submitted(executor: Executor, function: Callable[..., Any], argument: Any) -> Future[Any]:
-    """The future of a job; a failed one if the executor is broken or closed."""
-    try:
-        return executor.submit(function, argument)
-    except Exception as error:
-        return _failed(error)
-
-
 def _failed(error: BaseException) -> Future[Any]:
     """A future that failed with an error."""
     future: Future[Any] = Future()
@@ -193,11 +179,6 @@ def error_of(future: Future[Any]) -> BaseException | None:
     if future.cancelled():
         return CancelledError("its executor cancelled it")
     return future.exception()
-
-
-def was_lost(future: Future[Any]) -> bool:
-    """Whether a job ended because its worker or scheduler was lost."""
-    return isinstance(error_of(future), WORKERS_LOST)
 
 
 def was_killed(error: BaseException) -> bool:
@@ -232,7 +213,10 @@ def completed(
                 running = {job: arguments for job, arguments in running.items() if not job.cancel()}
             else:
                 for function, argument in islice(left, most - len(running)):
-                    future = _submitted(executor, function, argument)
+                    try:
+                        future = executor.submit(function, argument)
+                    except Exception as error:  # the executor is broken or closed
+                        future = _failed(error)
                     running[future] = argument
                     future.add_done_callback(ended.put)
             if not running:
@@ -257,10 +241,8 @@ def completed(
 def _warn_without_workers(executor: Executor) -> float:
     """Warn if a scheduler has no workers; return the time of the next check."""
     client = _client_of(executor)
-    if client is None:
-        return math.inf
-    if _threads(client) != 0:
-        return time.monotonic() + IDLE_TIME
+    if client is None or _threads(client) != 0:
+        return math.inf if client is None else time.monotonic() + IDLE_TIME
     address = client.scheduler.address
     warnings.warn(
         f"The scheduler at {address} has no workers; the sweep waits for one. Start one with `dask "

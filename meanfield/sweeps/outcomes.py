@@ -220,9 +220,17 @@ def dataset_of(
             continue
         full = tuple(sizes[dim] for dim in first.dims)
         whole = len(column) == points and all(v.values.shape == full for v in column.values())
-        kind = _common_type(name, column.values())
+        kinds = {variable.values.dtype for variable in column.values()}
+        if len({kind.kind == "U" for kind in kinds}) > 1:
+            raise MeanfieldError(
+                f"f returns {name} as text at one point and as a number at another; use one type "
+                "at all points."
+            )
+        kind = np.result_type(*kinds)
         check_memory(f"{name} at {points} points", (*shape, *full), "the number of points")
-        table = _empty((*shape, *full), kind, whole)
+        missing = not whole and kind.kind != "U"  # filled with nan; missing texts are empty
+        kind = np.result_type(kind, float) if missing else kind
+        table = np.full((*shape, *full), np.nan if missing else np.zeros((), kind), kind)
         for index, variable in column.items():
             part: Any = (*index, *map(slice, variable.values.shape))
             table[part] = variable.values
@@ -241,31 +249,14 @@ def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
     Numbers or texts remain if an array represents them exactly. Other objects and mixtures are
     represented by their repr, so 1 and "1" become "1" and "'1'".
     """
-    if all(np.ndim(value) == 0 for value in values) and _are_alike(values):
+    scalars = all(np.ndim(value) == 0 for value in values)
+    if scalars and len({isinstance(value, str) for value in values}) == 1:
         array = np.asarray(values)
-        if array.dtype.kind in DTYPE_KINDS and all(map(_is_same, array.tolist(), values)):
+        pairs = zip(array.tolist() if array.dtype.kind in DTYPE_KINDS else (), values, strict=False)
+        same = [one == other or (one != one and other != other) for one, other in pairs]
+        if len(same) == len(values) and all(same):  # to the last digit; nan equals nan
             return array
     return np.array([as_given(value, sys.maxsize) for value in values])
-
-
-def _are_alike(values: Sequence[Any]) -> bool:
-    return len({isinstance(value, str) for value in values}) == 1
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two numbers or texts are equal to the last digit; nan equals nan."""
-    return one == other or (one != one and other != other)
-
-
-def _common_type(name: str, column: Iterable[Variable]) -> np.dtype:
-    """The dtype of a variable over all points; raises MeanfieldError for text and numbers."""
-    kinds = {variable.values.dtype for variable in column}
-    if len({kind.kind == "U" for kind in kinds}) > 1:
-        raise MeanfieldError(
-            f"f returns {name} as text at one point and as a number at another; use one type "
-            "at all points."
-        )
-    return np.result_type(*kinds)
 
 
 def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:
@@ -286,11 +277,10 @@ def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:
 
 def _is_constant(column: Iterable[Variable], sizes: Mapping[str, int]) -> bool:
     """Whether a coordinate is equal at all points and as long as its axis."""
-    first, *others = (variable.values for variable in column)
-    fits = next(iter(column)).values.shape == tuple(sizes[dim] for dim in next(iter(column)).dims)
-    return fits and all(
-        other.shape == first.shape and other.tobytes() == first.tobytes() for other in others
-    )
+    first, *others = column
+    fits = first.values.shape == tuple(sizes[dim] for dim in first.dims)
+    contents = {(one.values.shape, one.values.tobytes()) for one in (first, *others)}
+    return fits and len(contents) == 1
 
 
 def _warn_of_rounding(name: str, kind: np.dtype, column: Iterable[Variable]) -> None:
@@ -308,10 +298,3 @@ def _warn_of_rounding(name: str, kind: np.dtype, column: Iterable[Variable]) -> 
                 stacklevel=4,
             )
             return
-
-
-def _empty(shape: tuple[int, ...], kind: np.dtype, whole: bool) -> np.ndarray:
-    """An array to be filled, with nan or empty text where values may be missing."""
-    if whole or kind.kind == "U":
-        return np.zeros(shape, kind)
-    return np.full(shape, np.nan, np.result_type(kind, float))

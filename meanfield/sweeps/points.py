@@ -107,18 +107,16 @@ class Grid:
             The part of a value that identifies it: see `Work.contents`.
         """
         count = math.prod(self.shape)
-        check_memory(
-            f"parameters and replicas: {count} points", (NUMBERS_PER_POINT, count), "replicas"
-        )
+        what = f"parameters and replicas: {count} points"
+        check_memory(what, (NUMBERS_PER_POINT, count), "replicas")
         copies = [None] if self.replicas is None else range(self.replicas)
         digests = {n: _digests(n, map(contents, values)) for n, values in self.axes.items()}
         points = []
-        for places in np.ndindex(*map(len, self.axes.values())):
-            point_digests = {n: digests[n][i] for n, i in zip(self.axes, places, strict=True)}
-            named = {n: self.axes[n][i] for n, i in zip(self.axes, places, strict=True)}
-            points += [
-                SweepPoint(key_of(point_digests, replica), named, replica) for replica in copies
-            ]
+        for index in np.ndindex(*map(len, self.axes.values())):
+            at = dict(zip(self.axes, index, strict=True))
+            point_digests = {name: digests[name][i] for name, i in at.items()}
+            values = {name: self.axes[name][i] for name, i in at.items()}
+            points += [SweepPoint(key_of(point_digests, copy), values, copy) for copy in copies]
         return points
 
 
@@ -141,11 +139,10 @@ def _listed(name: str, values: Any) -> list[Any]:
             _check_count(name, len(listed))
     fitting(f"parameters of {name}", values, "at least one value", listed)
     numbers = [value for value in listed if isinstance(value, Number)]
-    for number in numbers:
-        try:
-            repr(number), hash(number)
-        except (TypeError, ValueError) as error:  # signalling nan; an integer too long to print
-            raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
+    try:
+        [(repr(number), hash(number)) for number in numbers]
+    except (TypeError, ValueError) as error:  # signalling nan; an integer too long to print
+        raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
     wanted = "values that differ: replicas= repeats points, with other random numbers"
     fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
     return listed
@@ -153,9 +150,8 @@ def _listed(name: str, values: Any) -> list[Any]:
 
 def _check_count(name: str, count: int) -> None:
     """Raise ValueError for more values of a parameter than memory can hold points."""
-    check_memory(
-        f"parameters of {name}: {count} values", (NUMBERS_PER_POINT, count), "their number"
-    )
+    what = f"parameters of {name}: {count} values"
+    check_memory(what, (NUMBERS_PER_POINT, count), "their number")
 
 
 def _digests(name: str, values: Iterable[Any]) -> list[str]:
@@ -170,17 +166,10 @@ def _digests(name: str, values: Iterable[Any]) -> list[str]:
         digests = list(map(digest, values))
     except (TypeError, ValueError) as error:
         raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
-    if len(set(digests)) < len(digests):
-        raise ValueError(
-            f"parameters of {name} must be different values; one occurs twice. replicas= repeats "
-            "points with other random numbers."
-        )
+    wanted = "values that differ; replicas= repeats points, with other random numbers"
+    fitting(f"parameters of {name}", "one that occurs twice", wanted,
+            len(set(digests)) == len(digests))  # fmt: skip
     return digests
-
-
-def generator_of(seed: int, point: SweepPoint) -> np.random.Generator:
-    """The generator of a point, determined by the seed, its parameters and its replica."""
-    return np.random.default_rng(seed_of(seed, point))
 
 
 def seed_of(seed: int, point: SweepPoint) -> np.random.SeedSequence:
@@ -244,14 +233,6 @@ class Work(ABC):
         return [[point] for point in points]
 
 
-def _copied(value: Any) -> Any:
-    """A deep copy, which f may modify, as in another process."""
-    try:
-        return copy.deepcopy(value)
-    except Exception:  # objects that cannot be copied cannot be sent to processes either
-        return value
-
-
 @dataclass(frozen=True)
 class Function(Work):
     """A function of the parameters, and of a generator if it has an argument `rng`."""
@@ -288,9 +269,16 @@ class Function(Work):
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         results = []
         for point in points:
-            supplied = {name: _copied(value) for name, value in point.parameters.items()}
+            supplied = {}
+            for name, value in point.parameters.items():
+                try:
+                    supplied[name] = copy.deepcopy(value)  # f may modify it, as in another process
+                except (
+                    Exception
+                ):  # objects that cannot be copied cannot be sent to processes either
+                    supplied[name] = value
             if seed is not None and self.takes_rng:
-                supplied = {RNG: generator_of(seed, point)} | supplied
+                supplied = {RNG: np.random.default_rng(seed_of(seed, point))} | supplied
             results.append(self.f(**supplied))
         return results
 
@@ -328,19 +316,6 @@ class Job:
                         outcomes += self._outcomes([point])
         if interruption.requested:
             raise KeyboardInterrupt
-        return to_bytes([point.key for point in self.points], outcomes)
-
-    def again(self) -> "Job":
-        """The job for a second attempt."""
-        return Job(self.work, self.points, self.seed, second=True)
-
-    def parts(self) -> list["Job"]:
-        """One job for each point."""
-        return [Job(self.work, [point], self.seed) for point in self.points]
-
-    def failed(self, error: BaseException) -> bytes:
-        """The outcomes as bytes, all failed with an error."""
-        outcomes = [Outcome.failed(error)] * len(self.points)
         return to_bytes([point.key for point in self.points], outcomes)
 
     def _outcomes(self, points: Sequence[SweepPoint]) -> list[Outcome]:

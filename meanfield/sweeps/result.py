@@ -50,13 +50,9 @@ class Sweep(Result):
         variable = self.data[name]
         if TIME_AXIS not in variable.dims:
             return variable
-        there = variable.notnull()
-        last = (
-            there.sizes[TIME_AXIS]
-            - 1
-            - there.isel({TIME_AXIS: slice(None, None, -1)}).argmax(TIME_AXIS)
-        )
-        return variable.isel({TIME_AXIS: last}).drop_vars(TIME_AXIS, errors="ignore")
+        backwards = variable.isel({TIME_AXIS: slice(None, None, -1)})
+        last = backwards.isel({TIME_AXIS: backwards.notnull().argmax(TIME_AXIS)})
+        return last.drop_vars(TIME_AXIS, errors="ignore")
 
     def plot(self, kind: str = "order_parameter", **options: Any) -> "Figure":
         """A variable at the end of each run, over one parameter or two; means of replicas.

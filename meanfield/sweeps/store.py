@@ -24,10 +24,9 @@ from typing import Any, Self
 
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
-from ..core.identity import digest
-from ..results.provenance import versions
+from ..results.provenance import Origin
 
-STORE_MAGIC = b"meanfield sweep2"
+STORE_MAGIC = b"meanfield sweep3"
 RECORD_MARK = b"\xf3record\n"
 RECORD_HEAD = len(RECORD_MARK) + 8 + 32  # bytes before the payload
 FLUSH_INTERVAL = 1.0  # seconds between calls of fsync
@@ -120,11 +119,9 @@ class Store:
                 self._flushed = time.monotonic()
         except OSError as error:
             os.ftruncate(self._file, before)
-            warnings.warn(
+            _warn(
                 f"{self.path} could not be written: {error.strerror}. The sweep continues; these "
-                "results are written with the next ones.",
-                StorageWarning,
-                stacklevel=3,
+                "results are written with the next ones"
             )
         else:
             left.release()
@@ -136,29 +133,29 @@ class Store:
 
         A file that replaced it is not overwritten: no more results are stored.
         """
-        current = os.fstat(self._file)
+        current, moved, lost = os.fstat(self._file), "", False
         try:
-            there: os.stat_result | None = os.stat(path)
+            there = os.stat(path)
+            if (there.st_dev, there.st_ino) != (current.st_dev, current.st_ino):
+                moved = "was replaced by another file during the sweep; no more results are stored"
+            elif current.st_size < self._size:
+                lost, moved = True, "was cut short during the sweep"
         except OSError:
-            there = None
-        if there is not None and (there.st_dev, there.st_ino) != (current.st_dev, current.st_ino):
-            os.close(self._file)
-            self._file = -1
-            _warn(
-                f"{path} was replaced by another file during the sweep; no more results are stored"
-            )
-        elif there is None or current.st_size < self._size:
-            what = "removed" if there is None else "cut short"
+            lost, moved = True, "was removed during the sweep"
+        if not moved:
+            return
+        if lost:
             self._waiting.clear()
             with suppress(StorageError, OSError):
                 write_whole(path, *self._whole())
                 os.close(self._file)
                 self._open(path)
-                _warn(f"{path} was {what} during the sweep. It was rewritten with all results")
+                _warn(f"{path} {moved}. It was rewritten with all results")
                 return
-            os.close(self._file)
-            self._file = -1
-            _warn(f"{path} was {what} during the sweep, and results are no longer stored")
+            moved += ", and results are no longer stored"
+        os.close(self._file)
+        self._file = -1
+        _warn(f"{path} {moved}")
 
     def _whole(self) -> list[bytes]:
         """The complete contents of the file."""
@@ -167,13 +164,13 @@ class Store:
     def _read(self, path: Path) -> None:
         """Read the records of the file, or create it."""
         try:
-            identity = digest(self._identity)
+            origin = Origin(self._identity)
         except (TypeError, ValueError) as error:  # such as an integer that Python does not print
             raise CheckpointError(
                 f"{error}: a sweep with it cannot be resumed. Omit store, or pass the numbers, "
                 "arrays and Python functions of which it consists."
             ) from error
-        self._first = json.dumps({"identity": identity, "versions": versions()}).encode()
+        self._first = json.dumps(origin.plain).encode()
         try:
             content = path.read_bytes() if path.exists() else b""
         except OSError as error:
@@ -189,53 +186,27 @@ class Store:
                 "sweep again."
             )
         if records:
-            self._check(path, json.loads(records[0][1]), json.loads(self._first))
-        self.payloads, damaged, others = _of_identity(content, records, identity)
+            origin.check(path, json.loads(records[0][1]), "sweep or study")
+        self.payloads, damaged, others = _of_origin(content, records, self._first)
         if others:
-            warnings.warn(
+            _warn(
                 f"{path} has {others} records of another sweep, whose store was appended to it; "
-                "they are ignored.",
-                StorageWarning,
-                stacklevel=4,
+                "they are ignored"
             )
         if damaged:
-            warnings.warn(
-                f"{path} is damaged at {damaged} positions; the points there are run again.",
-                StorageWarning,
-                stacklevel=4,
-            )
-        if not records:
+            _warn(f"{path} is damaged at {damaged} positions; the points there are run again")
+        kept = [records[0][1], *self.payloads] if records else []
+        size = len(STORE_MAGIC) + sum(RECORD_HEAD + len(payload) for payload in kept)
+        if not records or len(content) != size:
             write_whole(path, *self._whole())
-            return
-        kept = [records[0][1], *self.payloads]
-        if len(content) != len(STORE_MAGIC) + sum(RECORD_HEAD + len(payload) for payload in kept):
-            write_whole(path, *self._whole())
-
-    @staticmethod
-    def _check(path: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
-        """Raise CheckpointError for the store of another sweep; warn if versions differ."""
-        if then["identity"] != now["identity"]:
-            raise CheckpointError(
-                f"{path} belongs to another sweep or study, with another function, other options "
-                "(such as dt) or another rng. Resume with the same ones, or use another file."
-            )
-        old, new = then["versions"], now["versions"]
-        changed = [f"{n} {old.get(n)} -> {new[n]}" for n in new if new[n] != old.get(n)]
-        if changed:
-            warnings.warn(
-                f"{path} was written with other versions, {', '.join(changed)}: its results may "
-                "differ in the last bits from those of an uninterrupted sweep.",
-                StorageWarning,
-                stacklevel=5,
-            )
 
 
 def _warn(text: str) -> None:
     warnings.warn(f"{text}.", StorageWarning, stacklevel=5)
 
 
-def _of_identity(
-    content: bytes, records: list[tuple[int, bytes]], identity: str
+def _of_origin(
+    content: bytes, records: list[tuple[int, bytes]], first: bytes
 ) -> tuple[list[bytes], int, int]:
     """The payloads of this sweep, the number of damaged gaps, and the number of foreign records.
 
@@ -246,7 +217,7 @@ def _of_identity(
         gap = content[end:begin]
         end = begin + RECORD_HEAD + len(payload)
         if payload.startswith(b'{"identity"'):
-            current = json.loads(payload)["identity"] == identity
+            current = json.loads(payload)["identity"] == json.loads(first)["identity"]
             damaged += number > 0 and gap != STORE_MAGIC
             continue
         damaged += bool(gap)
@@ -266,13 +237,11 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the positions of intact records and their payloads."""
     at = content.find(RECORD_MARK)
     while at >= 0:
-        length = int.from_bytes(
-            content[at + len(RECORD_MARK) : at + len(RECORD_MARK) + 8], "little"
-        )
-        payload = content[at + RECORD_HEAD : at + RECORD_HEAD + length]
-        seal = content[at + RECORD_HEAD - 32 : at + RECORD_HEAD]
+        begin = at + RECORD_HEAD
+        length = int.from_bytes(content[begin - 40 : begin - 32], "little")
+        payload, seal = content[begin : begin + length], content[begin - 32 : begin]
         if len(payload) == length and hashlib.sha256(payload).digest() == seal:
             yield at, payload
-            at = content.find(RECORD_MARK, at + RECORD_HEAD + length)
+            at = content.find(RECORD_MARK, begin + length)
         else:
             at = content.find(RECORD_MARK, at + 1)

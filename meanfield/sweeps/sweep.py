@@ -89,7 +89,13 @@ def sweep(
         If the store is damaged, of another sweep, or in use.
     """
     taken = [ERROR] if errors == "keep" else []
-    grid, work = Grid.of(parameters, replicas, taken), _work_of(f)
+    grid = Grid.of(parameters, replicas, taken)
+    wanted = "a function of the parameters, or a configuration as a dictionary"
+    fitting("f", f, wanted, callable(f) or isinstance(f, Mapping | Work), TypeError)
+    if isinstance(f, Mapping):
+        work = CONFIGURED_RUNS["Runs"](dict(f))
+    else:
+        work = f if isinstance(f, Work) else Function(f)
     points = grid.points(work.contents)
     try:
         work.check(points[0])
@@ -110,28 +116,16 @@ def sweep(
         batch=batch,
         progress=progress,
     )
-    data = dataset_of(named := _axes(grid), outcomes, errors == "keep")
+    copies = {} if replicas is None else {REPLICA: range(replicas)}
+    named: dict[str, Any] = {**grid.axes, **copies}
+    data = dataset_of(named, outcomes, errors == "keep")
     status = "finished" if finished else "interrupted"
-    data.attrs = {"status": status, "axes": [*named], "f": _named(f)}
+    data.attrs = {
+        "status": status,
+        "axes": [*named],
+        "f": getattr(f, "__qualname__", type(f).__qualname__),
+    }
     data.attrs["versions"] = json.dumps(versions())
     if rng is not None:
         data.attrs["rng"] = rng if rng < 2**63 else str(rng)
     return data
-
-
-def _work_of(f: Any) -> Work:
-    if isinstance(f, Work):
-        return f
-    if isinstance(f, Mapping):
-        return CONFIGURED_RUNS["Runs"](dict(f))
-    wanted = "a function of the parameters, or a configuration as a dictionary"
-    return Function(fitting("f", f, wanted, callable(f), TypeError))
-
-
-def _named(f: Any) -> str:
-    return getattr(f, "__qualname__", type(f).__qualname__)
-
-
-def _axes(grid: Grid) -> dict[str, Any]:
-    copies = {} if grid.replicas is None else {REPLICA: range(grid.replicas)}
-    return {**grid.axes, **copies}

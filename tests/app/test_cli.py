@@ -711,4 +711,4 @@ def test_the_doctor_is_silent_about_what_packages_warn_of(tmp_path, monkeypatch)
     text = "import warnings\nwarnings.warn('no widgets')\n"
     (tmp_path / "warns_when_imported.py").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert doctor._package("warns_when_imported", "", required=False)["broken"] is None
+    assert doctor._package("warns_when_imported", "")["broken"] is None

@@ -9,6 +9,7 @@ from meanfield.bifurcation.continuation import Curve
 from meanfield.bifurcation.stability import stability_of
 
 CIRCLE = mf.Circle(16)
+EAST = mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x))
 
 
 def test_high_orders_are_looked_at_where_high_degrees_are_attracted():
@@ -160,3 +161,48 @@ def test_questions_that_a_diagram_cannot_answer():
 def test_observables_are_numbers_before_the_run(value):
     with pytest.raises(TypeError, match="one real number"):
         mf.branches(mf.Kuramoto(), CIRCLE, (1.5, 3.0), observables={"top": lambda mu: value})
+
+
+def test_branches_stop_where_they_are_told_and_say_so():
+    """The subcritical branch of USA(4): one fold, or the first state of order 0.5."""
+    folded = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.6), degrees=[1], until=1)
+    assert folded.ends == ["stopped"] and len(folded.special("fold")) == 1
+    where = f"kappa = {folded.data.kappa.values[-1]:.6g}"
+    assert any("until" in text and where in text for text in folded.warnings)
+    ordered = mf.branches(
+        mf.USA(4.0),
+        CIRCLE,
+        (0.3, 0.6),
+        degrees=[1],
+        until=lambda state: state.order_parameter > 0.5,
+    )
+    r = ordered.data.order_parameter.values[ordered.data.branch.values == 1]
+    assert r[-1] > 0.5 >= r[-2] and ordered.ends == ["stopped"]
+
+
+def test_a_branch_through_a_state_stops_on_both_sides():
+    model = mf.Transformer(mf.Kuramoto() + 0.05 * EAST, 3.0)
+    start = mf.Circle(32).von_mises(np.pi, 3.0)
+    found = mf.branches(model, start, vary={"factors[1]": (-0.5, 0.5)}, secondary=False,
+                        until=lambda state: abs(state.value) > 0.3)  # fmt: skip
+    values = found.data["factors[1]"].values[found.data.branch.values == 1]
+    assert 0.3 < values[0] < 0.5 and -0.5 < values[-1] < -0.3
+    assert all("until" in text for text in found.warnings)
+
+
+def test_a_family_that_changes_its_kind_of_models_says_where():
+    def family(s):
+        return mf.Transformer(mf.Kuramoto() + s * EAST, 3.0 if s < 0.5 else lambda t: 3.0 + t)
+
+    with pytest.raises(mf.MeanfieldError, match=r"s = 0.9"):
+        mf.branches(family, CIRCLE, (0.1, 0.9))
+
+    def between(s):
+        return (
+            mf.Transformer(mf.Kuramoto() + s * EAST, lambda t: 3.0 + t)
+            if 0.4 < s < 0.6
+            else family(0.1)
+        )
+
+    with pytest.raises(mf.MeanfieldError, match=r"s = 0.4"):
+        mf.branches(between, CIRCLE, (0.1, 0.9))

@@ -158,7 +158,7 @@ def test_figures(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        (("USA", mf.Circle(8), (1, 2)), TypeError, "drift must be a zonal drift"),
+        (("USA", mf.Circle(8), (1, 2)), TypeError, "needs a drift, such as USA"),
         ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "beta alone"),
         ((mf.USA, 2, (1, 2)), TypeError, "space must be one of Circle"),
         ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),

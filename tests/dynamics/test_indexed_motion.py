@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 import meanfield as mf
 from meanfield.core.errors import UnresolvedWarning
 from meanfield.dynamics import IndexedMotion
-from meanfield.plotting.times import resolved_states
+from meanfield.plotting.layouts import resolved_states
 
 CIRCLE = mf.Circle(16)
 T = 0.5

@@ -11,7 +11,6 @@ from meanfield.networks.contexts import (
     critical_equiangular,
     critical_gaussian,
     critical_uniform_keys,
-    of_equiangular,
     of_gaussian,
     of_uniform_keys,
 )
@@ -59,7 +58,8 @@ def test_critical_weights_have_the_sum_of_squares_of_four_tokens():
         beta = critical_uniform_keys(500, d)
         assert of_uniform_keys(500, beta, d) == pytest.approx(0.25, rel=1e-4)
     beta = critical_equiangular(500, 0.3)
-    assert of_equiangular(500, 0.7 * beta) == pytest.approx(0.25, rel=1e-12)
+    w = 1 / (1 + 499 * np.exp(-0.7 * beta))  # the weight of a token itself
+    assert w**2 + (1 - w) ** 2 / 499 == pytest.approx(0.25, rel=1e-12)
     assert critical_equiangular(1e30, 0.3) == pytest.approx(np.log(1e30) / 0.7, rel=1e-12)
     ratio = critical_uniform_keys(16e6, 5) / critical_uniform_keys(1e6, 5)
     assert ratio == pytest.approx(16 ** (2 / 4), rel=2e-3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.networks.fitting.goodness import Compared, Comparison, leave_one_out
+from meanfield.networks.fitting.goodness import Comparison, leave_one_out
 from meanfield.networks.fitting.transitions import LayerTransition, unit
 
 
@@ -32,7 +32,7 @@ def test_layers_like_their_replicas_are_rejected_in_five_percent(n, transitions)
             y, h = unit(x + 0.3 * noise), (noise**2).sum(axis=-1) - 2
             h = np.stack([(h**2).sum(axis=1), noise[:, :, 0].sum(axis=1)], axis=1)
             one = LayerTransition(x, y[0], 0, k, np.random.SeedSequence(0))
-            comparison.add(Compared(one, y[1:], h[1:], h[0], noise[1:], noise[0]))
+            comparison.add((one, y[1:], h[1:], h[0], noise[1:], noise[0]))
         made = comparison.goodness
         found.append([made.p_value, made.of_statistics, made.of_layers])
     rates = (np.array(found) < 0.05).mean(axis=0)

@@ -191,12 +191,12 @@ def test_spectra_are_those_of_dense_matrices(config):
     spectra = spectra_of(net.layer(1))
     for head, pair in enumerate(matrices_of(net, config, 1)):
         for name, M in zip(("value", "key"), pair, strict=True):
-            singular = getattr(spectra, f"{name}_singular")[head]
+            singular = spectra[f"{name}_singular"][head]
             dense = np.linalg.svd(M, compute_uv=False)
             np.testing.assert_allclose(singular, dense[: len(singular)], rtol=1e-9, atol=1e-12)
             values = np.linalg.eigvalsh((M + M.T) / 2)
             values = values[np.argsort(-np.abs(values))]
-            some = getattr(spectra, f"{name}_symmetric")[head]
+            some = spectra[f"{name}_symmetric"][head]
             np.testing.assert_allclose(some, np.sort(values[: len(some)])[::-1], atol=1e-10)
 
 

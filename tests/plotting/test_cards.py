@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
-from meanfield.plotting.cards import alone
-from meanfield.plotting.registry import kinds_of, options_of
+from meanfield.plotting.registry import alone, kinds_of, options_of
 
 CIRCLE = mf.Circle(16)
 MU = CIRCLE.von_mises(0.0, 2.0)

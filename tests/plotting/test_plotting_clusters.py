@@ -7,9 +7,8 @@ from matplotlib.collections import LineCollection, PathCollection
 
 import meanfield as mf
 from meanfield.plotting import theme, trajectories
-from meanfield.plotting.appearance import sample_of
-from meanfield.plotting.clusters import clusters_of_tokens
-from meanfield.plotting.times import time_edges
+from meanfield.plotting.appearance import clusters_of_tokens, sample_of
+from meanfield.plotting.layouts import time_edges
 
 TIMES = np.linspace(0, 12, 7)
 

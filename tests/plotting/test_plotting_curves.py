@@ -11,12 +11,11 @@ from matplotlib.collections import EllipseCollection, LineCollection
 
 import meanfield as mf
 from meanfield.plotting import orthographic, snapshots, spacetime, theme, trajectories
-from meanfield.plotting.appearance import appearance_of
-from meanfield.plotting.clusters import equal_masses, quantiles
+from meanfield.plotting.appearance import appearance_of, equal_masses, quantiles
 from meanfield.plotting.curves import _apart, cumulated
+from meanfield.plotting.layouts import resolved_states, story
 from meanfield.plotting.registry import kinds_of
 from meanfield.plotting.spaces import chart_of
-from meanfield.plotting.times import resolved_states, story
 
 ANGULAR = ("overview", "trajectories", "distribution", "polar", "observables")
 VIEWS = ("overview", "orthographic", "map", "observables")

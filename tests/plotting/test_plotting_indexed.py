@@ -6,7 +6,7 @@ from drawings import frames, panels, texts, words
 from matplotlib.collections import QuadMesh
 
 import meanfield as mf
-from meanfield.plotting.indices import axis_of, nodes_to_tell
+from meanfield.plotting.indexed import axis_of, nodes_to_tell
 from meanfield.results.solution import Solution
 
 CIRCLE = mf.Circle(16)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
-from meanfield.plotting import pages, theme
+from meanfield.plotting import theme
 from meanfield.plotting.fields import choose_scale, profiles
 from meanfield.plotting.labels import distinct
 
@@ -243,7 +243,7 @@ def test_an_mp4_has_one_frame_for_each_state(single, tmp_path):
 
 
 def test_without_ffmpeg_the_error_names_the_fix(single, tmp_path, monkeypatch):
-    monkeypatch.setattr(pages.shutil, "which", lambda program: None)
+    monkeypatch.setattr("shutil.which", lambda program: None)
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(mf.MeanfieldError, match=r"pip install imageio-ffmpeg.*\.gif"):
         single.animate(tmp_path / "movie.mp4")

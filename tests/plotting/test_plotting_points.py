@@ -12,8 +12,7 @@ from matplotlib.image import PcolorImage
 
 import meanfield as mf
 from meanfield.plotting import orthographic, theme, trajectories
-from meanfield.plotting.appearance import space_of
-from meanfield.plotting.clusters import clusters_of_tokens
+from meanfield.plotting.appearance import clusters_of_tokens, space_of
 from meanfield.plotting.fields import angle_histogram, shares_at
 from meanfield.plotting.points import plane_of
 from meanfield.plotting.registry import kinds_of

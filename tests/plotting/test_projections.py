@@ -5,9 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import meanfield as mf
-from meanfield.plotting.clusters import clusters_of_density as clusters_of
-from meanfield.plotting.projections import Mollweide, OrthographicPair, frame_of, graticule
-from meanfield.plotting.sphere import pixels
+from meanfield.plotting.appearance import clusters_of_density as clusters_of
+from meanfield.plotting.sphere import Mollweide, OrthographicPair, frame_of, graticule, pixels
 
 NORTH = np.array([0.0, 0.0, 1.0])
 DIRECTIONS = [(1, 0, 0), (0, 0, 1), (0, 0, -1), (-0.3, 2.0, 0.8), (1e-12, 0, -1)]

@@ -326,7 +326,7 @@ def test_other_versions_are_said(tmp_path, unbroken, monkeypatch):
     """The same code of this package is not the same bits with another numpy."""
     path = tmp_path / "run.ckpt"
     with monkeypatch.context() as patched:
-        patched.setattr("meanfield.solving.checkpoint.versions", lambda: {"numpy": "1.0"})
+        patched.setattr("meanfield.results.provenance.versions", lambda: {"numpy": "1.0"})
         solve(checkpoint=path, max_steps=100)
     with pytest.warns(mf.StorageWarning, match=rf"numpy 1.0 -> {np.__version__}"):
         assert_same_bits(solve(checkpoint=path, resume=True), unbroken)

@@ -372,7 +372,7 @@ class Fit:
     def verdict(self) -> str:
         """The result in sentences: warning, test of fit and predictions."""
         words = [self.warning] if self.warning else []
-        if not self.unrelated and not self.estimate.converged:
+        if self.status == "not converged":
             return " ".join(words)
         words += self.equations.words(self.estimate, self.goodness)
         for one in self.predictions:
@@ -423,11 +423,10 @@ class Fit:
         texts = sorted({one.text for one in self.equations.transitions})
         if len(texts) < 5:
             raise ValueError(f"Variances over texts need 5 texts or more; got {len(texts)}.")
-        pairs = list(zip(self.equations.transitions, self.estimate.terms, strict=True))
-        return np.stack([
-            np.sum([part.sum(axis=0) for one, part in pairs if one.text == text], axis=0)
-            for text in texts
-        ])  # fmt: skip
+        parts = np.zeros((len(texts), len(self.estimate.point)))
+        for one, part in zip(self.equations.transitions, self.estimate.terms, strict=True):
+            parts[texts.index(one.text)] += part.sum(axis=0)
+        return parts
 
     def _index(self, name: str) -> int:
         labels = self.family.labels

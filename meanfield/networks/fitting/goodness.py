@@ -57,31 +57,10 @@ class Goodness:
         return f"= {self.p_value:.2g}" if self.p_value > LEAST_P_VALUE else f"< {LEAST_P_VALUE:g}"
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """A layer and replicas of it.
-
-    Attributes
-    ----------
-    transition : LayerTransition
-    y : ndarray, (R, n, d)
-        Replicas of the next layer.
-    scores : ndarray, (R, p)
-        Scores of the replicas, summed over tokens.
-    score : ndarray, (p,)
-        Score of the layer, summed over tokens.
-    left : ndarray, (R, n, d)
-        Residuals of the replicas, up to a constant.
-    residual : ndarray, (n, d)
-        Residuals of the layer, up to the same constant.
-    """
-
-    transition: LayerTransition
-    y: np.ndarray
-    scores: np.ndarray
-    score: np.ndarray
-    left: np.ndarray
-    residual: np.ndarray
+# A layer and replicas of it: the transition; replicas (R, n, d) of the next layer; their scores
+# (R, p) and the score (p,) of the layer, summed over tokens; residuals (R, n, d) of the replicas
+# and (n, d) of the layer, up to the same constant
+Compared = tuple[LayerTransition, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Comparison:
@@ -112,26 +91,23 @@ class Comparison:
         self.value: np.ndarray = np.zeros(())
         self.variance: np.ndarray = np.zeros(())
 
-    def add(self, one: Compared) -> None:
+    def add(self, compared: Compared) -> None:
         """Add the next transition."""
-        h, count = one.scores, len(one.y)
-        p = h.shape[1]
-        covariance = np.atleast_2d(np.cov(h.T))
-        center = h.mean(axis=0)
-        value, away = one.score - center, h - center
+        transition, y, scores, score, left, residual = compared
+        count, p = scores.shape
+        covariance, center = np.atleast_2d(np.cov(scores.T)), scores.mean(axis=0)
+        value, deviations = score - center, scores - center
         self.variance = self.variance + covariance
         self.value = self.value + value
-        self._scores.append(away * count / (count - 1))
+        self._scores.append(deviations * count / (count - 1))
         precision = np.linalg.pinv(covariance)
         size = value @ precision @ value * count / (count + 1)
         self._layers.append(float(_surprise(size, p, count)))
-        sizes = leave_one_out(((away @ precision) * away).sum(axis=1), count)
+        sizes = leave_one_out(((deviations @ precision) * deviations).sum(axis=1), count)
         self._others.append(_surprise(sizes * (count - 1) / count, p, count - 1))
-        mean = one.left.mean(axis=0)
-        others = (one.left - mean) * count / (count - 1)
-        table = _statistics(one.transition.x, others, one.y, self._weights)
-        residual = (one.residual - mean)[None]
-        observed = _statistics(one.transition.x, residual, one.transition.y[None], self._weights)[0]
+        x, mean = transition.x, left.mean(axis=0)
+        table = _statistics(x, (left - mean) * count / (count - 1), y, self._weights)
+        (observed,) = _statistics(x, (residual - mean)[None], transition.y[None], self._weights)
         off, spread = table - table.mean(axis=0), table.std(axis=0, ddof=1) + LEAST_SPREAD
         self._tables.append(np.sign(off) * np.sqrt(leave_one_out((off / spread) ** 2, count)))
         self._off.append((observed - table.mean(axis=0)) / spread)
@@ -201,21 +177,18 @@ def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndar
     """
     n, d = x.shape
     squares = (left**2).sum(axis=-1)
-    scale = np.sqrt(squares.mean(axis=1) / (d - 1))[:, None, None]
-    noise = left / scale
+    noise = left / np.sqrt(squares.mean(axis=1) / (d - 1))[:, None, None]
     features = np.maximum(x @ weights, 0)
-    mean = y.mean(axis=1)
-    second = y.transpose(0, 2, 1) @ y / n
+    mean, second = y.mean(axis=1), y.transpose(0, 2, 1) @ y / n
     pull = x.mean(axis=0) - (x @ x.mean(axis=0))[:, None] * x
-    columns = [
+    return np.stack([
         _learned(x, noise, x),
         _learned(features - features.mean(axis=0), noise, x),
         np.log((squares**2).sum(axis=1) / squares.sum(axis=1) ** 2),
         np.log((mean**2).sum(axis=-1)),
         np.log((second**2).sum(axis=(-1, -2)) - 1 / d),
         np.einsum("rnd,nd->r", noise, pull),
-    ]
-    return np.stack(columns, axis=1)
+    ], axis=1)  # fmt: skip
 
 
 def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield import Tokens
+from meanfield import Tokens, wasserstein
 
 from .equations import Equations
 from .transitions import LayerTransition, angles, unit
@@ -76,33 +76,30 @@ def predictions(
 
     `equations` contain the training transitions, and `point` is their root.
     """
-    from meanfield import wasserstein
-
-    linear = _linear_map(equations.transitions)
-    results = []
-    for name, part in held_out.items():
+    linear, results = _linear_map(equations.transitions), []
+    quantiles = [(1 - PREDICTION_LEVEL) / 2, (1 + PREDICTION_LEVEL) / 2]
+    for kind, part in held_out.items():
         flow, drawn = equations.predicted(point, part)
-        ahead = {
+        predicted = {
             "flow": flow,
             "nothing": [one.x for one in part],
             "linear": [unit(one.x @ linear) for one in part],
         }
         squares = {
-            key: [angles(y, one.y) ** 2 for y, one in zip(ys, part, strict=True)]
-            for key, ys in ahead.items()
+            key: [angles(y, one.y) ** 2 for y, one in zip(layers, part, strict=True)]
+            for key, layers in predicted.items()
         }
+        laws = {key: layers[-1] for key, layers in predicted.items()} | {"flow": drawn}
+        last = Tokens(part[-1].y)
+        w2 = {key: float(wasserstein(Tokens(unit(law)), last)) for key, law in laws.items()}
+        errors = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
         draws = _draws(part, squares, rng)
-        last = part[-1]
-        laws = {"flow": drawn, **{key: ahead[key][-1] for key in ("nothing", "linear")}}
-        distances = {
-            key: float(wasserstein(Tokens(unit(law)), Tokens(last.y))) for key, law in laws.items()
-        }
-        rms = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
-        low = [(1 - PREDICTION_LEVEL) / 2, (1 + PREDICTION_LEVEL) / 2]
-        intervals = [np.quantile(draws["flow"] / draws[key], low) for key in ("nothing", "linear")]
-        first, second = ((float(a), float(b)) for a, b in intervals)
-        errors = rms["flow"], rms["nothing"], rms["linear"]
-        results.append(Prediction(name, *errors, first, second, distances))
+        first, second = (
+            tuple(np.quantile(draws["flow"] / draws[key], quantiles).tolist())
+            for key in ("nothing", "linear")
+        )
+        results.append(Prediction(kind, **errors, over_nothing=first, over_linear=second,
+                                  distances=w2))  # fmt: skip
     return results
 
 
@@ -124,8 +121,8 @@ def _linear_map(train: Sequence[LayerTransition]) -> np.ndarray:
             for a, b in (parts, parts[::-1]))
         for penalty in LINEAR_PENALTIES
     ]  # fmt: skip
-    both = [np.concatenate([parts[0][k], parts[1][k]]) for k in (0, 1)]
-    return learned(both[0], both[1], float(LINEAR_PENALTIES[int(np.argmin(errors))]))
+    x, y = (np.concatenate([parts[0][k], parts[1][k]]) for k in (0, 1))
+    return learned(x, y, float(LINEAR_PENALTIES[int(np.argmin(errors))]))
 
 
 def _draws(
@@ -136,17 +133,17 @@ def _draws(
     Tokens, with all their layers, or texts are drawn with replacement.
     """
     texts = sorted({one.text for one in part})
-    totals, counts = {key: [] for key in squares}, []  # type: ignore[var-annotated]
+    counts: list[np.ndarray] = []
+    totals: dict[str, list[np.ndarray]] = {key: [] for key in squares}
     for text in texts:
         indices = [i for i, one in enumerate(part) if one.text == text]
         counts.append(np.full(len(part[indices[0]].x), len(indices)))
         for key, table in squares.items():
             totals[key].append(np.sum([table[i] for i in indices], axis=0))
     if len(texts) >= DRAWN_TEXTS:
-        sizes = np.array([c.sum() for c in counts])
-        sums = {key: np.array([t.sum() for t in table]) for key, table in totals.items()}
-    else:
-        sizes = np.concatenate(counts)
-        sums = {key: np.concatenate(table) for key, table in totals.items()}
+        counts = [np.array([count.sum() for count in counts])]
+        totals = {key: [np.array([t.sum() for t in table])] for key, table in totals.items()}
+    sizes = np.concatenate(counts)
     chosen = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=PREDICTION_DRAWS)
-    return {key: (chosen @ total) / (chosen @ sizes) for key, total in sums.items()}
+    means = chosen @ sizes
+    return {key: (chosen @ np.concatenate(table)) / means for key, table in totals.items()}

@@ -140,7 +140,7 @@ class ReplicaEquations(NoisyEquations):
                 for pair in ((_repeated(one.x, y), y), (one.x[None], one.y[None]))
             )
             drawn, score = drawn.sum(axis=1), score.sum(axis=1)
-            yield Compared(one, y, drawn, score[0], left, residual[0])
+            yield one, y, drawn, score[0], left, residual[0]
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by means over replicas, as `Equations.predicted`."""

@@ -167,7 +167,7 @@ class WideEquations(NoisyEquations):
         for mean, weight, (one, y) in zip(means, weights, drawn, strict=True):
             h = np.tensordot(y - mean, weight, axes=([1, 2], [1, 2]))
             score = np.tensordot(weight, one.y - mean, axes=2)
-            yield Compared(one, y, h, score, y, one.y)
+            yield one, y, h, score, y, one.y
 
     def _drawn(
         self, point: np.ndarray, part: Transitions, count: int
