@@ -125,7 +125,7 @@ class CircleModes(HarmonicEngine):
     @cached_property
     def _terms(self) -> tuple[np.ndarray, np.ndarray]:
         """Factors of the modes in the real parts of sums over k >= 0: of numerators, of levels."""
-        k = np.arange(self.degree + 1)
+        k = self.degrees
         levels = np.zeros(0) if self.normaliser is None else self.normaliser
         return 2j * k * self.attraction, np.where(k == 0, 1, 2) * levels if levels.size else levels
 
@@ -134,15 +134,16 @@ class CircleModes(HarmonicEngine):
             return super().cost(n)
         return n * (TOKEN_COST + self.transforms * MODE_COST * self.degree)
 
-    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        return multipliers * modes
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        return np.arange(self.degree + 1)
 
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
         velocity, levels = np.empty(x.shape), np.empty((int(self.normalised), *x.shape[:2]))
         if self.degree > HIGHEST_POWER:
-            rows = [1j * np.arange(self.degree + 1) * self.attraction * modes]
+            rows = [1j * self.degrees * self.attraction * modes]
             rows += [self.normaliser * modes] if self.normalised else []
             none = np.empty((0, *x.shape))
             series = np.stack(rows, axis=1)
@@ -193,7 +194,7 @@ class CircleModes(HarmonicEngine):
         self.threads.share(work, len(x) * parts_of(x))
 
     def powers(self, modes: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(modes) ** 2
+        return np.where(self.degrees == 0, 1, 2) * np.abs(modes) ** 2
 
 
 def _padded(degree: int) -> int:

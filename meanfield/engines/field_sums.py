@@ -78,8 +78,7 @@ class ZonalModes:
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         kept = self._space.resample(coefficients, self._sums.degree)
-        modes = self._sums.of_density(kept)
-        modes = np.broadcast_to(modes, (len(x), modes.size))
+        modes = np.broadcast_to(kept, (len(x), kept.size))
         return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
 
 

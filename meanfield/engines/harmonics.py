@@ -63,11 +63,7 @@ class PointTransforms(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Coefficients of the measures, (R, modes), in the normalisation of the transforms."""
-
-    def coefficients(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Coefficients of the measures, (R, modes), in the normalisation of densities."""
-        return self.moments(coordinates, masses)
 
     @abstractmethod
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
@@ -143,12 +139,13 @@ class HarmonicEngine(ZonalEngine):
 
     def levels(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
         """The denominators Z * mu at the tokens, (R, n)."""
-        series = self.series_of(modes, self.normaliser)
+        series: Any = self.normaliser[..., self.degrees] * modes
         return self.scattered.values(coordinates, series[:, None])[:, 0]
 
+    @property
     @abstractmethod
-    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        """The series (R, modes) of modes times multipliers, in the normalisation of densities."""
+    def degrees(self) -> np.ndarray:
+        """The degree of each mode, (modes,)."""
 
     @property
     def normalised(self) -> bool:
@@ -251,10 +248,6 @@ class HarmonicEngine(ZonalEngine):
     @abstractmethod
     def powers(self, modes: np.ndarray) -> np.ndarray:
         """sum_m |a_lm|^2 of the measures' coefficients, (R, degree + 1)."""
-
-    def of_density(self, coefficients: np.ndarray) -> np.ndarray:
-        """The modes of a density on the same space, from its coefficients."""
-        return coefficients
 
     def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
         """Velocities (R, n, d); of `Dual` tokens with their changes along tangents.
