@@ -15,7 +15,7 @@ BENCH = failed=; for script in benchmarks/[!_]*.py; do \
     done; test -z "$$failed" || { echo "These failed:$$failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-explore test-site test-long test-restricted attack lint format typecheck validate bench bench-small docs dist pictures clean
+.PHONY: help demo examples test test-elsewhere test-explore test-long test-lowest test-restricted test-site attack lint format typecheck validate bench bench-small docs dist pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
@@ -39,6 +39,15 @@ test-site: $(VENV)/installed-test $(VENV)/installed-browser docs  ## every page 
 
 attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full disks, bad calls, threads
 	@$(BIN)/python -m pytest tests/robustness --attack $(PYTEST_ARGS)
+
+test-elsewhere: $(VENV)/installed-test  ## files, resumes and sweeps without what only Linux and macOS have
+	@PYTHONPATH=tests/elsewhere $(BIN)/python -m pytest -m "not posix" tests/core/test_whole_files.py \
+	    tests/results tests/sweeps $(PYTEST_ARGS)
+
+test-lowest: $(VENV)/created  ## the suite with the lowest versions that pyproject.toml allows
+	@$(INSTALL) uv && $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
+	@$(BIN)/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct --editable '.[test,networks]'
+	@$(VENV)/lowest/bin/python -m pytest $(PYTEST_ARGS)
 
 test-long: $(VENV)/installed-test  ## tests that the suite leaves out because they take long
 	@$(BIN)/python -m pytest --attack -m long --ignore tests/robustness $(PYTEST_ARGS)

@@ -39,6 +39,7 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.derivatives.densities import DifferentiatedRun
+from meanfield.dynamics import DensityMotion
 
 CIRCLE = mf.Circle(32)
 MU0 = CIRCLE.density(lambda theta: 1 + 0.4 * np.cos(theta) + 0.2 * np.sin(2 * theta))
@@ -64,7 +65,8 @@ def frozen(report: Report) -> None:
         def states(by_beta, by_kappa, moved, *, of=(drift, beta, kappa), run=run):
             model = mf.Transformer(of[0](beta=of[1] + by_beta), kappa=of[2] + by_kappa)
             start = mf.Density(CIRCLE, MU0.coefficients + moved * DIRECTION)
-            member = DifferentiatedRun(model, start, (), run.stored["journal"], ())
+            motion, journal = DensityMotion(model, start), run.stored["journal"]
+            member = DifferentiatedRun(motion, start, (), journal, ())
             return [rows[0] for rows in member.tangents(run.t, [])]
 
         worst = 0.0

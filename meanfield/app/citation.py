@@ -77,15 +77,17 @@ def entries() -> dict[str, str]:
 
 def _texts(thing: Any) -> Iterator[str]:
     """Yield the texts that name the sources of an object and of its parts."""
-    if isinstance(thing, type) or inspect.isroutine(thing):
-        yield _in_one_line(inspect.getdoc(thing) or "")
+    documented = thing if isinstance(thing, type) or inspect.isroutine(thing) else type(thing)
+    words = " ".join((inspect.getdoc(documented) or "").split())
+    if documented is thing:
+        yield words
         return
     if not type(thing).__module__.startswith("meanfield") and not isinstance(thing, Kind):
         raise TypeError(
             "citation takes results, models, states, spaces, classes and functions of the "
             f"package; got {thing!r}."
         )
-    yield _in_one_line(inspect.getdoc(type(thing)) or "")
+    yield words
     yield getattr(thing, "reference", "")
     if isinstance(thing, Result):
         yield from _texts(getattr(import_module("meanfield"), thing.made_by))
@@ -98,7 +100,3 @@ def _texts(thing: Any) -> Iterator[str]:
         parts = [part for part in within if isinstance(part, Kind)]
     for part in parts:
         yield from _texts(part)
-
-
-def _in_one_line(text: str) -> str:
-    return " ".join(text.split())

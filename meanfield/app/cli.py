@@ -248,7 +248,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     "--times",
     "Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
     "histogram, map, orthographic, distribution, projection, ellipses.",
-    *("T,T,...", commands.Numbers()),
+    *("T,T,...", commands.numbers),
 )
 @option("--title", "Heading; by default the model, and none if empty.", "TEXT")
 def plot(
@@ -277,9 +277,8 @@ def plot(
     for name, value in {"--kind": kind, "--times": times}.items():
         if movie and value is not None:
             raise MeanfieldError(f"{name} is for figures; {output} is a movie: leave it out")
-    drawn = [] if kind is None else [kind]
-    asked: dict[str, Any] = {"times": times, "title": title}
-    asked = {name: value for name, value in asked.items() if value is not None}
+    options: dict[str, Any] = {"times": times, "title": title}
+    asked = {name: value for name, value in options.items() if value is not None}
     if asked and not hasattr(loaded, "animate"):
         names = " and ".join(f"--{name}" for name in asked)
         raise MeanfieldError(f"{names}: expected a run; {result} is none. Leave it out")
@@ -290,7 +289,7 @@ def plot(
             if movie:
                 loaded.animate(output, **asked)
             else:
-                loaded.plot(*drawn, **asked).savefig(output)
+                loaded.plot(*([] if kind is None else [kind]), **asked).savefig(output)
     except (ValueError, TypeError, OSError) as error:  # unknown kind, movie or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")

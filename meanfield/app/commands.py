@@ -41,16 +41,13 @@ class FileName(click.Path):
             self.fail(str(error), param, ctx)
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]
+def numbers(text: str) -> list[float]:
     """Numbers separated by commas."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
-        try:
-            return [float(word) for word in value.split(",")]
-        except ValueError:
-            self.fail(f"expected numbers separated by commas, 0.1,0.5; got {value!r}", param, ctx)
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        wanted = "expected numbers separated by commas, 0.1,0.5"
+        raise click.BadParameter(f"{wanted}; got {text!r}") from None
 
 
 FILE_NAME = FileName()

@@ -220,9 +220,9 @@ def _seed_keys(data: Any, at: str) -> Iterator[str]:
 
 def _change(data: Any, key: str, value: Any) -> None:
     """Set the value of a dotted key; numbers in it are indices of arrays."""
-    *above, last = key.split(".")
+    *tables, last = key.split(".")
     table = data
-    for name in above:
+    for name in tables:
         table = table[_index(table, name, key)]
     table[_index(table, last, key, new=True)] = value
 
@@ -248,8 +248,8 @@ def _joins(name: str, value: Any, arrays: Sequence[str]) -> bool:
 
     A value of the initial state may differ if it is a real number or a seed.
     """
-    *above, last = name.split(".")
-    of_start = above[:1] == [INITIAL_TABLE] and (isinstance(value, float) or last == RNG)
+    *tables, last = name.split(".")
+    of_start = tables[:1] == [INITIAL_TABLE] and (isinstance(value, float) or last == RNG)
     return name in arrays or name == NOISE_SEED or of_start
 
 

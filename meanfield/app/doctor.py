@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from ..core.system import usable_cores
 from ..core.version import __version__, program_of_ffmpeg, version_of
 
 # Name of the package and licence of its binary wheel.
@@ -114,9 +115,8 @@ def _numba() -> dict[str, Any]:
 
 
 def _threads() -> dict[str, Any]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     set_here = {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}
-    return {"cores": os.cpu_count(), "usable": usable, "environment": set_here}
+    return {"cores": os.cpu_count(), "usable": usable_cores(), "environment": set_here}
 
 
 def in_words(report: dict[str, Any]) -> str:

@@ -727,19 +727,13 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
         "unstable": (("point", "order"), counts),
     }
     for name, f in observables.items():
-        values = [_observed(name, f, curve, point.m) for _, curve, point in rows]
+        values = []
+        for _, curve, point in rows:
+            density = partial(curve.basis.density, curve.basis.padded(point.m), curve.basis.axis)
+            find = lambda f=f, density=density: float(f(density()))  # noqa: E731
+            values.append(curve.recalled(f"observable {name}", (point.m,), find).item())
         arrays[name] = ("point", values)
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
-
-
-def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.ndarray) -> float:
-    """f(density) of the state with the moments m; looked up in the journal, if there is one."""
-
-    def find() -> float:
-        basis = curve.basis
-        return float(f(basis.density(basis.padded(m), basis.axis)))
-
-    return curve.recalled(f"observable {name}", (m,), find).item()
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:

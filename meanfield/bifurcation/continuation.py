@@ -17,7 +17,7 @@ from ..core.cached import cached_property
 from ..core.identity import digest
 from .bases import Basis
 from .families import EquationFamily, OutsideDomain, equation_of
-from .journal import AnswerJournal
+from .journal import AnswerJournal, recalled
 from .newton import newton
 from .normal_forms import Onset, normal_form, zeros
 
@@ -97,9 +97,8 @@ class Curve(ABC):
 
         `what` and `given` name the computation and its arguments.
         """
-        if self.journal is None:
-            return np.ravel(find())
-        return self.journal.recall((self._digest, what, *given), find)
+        question = () if self.journal is None else (self._digest, what, *given)
+        return recalled(self.journal, question, find)
 
     @abstractmethod
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -377,15 +376,12 @@ class InParameter(StationaryCurve):
         for degree in degrees:
             index, row = self.basis.index(degree), excesses[:, degree]
             for value in zeros(excess, grid, row):
+                points, slopes = self.family.stencil(value)
+                attraction = self.family.weights(points)[:, degree]
+                growth = slopes @ np.log([self.at(p)[1] for p in points] * attraction)
                 form = normal_form(self.family.at(value), degree)
-                onsets.append(Onset(value, form, value, 1 / self._growth(value, degree)))
+                onsets.append(Onset(value, form, value, 1 / float(growth)))
         return onsets
-
-    def _growth(self, value: float, degree: int) -> float:
-        """d log(kappa w_l)/dp for the multiplier w_l of a degree l."""
-        points, slopes = self.family.stencil(value)
-        kappas = [self.at(point)[1] for point in points]
-        return float(slopes @ np.log(kappas * self.family.weights(points)[:, degree]))
 
 
 def curve_of(

@@ -364,7 +364,8 @@ class Diagram(Result):
         amplitudes if another onset is close.
         """
         here = (self.data.branch.values > 0) & (self.data[self.parameter].values <= onset)
-        lowest = min([*self.data.free_energy.values[here], *self._lower], default=0.0)
+        others = np.atleast_1d(self.data.attrs.get("lower", []))  # of states that lie on no branch
+        lowest = min([*self.data.free_energy.values[here], *others], default=0.0)
         ways = all_rays(self.curve().at(0.0)[0], form) if form.close else []
         if lowest < LOWER_ENERGY or form.kind in ("subcritical", "transcritical"):
             return "discontinuous"
@@ -380,11 +381,6 @@ class Diagram(Result):
         """Range of kappa from the lowest fold below the onset to the onset; or None."""
         folds = [s.value for s in self.special("fold", branch) if s.value < onset]
         return (min(folds), onset) if folds else None
-
-    @property
-    def _lower(self) -> list[float]:
-        """Free energies at the onset of states that lie on no branch."""
-        return [float(energy) for energy in np.atleast_1d(self.data.attrs.get("lower", []))]
 
     def stable_ranges(self) -> list[tuple[int, float, float]]:
         """Ranges of stable states: branch, first and last value of the parameter of each.

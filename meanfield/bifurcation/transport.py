@@ -371,6 +371,7 @@ class TransportEquation(StationaryEquation):
         if alpha := self.model.reaction:
             moved = sum(potential.of(part) for potential in self._potentials)
             means = moved @ (weights * flow.density) + part.values @ (weights * flow.potential)
+            means *= part.order == 0  # else 0 over the sphere, of which nodes cover a part
             change = flow.potential * part.values + flow.density * (moved - means[:, None])
             matrix += alpha * (part.values * weights) @ change.T
         return matrix
@@ -415,8 +416,9 @@ class TransportEquation(StationaryEquation):
         if alpha := self.model.reaction:
             f, h, share = left @ part.values, right @ part.values, flow.density
             moved = sum(potential.at(right, part) for potential in self._potentials)
-            mean = weights @ (moved * share + flow.potential * h)
-            by_f, by_h = weights @ (f * share), weights @ (f * h)
+            whole = part.order == 0  # else these means are 0, over all of the sphere
+            mean = whole * (weights @ (moved * share + flow.potential * h))
+            by_f, by_h = whole * (weights @ (f * share)), weights @ (f * h)
             inner += alpha * (even.values @ (weights * (f * (moved - mean) - by_f * moved
                                                         - by_h * flow.potential)))  # fmt: skip
             for potential in self._potentials:

@@ -77,11 +77,8 @@ def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
     """All batches of a study, small sizes first."""
     together = {n: min(max(TOKENS_PER_BATCH // n, 1), MAX_REPLICAS) for n in sizes}
     count = sum(-(-replicas // size) for size in together.values())
-    check_memory(
-        f"replicas = {replicas}, in {count} batches",
-        (NUMBERS_PER_BATCH, count),
-        "replicas or sizes",
-    )
+    what = f"replicas = {replicas}, in {count} batches"
+    check_memory(what, (NUMBERS_PER_BATCH, count), "replicas or sizes")
     return [
         Batch(n, begin // size, size, min(size, replicas - begin))
         for n, size in together.items()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ..core.checks import as_given, fitting
+from ..core.checks import fitting
 from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Space, Sphere
 from ..states import Tokens
@@ -96,7 +96,7 @@ def chosen_of(
     fitting(what, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:
-        if not isinstance(name, str) or name not in named:
-            raise ValueError(f"Known {what} here are {', '.join(named)}; got {as_given(name)}.")
+        known = isinstance(name, str) and name in named
+        fitting(what, name, f"some of {', '.join(named)}", known)
     fitting(what, names, "names that differ from each other", len(set(names)) == len(names))
     return {name: named[name] for name in names}

@@ -190,18 +190,19 @@ def rate_of(
     """
     generator = np.random.default_rng(rng)
     rows = {n: row[np.isfinite(row)] for n, row in zip(sizes, values, strict=True)}
-    rows = {n: row for n, row in rows.items() if row.size and _is_significant(row, least_errors)}
+    rows = {
+        n: row
+        for n, row in rows.items()
+        if row.size and abs(row.mean()) >= (least_errors and least_errors * _error(row))
+    }
     means = np.array([row.mean() for row in rows.values()])
     if len(rows) < 2 or not (np.all(means > 0) or np.all(means < 0)):
         return Rate(np.nan, np.nan, (np.nan, np.nan))
     x = np.log(list(rows))
     weights = np.array([np.abs(row.mean()) / _error(row) for row in rows.values()])
-    draws = np.stack(
-        [
-            row[generator.integers(len(row), size=(RATE_RESAMPLES, len(row)))].mean(axis=1)
-            for row in rows.values()
-        ]
-    )
+    sizes_of = [(RATE_RESAMPLES, len(row)) for row in rows.values()]
+    chosen = [generator.integers(size[1], size=size) for size in sizes_of]
+    draws = np.stack([row[i].mean(axis=1) for row, i in zip(rows.values(), chosen, strict=True)])
     exponent, logarithm = np.polyfit(x, np.log(np.abs(means)), 1, w=weights)
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(draws))
@@ -211,10 +212,6 @@ def rate_of(
     wider, best = _widening(min(map(len, rows.values()))), float(exponent)
     interval = (best - wider * (best - float(low)), best + wider * (float(high) - best))
     return Rate(best, float(np.exp(logarithm)), interval)
-
-
-def _is_significant(row: np.ndarray, errors: float) -> bool:
-    return not errors or abs(float(row.mean())) >= errors * _error(row)
 
 
 def _widening(replicas: int) -> float:

@@ -129,10 +129,18 @@ def propagation_of_chaos(
     time; Fournier and Guillin, Probab. Theory Relat. Fields 162 (2015), for independent samples.
     """
     measurements = _checked_problem(model, mu0)
-    chosen, at = _checked_sizes(sizes), _checked_times(times)
+    chosen, at = list(Many(NATURAL).check("sizes", sizes)), _checked_times(times)
+    fits = bool(chosen) and chosen[0] >= 2 and sorted(set(chosen)) == chosen
+    fitting("sizes", chosen, "increasing numbers of tokens >= 2", fits)
     replicas = whole_number("replicas", replicas, least=2)
     path = None if store is None else path_of("store", store).absolute()
-    seed, dt = _checked_seed(rng), _checked_dt(dt, model)
+    wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
+    seed: Any = rng
+    number = isinstance(seed, Integral) and not isinstance(seed, bool | np.timedelta64)
+    seed = int(fitting("rng", seed, wanted, number and 0 <= seed < MAX_SEED))
+    if dt is not None:
+        dt = positive("dt", dt)
+        fitting("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
     measured = (
         chosen_of("distances", distances, measurements.distances, measurements.default),
         chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),
@@ -202,15 +210,14 @@ def _mean_field(
     )
 
 
-def _run_densities(
-    model: Transformer, start: Density, outputs: np.ndarray, rtol: float
-) -> Solution:
-    law = solve(model, start, (0, float(outputs[-1])), t_eval=outputs, rtol=rtol, progress=False)
+def _run_densities(model: Transformer, start: Density, t: np.ndarray, rtol: float) -> Solution:
+    """The densities at times t; MeanfieldError if the run ends early."""
+    law = solve(model, start, (0, float(t[-1])), t_eval=t, rtol=rtol, progress=False)
     if law.status == "interrupted":
         raise KeyboardInterrupt
     if not law.success:
         raise MeanfieldError(
-            f"A study needs the density up to its last time, t = {outputs[-1]:g}; its run ended "
+            f"A study needs the density up to its last time, t = {t[-1]:g}; its run ended "
             f"early. {law.message}"
         )
     return law
@@ -234,72 +241,33 @@ def _misses(law: Solution) -> np.ndarray:
 
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """The measurements on the space of mu0; raises for models and densities of no study."""
-    if model.common is not None:
-        raise ValueError(
-            f"propagation_of_chaos compares tokens with one law; under {model.common!r} the law "
-            "is random. Leave common out, or solve for Tokens and a Density with the same rng and "
-            "dt."
-        )
-    measurements = measurements_on(mu0.space)
-    if model.reaction:
-        raise MeanfieldError(
-            "propagation_of_chaos compares tokens of equal masses, which a reaction changes; got "
-            f"reaction = {model.reaction:g}. Leave it out."
-        )
-    if measurements is None or mu0.shape or model.shape:
-        spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
-        raise ValueError(
-            "propagation_of_chaos expects a single density mu0 on "
-            f"{spaces} and a single model; got {mu0!r} and {model!r}."
-        )
-    return measurements
-
-
-def _checked_sizes(sizes: Any) -> list[int]:
-    """The numbers of tokens, which increase and are at least 2."""
-    whole = list(Many(NATURAL).check("sizes", sizes))
-    fits = bool(whole) and whole[0] >= 2 and sorted(set(whole)) == whole
-    fitting("sizes", whole, "increasing numbers of tokens >= 2", fits)
-    return whole
+    advice = "Or solve for Tokens and a Density with the same rng and dt."
+    one = model.common is None
+    fitting("common", model.common, "left out, as the law is random under it", one, advice=advice)
+    wanted, kept = "left out, as it changes masses of tokens", not model.reaction
+    fitting("reaction", model.reaction, wanted, kept, MeanfieldError)
+    measurements, spaces = measurements_on(mu0.space), " or ".join(s.__name__ for s in MEASUREMENTS)
+    single = measurements is not None and not mu0.shape and not model.shape
+    fitting("mu0, model", (mu0, model), f"a single density on {spaces}, and a single model", single)
+    return measurements  # type: ignore[return-value]
 
 
 def _checked_times(times: Any) -> np.ndarray:
     """The times, which increase and are >= 0."""
     array = real_array("times", times)
     good = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
-    apart = (
-        bool(good) and array[-1] > 0 and bool((np.diff(array) > TIME_RESOLUTION * array[-1]).all())
-    )
+    apart = good and array[-1] > 0 and (np.diff(array) > TIME_RESOLUTION * array[-1]).all()
     wanted = "a list of increasing times >= 0, the last > 0, no two closer than 1e-9 of the last"
     fitting("times", times, wanted, apart)
     return array
 
 
-def _checked_seed(rng: Any) -> int:
-    """The seed as an integer that files can hold."""
-    number = isinstance(rng, Integral) and not isinstance(rng, bool | np.timedelta64)
-    fits = number and 0 <= rng < MAX_SEED
-    wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
-    return int(fitting("rng", rng, wanted, fits))
-
-
-def _checked_dt(dt: Any, model: Transformer) -> float | None:
-    """A time step > 0; raises ValueError without noise."""
-    if dt is None:
-        return None
-    dt = positive("dt", dt)
-    return fitting("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
-
-
 def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
     """Raise ValueError for names that are reserved or taken, or that a file cannot hold."""
-    taken: set[str] = set()
-    for name in [*distances, *functionals]:
+    names = [*distances, *functionals]
+    reserved = f"{', '.join(RESERVED_NAMES)}, 'floor of ...' and 'limit of ...'"
+    wanted = f"printable, different from each other and from {reserved}, without '/'"
+    for i, name in enumerate(names):
         kept = name in RESERVED_NAMES or name.startswith(("floor of ", "limit of "))
-        if kept or name in taken or not is_variable_name(name):
-            raise ValueError(
-                "Names of distances and functionals are printable, differ from each other, from "
-                f"{', '.join(RESERVED_NAMES)}, 'floor of ...' and 'limit of ...', and have no '/'; "
-                f"got {name!r}."
-            )
-        taken.add(name)
+        fits = not kept and name not in names[:i] and is_variable_name(name)
+        fitting("Names of measurements", name, wanted, fits)

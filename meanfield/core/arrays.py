@@ -112,17 +112,14 @@ class ArrayFile:
             if said:
                 raise ValueError(f"its member {shown(entry.filename)} {said}")
             members[name] = entry
-        self._check_sizes(sum(entry.file_size for entry in entries))
-        return members
-
-    def _check_sizes(self, whole: int) -> None:
-        """ValueError for arrays that memory does not hold, and for zip bombs."""
-        if whole > max(SMALL, RATIO * self.size):
+        whole = sum(entry.file_size for entry in entries)
+        if whole > max(SMALL, RATIO * self.size):  # a zip bomb
             raise ValueError(
                 f"its arrays would have {whole} bytes, {whole / self.size:.0f} times those of the "
                 f"file; at most {RATIO} times are read. Write it without compression"
             )
         check_memory(f"arrays of {self.path.name}", (-(-whole // 8),), "their sizes")
+        return members
 
 
 def _refused(where: str, error: Exception) -> StorageError:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import mmap
 import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .dual import Dual
+from .system import limit
 
 SOURCES = (
     *(np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
@@ -122,10 +124,13 @@ def finite_array(what: str, values: Any) -> np.ndarray:
     return array
 
 
-def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Real numbers of this shape that a method of the caller returned, without a copy.
+def returned(
+    what: str, values: Any, shape: tuple[int, ...], least: float | None = None
+) -> np.ndarray:
+    """Real numbers of this shape that a function of the caller returned, without a copy.
 
-    Raises TypeError or ValueError, "`what` must return an array of real numbers", for others.
+    Raises TypeError or ValueError, "`what` must return an array of real numbers", for others, and
+    with `least` for numbers below it or not finite.
     """
     array = values if isinstance(values, Dual) else np.asarray(values)
     real = array.dtype.kind in "fiub"
@@ -134,6 +139,9 @@ def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise (ValueError if real else TypeError)(
             f"{what} must return an array of real numbers of shape {shape}; got {got}."
         )
+    if least is not None and not (np.isfinite(array).all() and (array >= least).all()):
+        bound = "" if least == -math.inf else f" >= {least:g}"
+        raise ValueError(f"{what} must return finite numbers{bound}; got {np.min(array)}.")
     return array
 
 
@@ -243,15 +251,10 @@ def _of_containers(system: Path) -> Iterator[float]:
 
 def _of_process(system: Path) -> Iterator[float]:
     """Bytes left under the limits of `ulimit -v` and `ulimit -d`."""
-    try:
-        import resource
-    except ImportError:  # Windows has none
-        return
     pages = [int(count) for line in _lines(system / "proc/self/statm") for count in line.split()]
-    for name, place in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
-        limit = resource.getrlimit(getattr(resource, name))[0]
-        if limit != resource.RLIM_INFINITY:
-            yield limit - (pages[place] * resource.getpagesize() if pages else 0)
+    for name, column in (("AS", 0), ("DATA", 5)):
+        most = limit(name)
+        yield most - (pages[column] * mmap.PAGESIZE if pages else 0)
 
 
 def _lines(path: Path) -> list[str]:

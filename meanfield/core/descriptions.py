@@ -41,7 +41,7 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     a result, `build` returns for both a function that raises MeanfieldError.
     """
     if isinstance(value, Kind):
-        value = value.in_file()
+        value = value.stored_kind()
         if value.is_absent:
             return describe(value.table, arrays, at)
         tree: dict[str, Any] = {"kind": type(value).__name__}

@@ -35,21 +35,7 @@ def derivative_at_zero(
     MeanfieldError
         If in some entry no two steps agree to 1e-8, relative to the derivative where that is > 1.
     """
-    last = best = error = np.zeros(0)
-    for number, step in enumerate(REACHES):
-        values = np.array([f(step * node) for node in NODES])
-        derivative = np.tensordot(WEIGHTS / step, values, 1)
-        if number == 0:
-            last, best, error = derivative, derivative, np.full(derivative.shape, np.inf)
-            continue
-        apart = np.abs(derivative - last) / np.maximum(1.0, np.abs(derivative))
-        if axis is not None:
-            apart = np.broadcast_to(apart.max(axis=axis, keepdims=True), derivative.shape)
-        better = apart < error
-        best, error = np.where(better, last, best), np.where(better, apart, error)
-        if (error < ROUNDING).all():
-            return best
-        last = derivative
+    best, error = best_difference(lambda steps: np.array([f(h) for h in steps]), axis=axis)
     if not (error <= AGREEMENT).all():
         raise MeanfieldError(
             f"The derivative of {who} is needed, and differences of its values do not agree to "
@@ -57,3 +43,55 @@ def derivative_at_zero(
             "points. Give its derivative, or leave tangents out."
         )
     return best
+
+
+def best_difference(
+    values: Callable[[np.ndarray], np.ndarray],
+    *,
+    unit: float = 1.0,
+    axis: int | tuple[int, ...] | None = None,
+    whole: bool = False,
+    rounding: float = ROUNDING,
+    undefined: type[Exception] | tuple[()] = (),
+) -> tuple[np.ndarray, np.ndarray]:
+    """The derivative at 0 by the step with the least error, and its error, by entry.
+
+    Parameters
+    ----------
+    values : callable
+        Numbers h (10,) -> an array of the values of the function, (10, ...).
+    unit : float
+        The steps are `REACHES` times this number.
+    axis : int or tuple of int, optional
+        Axes whose entries all take their derivatives from the same step.
+    whole : bool
+        Whether all entries do, with an error relative to the largest.
+    rounding : float
+        No shorter steps are tried once all errors are below it.
+    undefined : type of Exception, optional
+        The error of `values` where the function is not defined at a distance.
+    """
+    last: np.ndarray | None = None
+    best: np.ndarray = np.zeros(())
+    error: np.ndarray = np.full((), np.inf)
+    for step in unit * np.array(REACHES):
+        try:
+            derivative = np.tensordot(WEIGHTS / step, values(step * NODES), 1)
+        except undefined:
+            last = None
+            continue
+        if last is not None:
+            apart, size = np.abs(derivative - last), np.maximum(1.0, np.abs(derivative))
+            apart = apart / (size.max(initial=1.0) if whole else size)
+            along = tuple(range(apart.ndim)) if whole else axis
+            if along is not None:
+                largest = apart.max(axis=along, keepdims=True, initial=0.0)
+                apart = np.broadcast_to(largest, derivative.shape)
+            better = apart < error
+            best, error = np.where(better, last, best), np.where(better, apart, error)
+            if (error < rounding).all():
+                break
+        elif best.shape != derivative.shape:
+            best, error = derivative, np.full(derivative.shape, np.inf)
+        last = derivative
+    return best, error

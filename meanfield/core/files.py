@@ -1,7 +1,5 @@
 """Files: atomic writes, locks for one run at a time, and checks that a path is a regular file."""
 
-import errno
-import fcntl
 import hashlib
 import math
 import os
@@ -9,19 +7,23 @@ import re
 import secrets
 import socket
 import stat
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Self
 
+from . import system
 from .errors import StorageError, StorageWarning
 
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
 RESULT_FORMATS = (".nc",)
 PART = ".part"  # suffix of temporary files
+ABANDONED_AFTER = 3600.0  # seconds, where opened files can not be renamed
 LONG = 230  # bytes of a name; file systems have 255
-NEW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+NEW = os.O_RDWR | os.O_CREAT | system.OPEN_FLAGS
 
 
 def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
@@ -38,15 +40,19 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
     with _written(path) as target:
         with _temporary(target) as (temporary, file):
             if target.exists():
-                os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             for piece in pieces:
                 left = memoryview(piece).cast("B")
                 while left:
-                    left = left[os.write(file, left) :]
+                    left = left[os.write(file.fileno(), left) :]
             os.fsync(file)
-            os.replace(temporary, target)
-        with suppress(OSError), _opened(target.parent, os.O_RDONLY) as folder:
-            os.fsync(folder)  # not every file system can flush a folder
+            system.replace(file, temporary, target)
+        with suppress(OSError):  # not every system can flush a folder
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     return target
 
 
@@ -81,52 +87,45 @@ def _written(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[tuple[Path, int]]:
-    """Context with path and descriptor of a locked temporary file beside `target`."""
+def _temporary(target: Path) -> Iterator[tuple[Path, FileIO]]:
+    """Context with a locked temporary file, in the folder of `target`, and its path."""
     begin = f".{_short(target.name)}."
     _remove_abandoned(target.parent, begin)
     while True:
         path = target.with_name(f"{begin}{secrets.token_hex(8)}{PART}")
-        with _opened(path, NEW | os.O_EXCL) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # taken for abandoned before it was locked
-                continue
-            except OSError:  # a file system without locks
-                pass
-            if os.fstat(file).st_nlink == 0:  # abandoned, and removed
+        with FileIO(os.open(path, NEW | os.O_EXCL, 0o666), "r+") as file:
+            with suppress(OSError):  # a file system without locks
+                if not system.lock(file.fileno()):  # taken for abandoned before it was locked
+                    continue
+            if os.fstat(file.fileno()).st_nlink == 0:  # abandoned, and removed
                 continue
             try:
                 yield path, file
             finally:
+                if not system.RENAMES_OPEN_FILES:
+                    file.close()
                 path.unlink(missing_ok=True)
             return
 
 
 def _remove_abandoned(folder: Path, begin: str) -> None:
-    """Remove temporary files that are not locked, because their processes have ended."""
+    """Remove temporary files whose processes have ended: without lock, on Windows an hour old."""
     ours = re.compile(re.escape(begin) + rf"[0-9a-f]{{16}}\{PART}")
     with suppress(OSError):  # what cannot be removed stays
         for name in os.listdir(folder):
             if ours.fullmatch(name):
-                with suppress(OSError), _opened(folder / name, os.O_RDWR) as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    (folder / name).unlink()
+                with suppress(OSError):
+                    abandoned = time.time() - (folder / name).stat().st_mtime > ABANDONED_AFTER
+                    if system.RENAMES_OPEN_FILES:  # else its own process could not rename it now
+                        with open(folder / name, "r+b") as file:
+                            abandoned = system.lock(file.fileno())
+                    if abandoned:
+                        (folder / name).unlink()
 
 
 def _short(name: str) -> str:
     """The name, or its SHA-256 if a suffix would make it too long."""
     return name if len(os.fsencode(name)) < LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    """Context with the descriptor of an opened file."""
-    file = os.open(path, flags | os.O_CLOEXEC, 0o666)
-    try:
-        yield file
-    finally:
-        os.close(file)
 
 
 class Lock:
@@ -161,23 +160,24 @@ class Lock:
                 os.close(self._file)  # removed by the run that had it before
         LOCKS.add(self)
         with suppress(OSError):  # a full disk
-            os.truncate(self._file, 0)
-            os.pwrite(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+            os.ftruncate(self._file, 0)
+            os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
 
     def _take(self, path: Path) -> None:
         """Lock without waiting; StorageError if another process has the lock."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno != errno.EWOULDBLOCK:
-                words = "cannot be locked on this file system: let one run only write to it."
-                warnings.warn(f"{path} {words}", StorageWarning, stacklevel=6)
-                return
-            holder = os.pread(self._file, 200, 0).decode(errors="replace") or "another process"
+            locked = system.lock(self._file)
+        except OSError:
+            words = "cannot be locked on this file system: let one run only write to it."
+            warnings.warn(f"{path} {words}", StorageWarning, stacklevel=6)
+            return
+        os.lseek(self._file, 0, os.SEEK_SET)
+        if not locked:
+            holder = os.read(self._file, 200).decode(errors="replace") or "another process"
             os.close(self._file)
             raise StorageError(
                 f"{path} is in use by another run, of {holder}. Let it end, or use another file."
-            ) from None
+            )
 
     def _is_there(self) -> bool:
         """Whether the path of the lock still leads to the opened file."""
@@ -193,8 +193,14 @@ class Lock:
 
     def release(self) -> None:
         """Remove the lock file and end the lock."""
-        if self in LOCKS and self._is_there():
-            self._path.unlink()
+        ours = self in LOCKS and self._is_there()
+        if not system.RENAMES_OPEN_FILES:
+            self.forget()
+        if ours:
+            with suppress(
+                PermissionError, FileNotFoundError
+            ):  # another run has opened or removed it
+                self._path.unlink()
         self.forget()
 
     def forget(self) -> None:
@@ -212,7 +218,7 @@ def _forget_all() -> None:
         lock.forget()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+system.at_fork(after_in_child=_forget_all)
 
 
 def checksum(path: Path) -> str:

@@ -47,6 +47,8 @@ NOT_READ = "has no contents that can be told from others"
 COMMON = (tuple, dict, list, np.ndarray)
 EMPTY_CELL = ("empty cell",)
 PICKLING = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
+Import = tuple[int, str, tuple[str, ...]]  # level, name of the module, imported names
+IGNORED = ("CACHE", "EXTENDED_ARG")  # instructions that only belong to others
 GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}  # they read globals
 FINDERS = (eval, exec, globals, __import__, importlib.import_module)  # by computed names
 FINDING = {"import_module", "exec_module", "load_module", "run_module", "run_path"}  # their names
@@ -263,10 +265,11 @@ def _function(function: types.FunctionType) -> Iterator[Part]:
     code = function.__code__
     yield "", code
     if not _is_of_library(function):
-        for chain in sorted(_globals(code)):
+        chains, imports = _reads(code)
+        for chain in sorted(chains):
             yield from _global(chain, function.__globals__)
         package = function.__globals__.get("__package__") or ""
-        for level, name, wanted in sorted(_imports(code)):
+        for level, name, wanted in sorted(imports):
             yield from _imported("." * level + name, wanted, package)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -299,19 +302,15 @@ def _with_inner(code: types.CodeType) -> list[types.CodeType]:
     return [code, *(each for one in inner for each in _with_inner(one))]
 
 
-def _instructions(code: types.CodeType) -> list[dis.Instruction]:
-    """The instructions of a code object, without CACHE and EXTENDED_ARG."""
-    instructions = dis.get_instructions(code)
-    return [one for one in instructions if one.opname not in ("CACHE", "EXTENDED_ARG")]
-
-
 @functools.lru_cache(maxsize=1000)
-def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
-    """Chains (global name, attribute, attribute, ...) that a code object reads."""
+def _reads(code: types.CodeType) -> tuple[frozenset[tuple[str, ...]], frozenset[Import]]:
+    """Chains (global name, attribute, attribute, ...) and imports that a code object reads."""
     chains: set[tuple[str, ...]] = set()
-    chain: list[str] = []
+    imports: set[Import] = set()
     for one in _with_inner(code):
-        for instruction in _instructions(one):
+        chain: list[str] = []
+        instructions = [each for each in dis.get_instructions(one) if each.opname not in IGNORED]
+        for i, instruction in enumerate(instructions):
             name = instruction.argval
             if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 if name in FINDING:
@@ -322,11 +321,14 @@ def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
             if chain:
                 chains.add(tuple(chain))
             chain = [name] if instruction.opname in GLOBALS else []
-    return frozenset(chains)
+            if instruction.opname == "IMPORT_NAME":
+                level, wanted = (before.argval for before in instructions[i - 2 : i])
+                imports.add((level, name, tuple(wanted or ())))
+    return frozenset(chains), frozenset(imports)
 
 
 def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
-    """The name and the object of a chain of `_globals`, looked up in `names`.
+    """The name and the object of a chain of `_reads`, looked up in `names`.
 
     From a module of the user the chain is followed to the object that the code reads.
     """
@@ -339,19 +341,6 @@ def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
         value = vars(value)[attributes.pop(0)]
     yield from words(name)
     yield f".{name}", value
-
-
-@functools.lru_cache(maxsize=1000)
-def _imports(code: types.CodeType) -> frozenset[tuple[int, str, tuple[str, ...]]]:
-    """Import statements of a code object: (level, name of the module, imported names)."""
-    imports = set()
-    for one in _with_inner(code):
-        instructions = _instructions(one)
-        for i, instruction in enumerate(instructions):
-            if instruction.opname == "IMPORT_NAME":
-                level, wanted = (before.argval for before in instructions[i - 2 : i])
-                imports.add((level, instruction.argval, tuple(wanted or ())))
-    return frozenset(imports)
 
 
 def _imported(name: str, wanted: tuple[str, ...], package: str = "") -> Iterator[Part]:

@@ -87,7 +87,7 @@ class Kind(metaclass=KindType):
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
         "annotation_forms as_form default_kind derivation_advice described family function_advice "
-        "has_table identity in_file is_absent kinds plain_class resolve validate"
+        "has_table identity stored_kind is_absent kinds plain_class resolve validate"
     )
 
     def __init_subclass__(
@@ -170,8 +170,8 @@ class Kind(metaclass=KindType):
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes without cached properties, which another thread may be computing."""
-        held = vars(self).copy()
-        return {name: value for name, value in held.items() if not is_cached(type(self), name)}
+        entries = vars(self).copy().items()
+        return {name: value for name, value in entries if not is_cached(type(self), name)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._set(**state)
@@ -210,14 +210,15 @@ class Kind(metaclass=KindType):
         changed = {name: new for name, new in resolved.items() if new is not kinds[name]}
         return self.replace(**changed) if changed else self
 
-    def in_file(self) -> "Kind":
+    def stored_kind(self) -> "Kind":
         """The kind that files store instead of this one: by default the kind itself."""
         return self
 
     def identity(self) -> Any:
         """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
-        own = not of_library(type(self).__module__)  # a user's class may have more attributes
-        return {**self.__getstate__(), **self.described} if own else self.described
+        if of_library(type(self).__module__):
+            return self.described
+        return {**self.__getstate__(), **self.described}  # a user's class may have more attributes
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and same(self, other)

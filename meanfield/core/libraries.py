@@ -62,34 +62,32 @@ def name_in_library(value: Any) -> tuple[str, str, str] | None:
 
     The version is "" for libraries whose versions results record.
     """
-    if isinstance(value, types.ModuleType):
-        held = value.__name__, ""
-    else:
-        held = _name_in_module(value) or ("", "")
-    module, name = held
+    module, name = _name_in_module(value)
     if not of_library(module):
         return None
     root = module.split(".")[0]
-    recorded = root in RECORDED
-    return module, name, "" if recorded else str(getattr(sys.modules.get(root), "__version__", ""))
+    package = None if root in RECORDED else sys.modules.get(root)
+    return module, name, "" if root in RECORDED else str(getattr(package, "__version__", ""))
 
 
 def file_of_extension(value: Any) -> tuple[str, Path] | None:
     """The name and the file of an object of a user's extension module; "" names the module."""
-    if isinstance(value, types.ModuleType):
-        module, name = value.__name__, ""
-    else:
-        module, name = _name_in_module(value) or ("", "")
+    module, name = _name_in_module(value)
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     return (name, Path(file)) if file.endswith(tuple(EXTENSION_SUFFIXES)) else None
 
 
-def _name_in_module(value: Any) -> tuple[str, str] | None:
-    """The module of a function or class, and its name there; None if it is not found there."""
+def _name_in_module(value: Any) -> tuple[str, str]:
+    """The module of a function or class, and its name there; ("", "") if it is not there.
+
+    The name of a module itself is "".
+    """
+    if isinstance(value, types.ModuleType):
+        return value.__name__, ""
     if isinstance(value, np.ufunc):
-        places = [m for m in ("numpy", "scipy.special") if m in sys.modules]
-        held = [m for m in places if getattr(sys.modules[m], value.__name__, None) is value]
-        return (held[0], value.__name__) if held else None
+        modules = [m for m in ("numpy", "scipy.special") if m in sys.modules]
+        homes = [m for m in modules if getattr(sys.modules[m], value.__name__, None) is value]
+        return (homes[0], value.__name__) if homes else ("", "")
     built_in = isinstance(value, type) and not value.__flags__ & WRITTEN
     try:
         module = value.__module__
@@ -100,5 +98,5 @@ def _name_in_module(value: Any) -> tuple[str, str] | None:
             if entry is value or built_in:
                 return module, name
     except Exception:  # these attributes may have other meanings
-        return None
-    return None
+        pass
+    return "", ""

@@ -2,16 +2,16 @@
 
 from .adjoint import Functional, Gradient, gradient
 from .flows import FlowTangents, StateChange
-from .journal import DensityJournal
+from .journal import Journal
 from .lyapunov import LyapunovExponents, lyapunov_exponents
 from .tangents import Tangents
 from .variation import Variation
 
 __all__ = [
-    "DensityJournal",
     "FlowTangents",
     "Functional",
     "Gradient",
+    "Journal",
     "LyapunovExponents",
     "StateChange",
     "Tangents",

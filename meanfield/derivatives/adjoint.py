@@ -13,7 +13,7 @@ from ..dynamics.motion import motion_for
 from ..spaces import Density
 from ..spaces.indexed import Indexed
 from .indexed import differentiated
-from .journal import DensityJournal, EnsembleJournal, end_of
+from .journal import EnsembleJournal, Journal, end_of
 from .tangents import check_state, checked_parameter
 from .variation import Variation
 
@@ -186,14 +186,14 @@ def gradient(
         end = space.to_coefficients(slope)
         own = journal.member(index)
         _check_end(run, own, end_of(run, journal, index))
-        member = kind.of_motion(motion, initial, index, own, names, start, kept=shared)
+        member = kind(motion, initial, index, own, names, start, kept=shared)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
         values, kind.variation(initial.space, found), dict(zip(names, by_parameter, strict=True))
     )
 
 
-def _check_end(run: "Solution", journal: DensityJournal, end: float) -> None:
+def _check_end(run: "Solution", journal: Journal, end: float) -> None:
     """Raise MeanfieldError if a run, or a member, ends within a step."""
     steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
     if abs(sum(steps) - (end - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
@@ -221,7 +221,7 @@ def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
     return float(value), np.broadcast_to(slope, points)
 
 
-def recorded(run: "Solution") -> tuple[DensityJournal | EnsembleJournal, Density]:
+def recorded(run: "Solution") -> tuple[Journal | EnsembleJournal, Density]:
     """The journal of a run, and its initial state; MeanfieldError if there is no journal."""
     return known_steps(run.stored.get("journal")), run.stored["initial"]
 

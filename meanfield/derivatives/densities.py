@@ -1,33 +1,32 @@
 """Derivatives of runs of densities, by repeating the accepted steps of their journal."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..dynamics.density import DensityMotion
 from ..engines.fields import fields_of
 from ..models import ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.transformer import Transformer
 from ..spaces import Density, Space
 from ..spaces.linearised import LinearisedAdjoint, LinearisedTangents, Tables
-from .fields import DifferentiableFields, check_fields_differentiable
-from .journal import DensityJournal, Stretch
+from .fields import DifferentiableFields, Parts, check_fields_differentiable
+from .journal import Journal, Stretch
 from .steps import DifferentiatedScheme, Diffusion, NoiseStrengths
 from .variation import Variation
 
-FieldsOn = Callable[[Space, int], Any]  # factors and fields of a member's drift on a space
-Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # term in L, and derivatives
 RECORDED_NUMBERS = 1 << 22  # of stages recorded at a time
 STEP_END = 1 - 1e-9  # fractions of a step that count as its end
 
 
-def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | None = None) -> None:
+def check_differentiable(model: Transformer, space: Space, fields: Parts | None = None) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that have no derivatives.
 
-    `fields`, for a drift that is not zonal, avoids that its fields are computed again.
+    `fields` are those of the first member on the space, if they are known.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
@@ -47,8 +46,8 @@ def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | No
         drift = model.drift.member((0,) * len(model.drift.shape))
         if fields is None:
             space = space.with_degree(min(space.degree, 4))
-        own = fields_of(drift, space) if fields is None else fields(space, 0)
-        check_fields_differentiable(DifferentiableFields(model, drift, own, space))
+            fields = fields_of(drift, space)
+        check_fields_differentiable(DifferentiableFields(model, drift, fields, space))
 
 
 def drift_of(model: Transformer) -> Any:
@@ -77,9 +76,9 @@ def name_of_kappa(model: Transformer, t: float) -> str:
     return f"kappa[{np.searchsorted(kappa.jumps, t, side='right')}]"
 
 
-def fields_in(motion: Any) -> FieldsOn:
-    """The function (space, member) -> fields of a motion, with the kernels it has cached."""
-    return lambda space, member: motion.fields(space).of(member)
+def fields_of_first(motion: DensityMotion) -> Parts | None:
+    """The fields of the first member, with the kernels the motion has cached; None if zonal."""
+    return None if motion.plain.is_zonal else motion.fields(motion.like.space).of(0)
 
 
 class Piece(NamedTuple):
@@ -105,20 +104,16 @@ class DifferentiatedRun:
 
     Parameters
     ----------
-    model : Transformer
+    motion : DensityMotion
     initial : Density
         The initial density, in the ensemble shape of the run.
     index : tuple of int
         The index of the member.
-    journal : DensityJournal
+    journal : Journal
     parameters : sequence of str
         Names of parameters of the drift, the noise (see `names_of_kappa`) or the frequencies.
     start : float
         The time at which the run begins.
-    fields : callable, optional
-        (space, member) -> the fields of the run, for a drift that is not zonal.
-    turned : callable, optional
-        space -> the term that frequencies add to L, and its derivatives by parameters.
     kept : dict, optional
         A cache of N with its derivatives, shared by runs of the same member, or of members with
         the same drift.
@@ -126,23 +121,20 @@ class DifferentiatedRun:
 
     def __init__(
         self,
-        model: Transformer,
+        motion: Any,
         initial: Density,
         index: tuple[int, ...],
-        journal: DensityJournal,
+        journal: Journal,
         parameters: Sequence[str],
         start: float = 0.0,
         *,
-        fields: FieldsOn | None = None,
-        turned: Callable[[Space], Turned] | None = None,
         kept: dict[Any, Any] | None = None,
     ):
-        shape, drift = initial.shape, drift_of(model)
+        model, shape = motion.plain, initial.shape
+        drift = drift_of(model)
         number = int(np.ravel_multi_index(index, shape)) if shape else 0
         drift = drift.broadcast(shape).member(number) if drift.shape else drift
-        self._model, self._start = model, start
-        self._fields, self._number = fields, number
-        self._turned = (lambda _space: (None, {})) if turned is None else turned
+        self._motion, self._model, self._start, self._number = motion, model, start, number
         self._nonlinear = {} if kept is None else kept
         self._steady = model.steady_noise
         self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
@@ -160,7 +152,7 @@ class DifferentiatedRun:
     @classmethod
     def check(cls, motion: Any) -> None:
         """Raise MeanfieldError, with the reason, for runs that have no derivatives."""
-        check_differentiable(motion.plain, motion.like.space, fields_in(motion))
+        check_differentiable(motion.plain, motion.like.space, fields_of_first(motion))
 
     @classmethod
     def parameters_of(cls, motion: Any) -> list[str]:
@@ -172,15 +164,6 @@ class DifferentiatedRun:
     def parameters_of_nodes(cls, motion: Any) -> list[str]:
         """The names of parameters of single nodes of an index."""
         return []
-
-    @classmethod
-    def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
-        """The run of a motion; `given` are the arguments of the class after `model`."""
-
-        def turned(space: Space) -> Turned:
-            return motion.turning(space), motion.turning_slopes(space)
-
-        return cls(motion.plain, *given, fields=fields_in(motion), turned=turned, **options)
 
     # Tangents ------------------------------------------------------------------------------
 
@@ -302,13 +285,13 @@ class DifferentiatedRun:
         """The derivative of L by a parameter, (modes,); 0 if L does not depend on it."""
         if name == ("kappa" if self._steady else f"kappa[{layer}]"):
             return -(self._strength(layer) ** 2) * rates
-        return self._turned(space)[1].get(name or "", np.zeros(rates.shape))
+        return self._motion.turning_slopes(space).get(name or "", np.zeros(rates.shape))
 
     def _diffusion(self, space: Space) -> Diffusion:
         parseval = np.repeat(space.parseval, space.dtype.itemsize // 8)
         generator = self._model.noise.on_densities(space)
         rates, basis = (space.laplacian, None) if generator is None else generator.eigenbasis
-        return Diffusion.of(rates, basis, parseval, self._turned(space)[0])
+        return Diffusion.of(rates, basis, parseval, self._motion.turning(space))
 
     # Both ----------------------------------------------------------------------------------
 
@@ -340,9 +323,8 @@ class DifferentiatedRun:
             tables, changes = self._tables_on(space)
             by = dict(zip(self.of_drift, changes, strict=True))
             return linearised_by_tables(space, tables, by, names, adjoint)
-        of = self._fields
-        own = fields_of(self.drift, space) if of is None else of(space, self._number)
-        fields = DifferentiableFields(self._model, self.drift, own, space)
+        parts = self._motion.fields(space).of(self._number)
+        fields = DifferentiableFields(self._model, self.drift, parts, space)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
 
     @cached_property
@@ -377,16 +359,15 @@ def linearised_by_tables(
     names: Sequence[str | None],
     adjoint: bool,
     pairs: bool = False,
-) -> LinearisedTangents | LinearisedAdjoint:
+) -> LinearisedTangents:
     """N of a zonal drift with tangents by these parameters, or its transpose.
 
     `by` has the derivatives of the multipliers by each parameter; a name None is a direction.
     """
     if adjoint:
         none = Tables(np.zeros(space.degree + 1), None)
-        return LinearisedAdjoint(
-            space, tables, [none if n is None else by[n] for n in names], pairs
-        )
+        changes = [none if name is None else by[name] for name in names]
+        return LinearisedAdjoint(space, tables, changes, pairs=pairs)
     known = [name for name in by if name in names]
     which = [-1 if name is None else known.index(name) for name in names]
     return LinearisedTangents(space, tables, [by[name] for name in known], which, pairs)

@@ -28,7 +28,7 @@ from ..spaces.velocity_tables import (
     NEGLIGIBLE_CHANGE,
     NEGLIGIBLE_COLUMN,
     TableAdjoint,
-    TableTangents,
+    TableTransport,
     TabulatedVelocity,
     VelocityTable,
 )
@@ -63,14 +63,14 @@ class DifferentiableFields:
         if tables is None:
             return FieldTangents(self, names, pairs)
         which = [-1 if name is None else parameters.index(name) for name in names]
-        return TableTangents(*tables, self.space.degree, which, pairs)
+        return TableTransport(*tables, self.space.degree, 1, which, pairs)
 
     def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Any:
         """The transpose of N, with derivatives by parameters of these names; 0 for None."""
         tables = self._tables(names)
         if tables is None:
             return FieldAdjoint(self, names, pairs)
-        return TableAdjoint(*tables, self.space.degree, pairs)
+        return TableAdjoint(*tables, self.space.degree, pairs=pairs)
 
     def quotients(self, functions: GridDensity, names: Sequence[str]) -> list[list[Quotient]]:
         """The velocities of the parts as quotients, with derivatives by these parameters.
@@ -103,7 +103,7 @@ class DifferentiableFields:
 
     def _tables(
         self, names: Sequence[str | None]
-    ) -> tuple[TabulatedVelocity, list[TabulatedVelocity]] | None:
+    ) -> tuple[list[TabulatedVelocity], list[TabulatedVelocity]] | None:
         """Tables of the velocity and of its derivatives by each name; None without tables."""
         points, every = self.space.weights.size, []
         for (_, field), own in zip(self.fields, self._own(names), strict=True):
@@ -142,7 +142,7 @@ class DifferentiableFields:
             nothing if name is None else collected(*self.drift.place_of(name), factors)
             for name in names
         ]
-        return whole, changes
+        return [whole], changes
 
 
 class _InPython(ABC):
@@ -160,7 +160,9 @@ class _InPython(ABC):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], given: int, found: int
     ):
-        self.fields, self.names, self.time = fields, list(names), np.zeros(1)
+        self.fields, self.names, space = fields, list(names), fields.space
+        self.degree, self.points, self.dtype = space.degree, space.weights.size, space.dtype
+        self.speed, self.time = np.zeros(1), np.zeros(1)
         self.parameters = list(dict.fromkeys(name for name in names if name is not None))
         self.places = {name: fields.drift.place_of(name) for name in self.parameters}
         self._function = PythonFunction(self._evaluate, given, float, found)

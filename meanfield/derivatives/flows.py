@@ -15,7 +15,7 @@ from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow
 from ..steppers.radau import Radau
 from ..steppers.splitting import FixedSteps
 from .implicit import ImplicitTangents
-from .journal import FlowJournal, FlowStretch
+from .journal import Journal, Stretch
 from .run_tangents import RunTangents
 
 if TYPE_CHECKING:
@@ -24,33 +24,22 @@ if TYPE_CHECKING:
 END_OF_STEP = 1 - 1e-9  # fractions of a step that count as its end
 
 
-class StateChange(Mapping[str, np.ndarray]):
+class StateChange(dict[str, np.ndarray]):
     """The change of a state along a tangent: changes of its arrays, by name.
 
     They are attributes too: ``change.x`` is ``change["x"]``.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]):
-        self._arrays = dict(arrays)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._arrays:
-            raise KeyError(f"The state has changes of {list(self._arrays)}; got {name!r}.")
-        return self._arrays[name]
+    def __missing__(self, name: str) -> np.ndarray:
+        raise KeyError(f"The state has changes of {list(self)}; got {name!r}.")
 
     def __getattr__(self, name: str) -> np.ndarray:
-        if name.startswith("_") or name not in self._arrays:
-            raise AttributeError(f"The state has changes of {list(self.__dict__['_arrays'])}.")
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
+        if name not in self:
+            raise AttributeError(f"The state has changes of {list(self)}; got {name!r}.")
+        return self[name]
 
     def __repr__(self) -> str:
-        sizes = [f"{name} {np.abs(a).max(initial=0):.3g}" for name, a in self._arrays.items()]
+        sizes = [f"{name} {np.abs(a).max(initial=0):.3g}" for name, a in self.items()]
         return f"StateChange({', '.join(sizes)})"
 
 
@@ -122,7 +111,7 @@ class DifferentiatedFlow:
     Parameters
     ----------
     motion : Motion
-    journal : FlowJournal
+    journal : Journal
     state : object
         The initial state.
     names, directions : sequence
@@ -134,7 +123,7 @@ class DifferentiatedFlow:
     def __init__(
         self,
         motion: Any,
-        journal: FlowJournal,
+        journal: Journal,
         state: Any,
         names: Sequence[str | None],
         directions: Sequence[Any],
@@ -144,12 +133,9 @@ class DifferentiatedFlow:
         self._asked = names, directions
         self.linearised: LinearisedMotion = motion.linearised(names, directions)
         self._moving = self.linearised  # acts on the rows that remain after merges
-        self._enter(self.stretches[0] if self.stretches else None)
+        if self.stretches:
+            self.linearised.enter(*self.stretches[0].ends)
         self.first = self.linearised.first(state)
-
-    def _enter(self, stretch: FlowStretch | None) -> None:
-        if stretch is not None:
-            self._moving.enter(*stretch.ends)
 
     def stacks(
         self, elapsed: np.ndarray, *, event: bool = False
@@ -159,57 +145,58 @@ class DifferentiatedFlow:
         The times increase. If the last one is the time of an `event`, its state is computed by a
         shorter step instead of interpolation.
         """
-        with np.errstate(**NO_FLOAT_WARNINGS):
-            waiting, last, stretches = list(elapsed), -1, self.stretches
-            Y, labels, self._moving = self.first, None, self.linearised
-            for i, stretch in enumerate(stretches):
-                last = i if len(stretch.steps) else last
-            for i, stretch in enumerate(stretches):
-                if stretch.labels is not labels and stretch.labels is not None:
-                    Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+        waiting, Y, labels = list(elapsed), self.first, None
+        last = max((i for i, s in enumerate(self.stretches) if len(s.steps)), default=-1)
+        for i, number, flow, Y in self._walked():
+            stretch = self.stretches[i]
+            labels = stretch.labels
+            if flow is None:
                 while waiting and waiting[0] <= (stretch.steps[0, 0] if len(stretch.steps) else 0):
                     yield self.linearised, self._spread(Y.copy(), labels)
                     waiting.pop(0)
-                if not len(stretch.steps):
-                    continue
-                self._enter(stretch)
-                flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
-                for number, (begin, dt) in enumerate(stretch.steps):
-                    flow.take(begin, dt, stretch.stages[number])
-                    final = number == len(stretch.steps) - 1
-                    while waiting and ((final and i == last) or waiting[0] <= begin + dt):
-                        part = (waiting[0] - begin) / dt
-                        if part >= END_OF_STEP and final and i + 1 < len(stretches):
-                            break  # the next stretch begins with a merge or a jump
-                        waiting.pop(0)
-                        shorter = event and not waiting
-                        found = self._within(flow, stretch, part, shorter=shorter)
-                        yield self.linearised, self._spread(found, labels)
-                Y = flow.x
-            for _ in waiting:
-                yield self.linearised, self._spread(Y.copy(), labels)
+                continue
+            begin, dt = stretch.steps[number]
+            final = number == len(stretch.steps) - 1
+            while waiting and ((final and i == last) or waiting[0] <= begin + dt):
+                part = (waiting[0] - begin) / dt
+                if part >= END_OF_STEP and final and i + 1 < len(self.stretches):
+                    break  # the next stretch begins with a merge or a jump
+                waiting.pop(0)
+                found = self._within(flow, stretch, part, shorter=event and not waiting)
+                yield self.linearised, self._spread(found, labels)
+        for _ in waiting:
+            yield self.linearised, self._spread(Y.copy(), labels)
 
     def steps(self) -> Iterator[tuple[float, Any]]:
         """Yield the time since the start, and the flow, after every step.
 
         The caller may restart the flow with other tangents.
         """
+        for i, number, flow, _ in self._walked():
+            if flow is not None:
+                yield float(self.stretches[i].steps[number].sum()), flow
+
+    def _walked(self) -> Iterator[tuple[int, int, Any, np.ndarray]]:
+        """Yield stretch, step, flow and stack after each step, and without flow before the first.
+
+        Stretches and steps are indices.
+        """
         with np.errstate(**NO_FLOAT_WARNINGS):
-            self._moving = self.linearised
-            Y, labels = self.first, None
-            for stretch in self.stretches:
+            Y, labels, self._moving = self.first, None, self.linearised
+            for i, stretch in enumerate(self.stretches):
                 if stretch.labels is not labels and stretch.labels is not None:
                     Y, labels = self._merged(Y, labels, stretch.labels), stretch.labels
+                yield i, 0, None, Y
                 if not len(stretch.steps):
                     continue
-                self._enter(stretch)
+                self._moving.enter(*stretch.ends)
                 flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
-                for (begin, dt), stages in zip(stretch.steps, stretch.stages, strict=True):
-                    flow.take(begin, dt, stages)
-                    yield float(begin + dt), flow
+                for number, (begin, dt) in enumerate(stretch.steps):
+                    flow.take(begin, dt, stretch.stages[number])
+                    yield i, number, flow, flow.x
                 Y = flow.x
 
-    def _within(self, flow: Any, stretch: FlowStretch, part: float, *, shorter: bool) -> np.ndarray:
+    def _within(self, flow: Any, stretch: Stretch, part: float, *, shorter: bool) -> np.ndarray:
         """The stack at the fraction `part` of the last step, interpolated or by a shorter step."""
         before = flow.before
         if part >= END_OF_STEP:
@@ -220,7 +207,7 @@ class DifferentiatedFlow:
         alone.take(before.elapsed, part * before.dt)
         return alone.x
 
-    def _flow(self, stretch: FlowStretch, Y: np.ndarray, elapsed: float) -> Any:
+    def _flow(self, stretch: Stretch, Y: np.ndarray, elapsed: float) -> Any:
         """A flow that takes the steps of a stretch, from the stack Y at a time since the start."""
         scheme, field = stretch.scheme, self._moving
         start = self.start + elapsed
@@ -249,7 +236,7 @@ class DifferentiatedFlow:
 
 
 def flow_tangents_of(
-    run: Any, motion: Any, journal: FlowJournal, initial: Any, tangents: dict[str, Any]
+    run: Any, motion: Any, journal: Journal, initial: Any, tangents: dict[str, Any]
 ) -> FlowTangents:
     """The derivatives of a run of a flow from `initial` along its accepted steps."""
     start = run.options["t_start"]

@@ -1,17 +1,18 @@
 """Derivatives of runs of indexed densities, whose slices are moved by means of slices."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.kinds import ancestor
-from ..spaces import Density, Space
+from ..spaces import Density
 from ..spaces.indexed import Indexed
-from ..spaces.indexed_transport import IndexedAdjoint, IndexedTangents
+from ..spaces.indexed_transport import IndexedAdjoint, IndexedTransport
 from .densities import (
     DifferentiatedRun,
     changes_of,
     check_differentiable,
+    fields_of_first,
     linearised_by_tables,
     tables_of,
 )
@@ -50,45 +51,27 @@ class IndexedVariation(Variation):
 class DifferentiatedIndexed(DifferentiatedRun):
     """One member of a run of indexed densities: see `DifferentiatedRun`.
 
-    Parameters
-    ----------
-    influence : ndarray, (P, P)
-        See `Index.influence`.
-    betas : ndarray, (P,), optional
-        Inverse temperatures of the nodes, which replace that of the drift. The parameter "beta" is
-        then a number added to all of them, and "beta[i]" is the inverse temperature of node i.
+    If nodes have inverse temperatures, which replace that of the drift, the parameter "beta" is a
+    number added to all of them, and "beta[i]" is the inverse temperature of node i.
     """
 
     variation: ClassVar[type[Variation]] = IndexedVariation
 
-    def __init__(
-        self,
-        *given: Any,
-        influence: np.ndarray,
-        betas: np.ndarray | None = None,
-        **options: Any,
-    ):
-        super().__init__(*given, **options)
-        self._influence, self._betas = influence, betas
-        if betas is not None:
-            of_nodes = _names(len(betas))
+    def __init__(self, motion: Any, *arguments: Any, **options: Any):
+        super().__init__(motion, *arguments, **options)
+        self._influence, self._betas = motion.influence, motion.betas
+        if self._betas is not None:
+            of_nodes = self.parameters_of_nodes(motion)
             self.of_drift = [n for n in self.parameters if n in of_nodes or n in self.of_drift]
 
     @classmethod
     def check(cls, motion: Any) -> None:
-        def fields(_space: Space, node: int) -> Any:
-            return motion.fields(motion.like.space).of(node)
-
-        check_differentiable(motion.plain, motion.like.slice_space, fields)
-
-    @classmethod
-    def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
-        own = {"influence": motion.influence, "betas": motion.betas}
-        return super().of_motion(motion, *given, **own, **options)
+        check_differentiable(motion.plain, motion.like.slice_space, fields_of_first(motion))
 
     @classmethod
     def parameters_of_nodes(cls, motion: Any) -> list[str]:
-        return [] if motion.betas is None else _names(len(motion.betas))
+        count = 0 if motion.betas is None else len(motion.betas)
+        return [f"beta[{node}]" for node in range(count)]
 
     def _linearised(self, space: Any, names: list[str | None], adjoint: bool) -> Any:
         count, modes = len(space.index), space.slice_space.degrees.size
@@ -98,7 +81,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
         if adjoint:
             weights = space.index.weights
             return IndexedAdjoint(inner, size, self._influence, weights, len(names))
-        return IndexedTangents(inner, size, self._influence, 1 + len(names))
+        return IndexedTransport(inner, size, self._influence, rows=1 + len(names))
 
     def _pair(self, node: int, product: Any, names: list[str | None], adjoint: bool) -> Any:
         """N of a slice under the measure acting on it, with derivatives, at a node.
@@ -109,21 +92,15 @@ class DifferentiatedIndexed(DifferentiatedRun):
         if self._betas is not None:
             drift = drift.replace(beta=float(self._betas[node]))
             mine = {f"beta[{node}]": "beta"}
-            others = {name: None for name in _names(len(self._betas))}
+            others = dict.fromkeys(self.parameters_of_nodes(self._motion))
             names = [{**others, **mine}.get(name or "", name) for name in names]
         if self._model.is_zonal:
             degrees = space.degree, space.dimension
             by = {name: changes_of(drift, name, *degrees) for name in names if name is not None}
             return linearised_by_tables(space, tables_of(drift, *degrees), by, names, adjoint, True)
-        of: Any = self._fields
-        own = of(product, self._number * len(product.index) + node)
-        fields = DifferentiableFields(self._model, drift, own, space)
+        parts = self._motion.fields(product).of(self._number * len(product.index) + node)
+        fields = DifferentiableFields(self._model, drift, parts, space)
         return fields.adjoint(names, True) if adjoint else fields.tangents(names, True)
-
-
-def _names(count: int) -> list[str]:
-    """The names of the inverse temperatures of the nodes, as parameters."""
-    return [f"beta[{node}]" for node in range(count)]
 
 
 # Which derivatives a run of densities has ------------------------------------------------------

@@ -5,60 +5,86 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..steppers import Scheme
+from ..steppers import Scheme, Splitting
 from ..steppers.flow import Stages
+
+EVER = -np.inf, np.inf
 
 
 class Stretch(NamedTuple):
-    """Steps on the same modes, by the same scheme and between the same two jumps.
+    """Steps by the same scheme, on the same modes or rows and between the same two jumps.
 
     Attributes
     ----------
-    degree : int
-    scheme : Scheme
-    steps : ndarray, (n, 2)
-        Start, as a time since the start of the run, and length of each step.
+    scheme : Scheme or Splitting
     ends : tuple of float
         The span of times to which parameters are restricted, see `Motion.enter`.
+    steps : ndarray, (n, 2)
+        Start, as a time since the start of the run, and length of each step.
+    degree : int
+        The degree of a density; 0 for other states.
+    labels : ndarray of int, or None
+        The row of each token after merges; None before the first merge.
+    stages : sequence of (Stages or None)
+        The stages of each step of a flow, if they were stored.
     """
 
-    degree: int
-    scheme: Scheme
-    steps: np.ndarray
-    ends: tuple[float, float] = (-np.inf, np.inf)
+    scheme: Any
+    ends: tuple[float, float]
+    steps: Any
+    degree: int = 0
+    labels: np.ndarray | None = None
+    stages: Sequence[Stages | None] = ()
 
 
-class DensityJournal:
-    """All accepted steps of a run, one stretch after another."""
+class Journal:
+    """All accepted steps of a run, one stretch after another.
 
-    def __init__(self) -> None:
-        self._entries: list[tuple[int, Scheme, tuple[float, float], list[np.ndarray]]] = []
+    Parameters
+    ----------
+    room : int
+        The number of bytes of stages that may be stored in addition to the steps.
+    """
 
-    def add(
+    def __init__(self, room: int = 0):
+        self._stretches: list[Any] = []  # stretches with lists of steps
+        self.room = room
+
+    def open(
         self,
-        degree: int,
-        scheme: Scheme,
-        steps: np.ndarray,
-        ends: tuple[float, float] = (-np.inf, np.inf),
-    ) -> None:
-        """Append steps (n, 2)."""
-        if not len(steps):
-            return
-        if not self._entries or self._entries[-1][:3] != (degree, scheme, ends):
-            self._entries.append((degree, scheme, ends, []))
-        self._entries[-1][3].append(steps)
+        scheme: Scheme | Splitting,
+        ends: tuple[float, float] = EVER,
+        degree: int = 0,
+        labels: np.ndarray | None = None,
+    ) -> list[Any]:
+        """The list of steps of a stretch: of the last one, or a new one if one of these differs."""
+        last = self._stretches[-1] if self._stretches else Stretch(None, ends, [])
+        same = (last.scheme, last.ends, last.degree) == (scheme, ends, degree)
+        if not same or last.labels is not labels:
+            self._stretches.append(Stretch(scheme, ends, [], degree, labels, []))
+        return self._stretches[-1].steps
+
+    def add(self, steps: Any, *stretch: Any, stages: Stages | None = None) -> None:
+        """Append steps (n, 2), or a step of a flow with its stages; `stretch` as for `open`."""
+        if len(steps):
+            self.open(*stretch).append(steps)
+            self._stretches[-1].stages.append(stages)
+            self.room -= 0 if stages is None else stages.nbytes
+
+    def forget_stages(self) -> None:
+        """Delete all stored stages."""
+        for stretch in self._stretches:
+            stretch.stages[:] = [None] * len(stretch.stages)
 
     @property
     def stretches(self) -> list[Stretch]:
-        return [
-            Stretch(degree, scheme, np.concatenate(steps), ends)
-            for degree, scheme, ends, steps in self._entries
-        ]
+        steps = [np.concatenate(s.steps or [()]).reshape(-1, 2) for s in self._stretches]
+        return [s._replace(steps=rows) for s, rows in zip(self._stretches, steps, strict=True)]
 
     def __len__(self) -> int:
         return sum(len(stretch.steps) for stretch in self.stretches)
 
-    def member(self, _index: tuple[int, ...]) -> "DensityJournal":
+    def member(self, _index: tuple[int, ...]) -> "Journal":
         """The journal of a member of an ensemble; itself for a single run."""
         return self
 
@@ -68,22 +94,22 @@ class EnsembleJournal:
 
     Parameters
     ----------
-    journals : sequence of DensityJournal
+    journals : sequence of Journal
         The journals of the members, in C order.
     shape : tuple of int
         Ensemble shape.
     """
 
-    def __init__(self, journals: Sequence[DensityJournal], shape: tuple[int, ...]):
+    def __init__(self, journals: Sequence[Journal], shape: tuple[int, ...]):
         self._journals, self._shape = journals, shape
 
     @classmethod
-    def of(cls, journals: Sequence[DensityJournal | None], shape: tuple[int, ...]) -> Self | None:
+    def of(cls, journals: Sequence[Journal | None], shape: tuple[int, ...]) -> Self | None:
         """The journal of an ensemble; None if the journal of a member is missing."""
-        known = [journal for journal in journals if journal is not None]
-        return cls(known, shape) if len(known) == len(journals) else None
+        complete = [journal for journal in journals if journal is not None]
+        return cls(complete, shape) if len(complete) == len(journals) else None
 
-    def member(self, index: tuple[int, ...]) -> DensityJournal:
+    def member(self, index: tuple[int, ...]) -> Journal:
         """The journal of one member."""
         return self._journals[int(np.ravel_multi_index(index, self._shape))]
 
@@ -91,74 +117,3 @@ class EnsembleJournal:
 def end_of(run: Any, journal: Any, index: tuple[int, ...]) -> float:
     """The time at which a run, or a member of an ensemble, ended."""
     return float(run.stats["t_end"][index] if isinstance(journal, EnsembleJournal) else run.t[-1])
-
-
-class FlowStretch(NamedTuple):
-    """Steps of a flow by the same scheme, on the same rows and between the same two jumps.
-
-    Attributes
-    ----------
-    scheme : Scheme or Splitting
-    ends : tuple of float
-        The span of times to which parameters are restricted, see `Motion.enter`.
-    labels : ndarray of int, or None
-        The row of each token after merges; None before the first merge.
-    steps : ndarray, (n, 2)
-        Start, as a time since the start of the run, and length of each step.
-    stages : sequence of (Stages or None)
-        The stages of each step, if they were stored.
-    """
-
-    scheme: Any
-    ends: tuple[float, float]
-    labels: np.ndarray | None
-    steps: np.ndarray
-    stages: Sequence[Stages | None]
-
-
-class FlowJournal:
-    """All accepted steps of a run of a flow, one stretch after another.
-
-    Parameters
-    ----------
-    room : int
-        The number of bytes of stages that may be stored in addition to the steps.
-    """
-
-    def __init__(self, room: int = 0):
-        self._entries: list[tuple[Any, tuple[float, float], Any, list[Any], list[Any]]] = []
-        self.room = room
-
-    def add(
-        self,
-        scheme: Any,
-        ends: tuple[float, float],
-        labels: Any,
-        step: tuple[Any, ...],
-        stages: Stages | None = None,
-    ) -> None:
-        """Append a step, its start and length, and its stages if given."""
-        self.open(scheme, ends, labels)
-        self._entries[-1][3].append(step)
-        self._entries[-1][4].append(stages)
-        self.room -= 0 if stages is None else stages.nbytes
-
-    def forget_stages(self) -> None:
-        """Delete all stored stages."""
-        self._entries = [(*entry[:4], [None] * len(entry[3])) for entry in self._entries]
-
-    def open(self, scheme: Any, ends: tuple[float, float], labels: Any) -> None:
-        """Begin a new stretch if scheme, span or rows differ; it may remain without steps."""
-        last = self._entries[-1] if self._entries else None
-        if last is None or last[0] is not scheme or last[1] != ends or last[2] is not labels:
-            self._entries.append((scheme, ends, labels, [], []))
-
-    @property
-    def stretches(self) -> list[FlowStretch]:
-        return [
-            FlowStretch(scheme, ends, labels, np.reshape(steps, (-1, 2)), stages)
-            for scheme, ends, labels, steps, stages in self._entries
-        ]
-
-    def __len__(self) -> int:
-        return sum(len(steps) for *_, steps, _ in self._entries)

@@ -14,7 +14,7 @@ from ..spaces import Density
 from .adjoint import recorded
 from .flows import DifferentiatedFlow
 from .indexed import differentiated
-from .journal import DensityJournal, EnsembleJournal
+from .journal import EnsembleJournal, Journal
 
 if TYPE_CHECKING:
     from ..results.solution import Solution
@@ -188,7 +188,7 @@ def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_densities(
-    run: Any, journal: DensityJournal, initial: Density, count: int, renewals: int, rng: Any
+    run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng: Any
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times since the start, and log growth, of a run of densities, as `_of_flows`."""
     start = run.options["t_start"]
@@ -214,7 +214,7 @@ def _of_densities(
             whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
             mine = kept.setdefault(index if run.model.drift.shape else (), {})
             last = initial.computed(whole, here)
-            member = kind.of_motion(motion, last, index, piece, (), start, kept=mine)
+            member = kind(motion, last, index, piece, (), start, kept=mine)
             (found,) = member.tangents(np.array([end]), list(tangents[index]))
             states[index] = found[0]
             here = space.with_modes(found.shape[1])
@@ -229,16 +229,16 @@ def _renewed_modes(space: Any, tangents: np.ndarray) -> tuple[np.ndarray, np.nda
     return change @ tangents, logs
 
 
-def _pieces(journal: DensityJournal, renewals: int) -> Iterator[tuple[DensityJournal, float]]:
+def _pieces(journal: Journal, renewals: int) -> Iterator[tuple[Journal, float]]:
     """Journals of the steps between two renewals, each with the time at which it ends."""
     stretches = journal.stretches
     t, dt = stretches[-1].steps[-1]
     last = float(t + dt)
-    piece, due = DensityJournal(), last / renewals
+    piece, due = Journal(), last / renewals
     for stretch in stretches:
         for step in stretch.steps:
-            piece.add(stretch.degree, stretch.scheme, step[None], stretch.ends)
+            piece.add(step[None], stretch.scheme, stretch.ends, stretch.degree)
             end = float(step.sum())
             if end >= due * (1 - 1e-12) or end >= last * (1 - 1e-12):
                 yield piece, end
-                piece, due = DensityJournal(), end + last / renewals
+                piece, due = Journal(), end + last / renewals

@@ -1,7 +1,6 @@
 """Tangents of a run: changes of its states by parameters and in directions."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 Change = TypeVar("Change")
 
 
-class RunTangents(Mapping[str, tuple[Change, ...]]):
+class RunTangents(dict[str, tuple[Change, ...]]):
     """Derivatives of a run: the change of the state at each output, by parameter or direction.
 
     The keys are names of parameters, and "direction_0", "direction_1", ... for the directions in
@@ -29,18 +28,11 @@ class RunTangents(Mapping[str, tuple[Change, ...]]):
     """
 
     def __init__(self, run: Any, found: dict[str, tuple[Change, ...]]):
-        self.t, self._run, self._found = run.t, run, found
+        super().__init__(found)
+        self.t, self._run = run.t, run
 
-    def __getitem__(self, name: str) -> tuple[Change, ...]:
-        if name not in self._found:
-            raise KeyError(f"The run has tangents {list(self._found)}; got {name!r}.")
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+    def __missing__(self, name: str) -> tuple[Change, ...]:
+        raise KeyError(f"The run has tangents {list(self)}; got {name!r}.")
 
     def __repr__(self) -> str:
         return f"Tangents({', '.join(self)}; {self.t.size} times)"

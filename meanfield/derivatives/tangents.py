@@ -1,17 +1,18 @@
 """Derivatives of a run by parameters and initial states, at every output."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_called, as_given, fitting, takes
+from ..core.checks import as_called, fitting, takes
+from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENT_COUNT
 from ..models.changes import derivative_by
 from ..models.transformer import Transformer
-from ..spaces import Density
+from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
 from .densities import name_of_kappa
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
@@ -96,7 +97,7 @@ def _direction(given: Any, state: Density) -> np.ndarray:
     """Coefficients (*ensemble, modes) of a direction in which the initial density changes."""
     space = state.space
     wanted = (
-        "the name of a parameter, a Density to move towards, a Variation, a function of unit "
+        "lists of names of parameters, densities to move towards, Variations, functions of unit "
         f"vectors (N, d), or coefficients (..., {space.degrees.size})"
     )
     if isinstance(given, Density | Variation):
@@ -104,21 +105,18 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         coefficients = given.resample(space.degree).coefficients
         if isinstance(given, Density):
             coefficients = coefficients - state.coefficients
-    elif isinstance(given, Callable):  # type: ignore[arg-type]
-        if not takes(given, 1):
-            advice = ", space.indexed(f, index)" if isinstance(state, Indexed) else ""
-            raise TypeError(
-                "tangents: a function that is a direction is one of unit vectors (N, d) alone; got "
-                f"{as_called(given)}. Else give a density to move towards{advice}."
-            )
+    elif callable(given):
+        advice = ""
+        if isinstance(state, Indexed):
+            advice = "Else give densities to move towards, space.indexed(f, index)."
+        alone = "of unit vectors (N, d) alone"
+        fitting(
+            "Functions in tangents", as_called(given), alone, takes(given, 1), TypeError, advice
+        )
         values = np.asarray(space.function_values(given, space.points))
-        real = values.dtype.kind != "c" and values.shape == space.weights.shape
-        if not (real and np.isfinite(values).all()):
-            raise ValueError(
-                "tangents: a function of unit vectors (N, d) must have one finite real value for "
-                f"each, ({space.weights.size},) here; got {values.dtype} of {values.shape}, "
-                f"{np.count_nonzero(~np.isfinite(values))} of them not finite."
-            )
+        fits = values.dtype.kind != "c" and values.shape == space.weights.shape
+        one_each = f"of one finite real value for each of {space.weights.size} unit vectors"
+        fitting("Functions in tangents", values, one_each, fits and np.isfinite(values).all())
         coefficients = space.to_coefficients(values)
     else:
         try:
@@ -126,14 +124,11 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         except (TypeError, ValueError):  # a state of another kind, or rows of unequal lengths
             coefficients = np.empty(0, object)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
-        fits = coefficients.shape[-1:] == (space.degrees.size,)
-        if not (numbers and fits):
-            raise TypeError(f"tangents must have {wanted}; got {as_given(given)}.")
-        if np.imag(coefficients)[..., space.real_modes].any():
-            raise ValueError(
-                "tangents: coefficients must be those of a real function, without imaginary parts "
-                f"where a harmonic is real; got {as_given(given)}."
-            )
+        fits = numbers and coefficients.shape[-1:] == (space.degrees.size,)
+        fitting("tangents", given, wanted, fits, TypeError)
+        real = not np.imag(coefficients)[..., space.real_modes].any()
+        of_real = "coefficients of a real function, without imaginary parts of real harmonics"
+        fitting("tangents", given, of_real, real)
         coefficients = coefficients if space.dtype.kind == "c" else coefficients.real
     try:
         return np.broadcast_to(coefficients, state.coefficients.shape).astype(space.dtype)
@@ -158,7 +153,7 @@ def tangents_of(
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
         given = initial, index, steps, parameters, start
-        member = kind.of_motion(motion, *given, kept=shared)
+        member = kind(motion, *given, kept=shared)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(until, own), strict=True):
             row[index] = found[1:]
@@ -174,31 +169,31 @@ def tangents_of(
     return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
 
 
+def _moment_changes(space: Space, c: Array, along: Array) -> tuple[Array, Array]:
+    """Derivatives of the moments (..., 8) and of |moment 1|, in the direction `along` from c."""
+    degrees, first = range(1, MOMENT_COUNT + 1), space.scalar_moment(c, 1)
+    changes = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_modulus = (np.conj(first) * changes[..., 0]).real / np.abs(first)
+    return changes.astype(complex), of_modulus
+
+
+def _minimum_change(mu: Density, h: Variation) -> Array:
+    """The derivative of the smallest value on the grid, (*ensemble,)."""
+    judged = mu.space.judged_values(mu.coefficients, mu.values)
+    lowest = np.arange(mu.values.shape[-1])[mu.space.judged][judged.argmin(axis=-1)]
+    return np.take_along_axis(h.values, lowest[..., None], axis=-1)[..., 0]
+
+
 def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
     """Derivatives of the observables of indexed densities mu in the direction h."""
-    space, weights = mu.slice_space, mu.weights
-    each, change = mu.each, mu.space.split(h.coefficients)
-
-    def moments(c: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of the moments, and of |moment 1|."""
-        degrees = range(1, MOMENT_COUNT + 1)
-        first = space.scalar_moment(c, 1)
-        found = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            turned = (np.conj(first) * found[..., 0]).real / np.abs(first)
-        return found.astype(complex), turned
-
-    whole, turned = moments(weights @ each, weights @ change)
-    by_index, turned_by_index = moments(each, change)
-    values, moved = mu.values, h.values
-    judged = mu.space.judged_values(mu.coefficients, values)
-    lowest = np.flatnonzero(mu.space.judged)[judged.argmin(axis=-1)][..., None]
+    space, weights, change = mu.slice_space, mu.weights, mu.space.split(h.coefficients)
+    whole = _moment_changes(space, weights @ mu.each, weights @ change)
+    by_index = _moment_changes(space, mu.each, change)
     return {
-        "moment": whole,
-        "order_parameter": turned,
-        "moment_by_index": by_index,
-        "order_by_index": turned_by_index,
-        "minimum": np.take_along_axis(moved, lowest, axis=-1)[..., 0],
+        **dict(zip(("moment", "order_parameter"), whole, strict=True)),
+        **dict(zip(("moment_by_index", "order_by_index"), by_index, strict=True)),
+        "minimum": _minimum_change(mu, h),
         "mass": change[..., 0].real @ weights,
     }
 
@@ -208,22 +203,15 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
 
     `name` is the parameter that changes at the rate 1 with it, or a key of another direction.
     """
-    space, values, change, degrees = mu.space, mu.values, h.values, range(1, MOMENT_COUNT + 1)
-    c, along = mu.coefficients, h.coefficients
-    moments = np.stack([space.scalar_moment(c, k) for k in degrees], -1)
-    changes = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], -1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        turned = (np.conj(moments[..., 0]) * changes[..., 0]).real / np.abs(moments[..., 0])
+    space, values, c, along = mu.space, mu.values, mu.coefficients, h.coefficients
+    moments, order = _moment_changes(space, c, along)
+    with np.errstate(divide="ignore"):
         logarithm = np.log(np.abs(values))
-    by_entropy = (change * (1 + logarithm)) @ space.weights
+    by_entropy = (h.values * (1 + logarithm)) @ space.weights
     by_energy = free = np.full(h.shape, np.nan)
     if model.drift.is_zonal:
-        drift, of, kappa = (
-            model.drift.as_zonal(),
-            (space.degree, space.dimension),
-            model.kappa_at(t),
-        )
-        weights = drift.interaction(*of)[..., space.degrees]
+        drift, of = model.drift.as_zonal(), (space.degree, space.dimension)
+        weights, kappa = drift.interaction(*of)[..., space.degrees], model.kappa_at(t)
         by_energy = (weights * space.parseval * (np.conj(c) * along).real).sum(axis=-1)
         if name in drift.parameters:
             power = 0.5 * space.parseval * np.abs(c) ** 2
@@ -233,16 +221,14 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
             free = by_entropy / kappa - by_energy
             if name == name_of_kappa(model, t):
                 free = free - (values * logarithm) @ space.weights / kappa**2
-    lowest = np.arange(values.shape[-1])[space.judged]
-    lowest = lowest[space.judged_values(c, values).argmin(axis=-1)]
     return {
         "mass": h.mass,
-        "moment": changes.astype(complex),
-        "order_parameter": turned,
+        "moment": moments,
+        "order_parameter": order,
         "entropy": by_entropy,
         "interaction_energy": by_energy,
         "free_energy": free,
-        "minimum": np.take_along_axis(change, lowest[..., None], axis=-1)[..., 0],
+        "minimum": _minimum_change(mu, h),
     }
 
 

@@ -89,7 +89,9 @@ def sinkhorn_divergence(
     a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
     for measure in (a, b):
         measure.check_divisible()
-    strength = _strength(blur, p)
+    wanted = f"between 1e-100 and 1e100 to the power p = {p:g}"
+    fitting("blur", blur, wanted, -100 < p * np.log10(blur) < 100)
+    strength = blur**p
     results = np.empty((len(pairs), 2))
     with Progress("Sinkhorn", progress) as bar:
         for k, (i, j) in enumerate(pairs):
@@ -111,13 +113,6 @@ def sinkhorn_divergence(
     value = powers ** (1 / p)
     error = (powers + errors + np.maximum(-costs, 0.0)) ** (1 / p) - value
     return Distance(value, error, f"Sinkhorn, blur {blur:g}")
-
-
-def _strength(blur: float, p: float) -> float:
-    """blur^p; raises ValueError where it would overflow or underflow."""
-    wanted = f"between 1e-100 and 1e100 to the power p = {p:g}"
-    fitting("blur", blur, wanted, -100 < p * np.log10(blur) < 100)
-    return float(blur**p)
 
 
 def _with_mass(points: WeightedPoints) -> WeightedPoints:
@@ -166,16 +161,11 @@ def _maximum(
     kernel = np.exp(costs / -strength) if costs.max() < MAX_EXPONENT * strength else None
 
     def response(g: np.ndarray) -> np.ndarray:
-        h = g / strength + log_b
-        if kernel is None:
-            return _soft_minimum(costs, h, strength)
-        return _by_kernel(kernel, h, strength)
+        return _soft_minimum(costs, kernel, g / strength + log_b, strength)
 
     def opposite(f: np.ndarray) -> np.ndarray:  # Sinkhorn's step
-        h = f / strength + log_a
-        if kernel is None:
-            return _soft_minimum(back, h, strength)
-        return _by_kernel(kernel.T, h, strength)
+        back_kernel = None if kernel is None else kernel.T
+        return _soft_minimum(back, back_kernel, f / strength + log_a, strength)
 
     f = response(g)
     enough = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
@@ -185,7 +175,9 @@ def _maximum(
             last, g = g, opposite(f)
             f = response(g)
             off = float(np.abs(b * np.expm1((last - g) / strength)).sum())  # before this step
-            if not off > enough or not _is_near(off / enough, off / before, left):
+            ratio = off / before
+            near = ratio == 0 or (ratio < 1 and np.log(off / enough) <= -left * np.log(ratio))
+            if not off > enough or not near:  # nor will it be small in `left` more steps
                 break
             before = off
         plan = a[:, None] * np.exp((f[:, None] + g - costs) / strength + log_b)
@@ -204,11 +196,6 @@ def _maximum(
     return f, g, off
 
 
-def _is_near(missing: float, ratio: float, steps: int) -> bool:
-    """Whether an error `missing` times too large will vanish in `steps` steps of this ratio."""
-    return ratio == 0 or (ratio < 1 and np.log(missing) <= -steps * np.log(ratio))
-
-
 def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The Newton step of the dual problem, whose solution is unique up to a constant."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -223,16 +210,15 @@ def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray
         return np.zeros_like(gradient)
 
 
-def _soft_minimum(costs: np.ndarray, h: np.ndarray, strength: float) -> np.ndarray:
-    """-strength log sum_j exp(h_j - costs_ij / strength)."""
+def _soft_minimum(
+    costs: np.ndarray, kernel: np.ndarray | None, h: np.ndarray, strength: float
+) -> np.ndarray:
+    """-strength log sum_j exp(h_j - costs_ij / strength), by exp(-costs / strength) if given."""
+    if kernel is not None:
+        largest = h.max()
+        return -strength * (largest + np.log(kernel @ np.exp(h - largest)))
     exponents = costs / -strength
     exponents += h
-    largest = exponents.max(axis=1)
-    exponents -= largest[:, None]
-    return -strength * (largest + np.log(np.exp(exponents, out=exponents).sum(axis=1)))
-
-
-def _by_kernel(kernel: np.ndarray, h: np.ndarray, strength: float) -> np.ndarray:
-    """The soft minimum from the matrix exp(-costs / strength), by one product."""
-    largest = h.max()
-    return -strength * (largest + np.log(kernel @ np.exp(h - largest)))
+    highest = exponents.max(axis=1)
+    exponents -= highest[:, None]
+    return -strength * (highest + np.log(np.exp(exponents, out=exponents).sum(axis=1)))

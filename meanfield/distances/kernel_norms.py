@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import with_hints
-from ..core.checks import boolean, positive, whole_number
+from ..core.checks import boolean, fitting, positive, whole_number
 from ..lowlevel.compilation import njit
 from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers
@@ -85,11 +85,9 @@ def sobolev_distance(
     smooth = a.smooth + b.smooth
     closed = a.dimension == 2 and s in BERNOULLI and degree is None and smooth < 2
     last = _checked_degree(a, b, s, degree, closed or smooth == 2)
-    if rotated and (a.dimension != 2 or (closed and not smooth)):
-        raise ValueError(
-            "sobolev_distance up to rotation is known on the circle, with a density or a degree; "
-            f"got {a} and {b}."
-        )
+    wanted = f"False for {a} and {b}: it is known on the circle, with a density or a degree"
+    fits = not rotated or (a.dimension == 2 and (smooth or not closed))
+    fitting("up_to_rotation", rotated, wanted, fits)
     space, first, second = _in_harmonics(a, b, last, "sobolev_distance")
     with np.errstate(divide="ignore"):
         weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
@@ -108,14 +106,9 @@ def sobolev_distance(
 def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known: bool) -> int:
     """The highest degree of the sum: `degree`, or the degree of the densities."""
     if not a.on_sphere:
-        raise ValueError(
-            f"sobolev_distance needs measures on a sphere; got tokens in R^{a.dimension}."
-        )
-    if degree is None and not known:
-        raise ValueError(
-            f"Points on S^{a.dimension - 1} have infinitely many harmonics: give sobolev_distance "
-            f"a degree at which the sum for s = {s:g} ends, for instance degree = 128."
-        )
+        raise ValueError(f"sobolev_distance is on a sphere; got tokens in R^{a.dimension}.")
+    why = f"points on S^{a.dimension - 1} have infinitely many harmonics for s = {s:g}"
+    fitting("degree", degree, f"a number such as 128, as {why}", known or degree is not None)
     if degree is None:
         return max((x.state.space.degree for x in (a, b) if x.smooth), default=1)
     return whole_number("degree", degree, most=MAX_DEGREES.get(a.dimension, MAX_DEGREE))
@@ -158,11 +151,8 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     if not a.on_sphere or (pointwise and (d > 3 or not resolved)):
         energies = [_sum_over_pairs(a.points(i, 0), b.points(j, 0), beta) for i, j in pairs]
         return _rooted(np.array(energies), shape, "all pairs", PAIR_SUM_ROUNDING)
-    if not resolved:
-        raise ValueError(
-            f"mmd of densities is summed over at most {MAX_DEGREE} harmonics, too few for beta = "
-            f"{beta:g}: expected beta <= about 1e5."
-        )
+    wanted = f"<= about 1e5, as mmd of densities is summed over {MAX_DEGREE} harmonics at most"
+    fitting("beta", beta, wanted, resolved)
     space, first, second = _in_harmonics(a, b, len(multipliers) - 1, "mmd")
     weights = multipliers[space.degrees] * (space.degrees > 0) * space.parseval
     squares = np.abs(first[pairs[:, 0]] - second[pairs[:, 1]]) ** 2 @ weights
@@ -201,11 +191,8 @@ def _in_harmonics(
     d = a.dimension
     if d > 2 and a.axisymmetric and b.axisymmetric:
         return Zonal(d, degree), a.axial_coefficients(degree), b.axial_coefficients(degree)
-    if d not in (2, 3):
-        raise ValueError(
-            f"{name} is summed over harmonics on the circle, on S^2, or of axisymmetric measures; "
-            f"got measures on S^{d - 1}."
-        )
+    wanted = f"on the circle, on S^2, or axisymmetric measures; got measures on S^{d - 1}"
+    fitting(f"The states of {name}", (a.state, b.state), wanted, d in (2, 3))
     space: Space = Circle(degree) if d == 2 else Sphere(degree)
     return space, a.coefficients(space), b.coefficients(space)
 
@@ -321,7 +308,6 @@ def _refined(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
         first, second = (waves * -1j * k).sum(axis=2).real, -(waves * k**2).sum(axis=2).real
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(second < 0, -first / second, 0.0)
-        angles = angles + np.clip(
-            step, -np.pi / k[-1] / POINTS_PER_WAVE, np.pi / k[-1] / POINTS_PER_WAVE
-        )
+        most = np.pi / k[-1] / POINTS_PER_WAVE
+        angles = angles + np.clip(step, -most, most)
     return angles

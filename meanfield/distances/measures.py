@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import common_shape, fitting
 from ..spaces import Circle, Density, Space, Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
@@ -115,14 +116,9 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     """
     first = measure_of(name, a, "a")
     second = first if b is a else measure_of(name, b, "b")
-    if (first.dimension, first.on_sphere) != (second.dimension, second.on_sphere):
-        raise ValueError(f"{name} needs two states of one space; got {first}, {second}.")
-    try:
-        shape = np.broadcast_shapes(first.shape, second.shape)
-    except ValueError:
-        raise ValueError(
-            f"{name} needs ensembles whose shapes broadcast; got {first.shape} and {second.shape}."
-        ) from None
+    same = (first.dimension, first.on_sphere) == (second.dimension, second.on_sphere)
+    fitting(f"The states of {name}", f"{first}, {second}", "two states of one space", same)
+    shape = common_shape("Ensembles", {"a": first.shape, "b": second.shape})
     members = [
         np.broadcast_to(np.arange(int(np.prod(m.shape))).reshape(m.shape), shape).ravel()
         for m in (first, second)

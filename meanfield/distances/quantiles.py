@@ -33,6 +33,7 @@ from math import pi
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from ..core.checks import fitting
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 
@@ -108,12 +109,9 @@ def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: flo
     """
     pieces, series, tail = 32, _series(density, length, 32), np.inf
     while (finer := _tail(series)) > RESOLVED_TAIL and (finer < tail / 2 or finer > ROUNDING_TAIL):
-        if pieces == MAX_PIECES:
-            raise MeanfieldError(
-                f"The quantile function of the density is not resolved: {MAX_PIECES} polynomials "
-                f"of degree {CHEBYSHEV_NODES - 1} differ from it by {finer:.1e}. Use a smoother "
-                "density, or a lower degree."
-            )
+        wanted = f"resolved by {MAX_PIECES} polynomials of degree {CHEBYSHEV_NODES - 1}"
+        fits, advice = pieces < MAX_PIECES, "Use a smoother density, or a lower degree."
+        fitting("The error of quantiles", finer, wanted, fits, MeanfieldError, advice)
         pieces, tail = 2 * pieces, finer
         series = _series(density, length, pieces)
     half = length / pieces / 2
@@ -313,27 +311,25 @@ def _trial(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _best_shifts(
-    X: np.ndarray, Y: np.ndarray, members: np.ndarray, p: float, period: float, rules: np.ndarray
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, p: float, period: float, rules: np.ndarray
 ) -> np.ndarray:
-    """`_best_shift` of X[i], Y[j] for each (i, j) = members[pair]: shifts, costs, bounds."""
-    results = np.empty((3, len(members)))
-    for pair in range(len(members)):
-        i, j = members[pair]
-        shift, cost, bound = _best_shift(X[i], Y[j], p, period, rules)
-        results[0, pair], results[1, pair], results[2, pair] = shift, cost, bound
+    """`_best_shift` of X[i], Y[j] for each (i, j) = pairs[k]: shifts, costs, bounds."""
+    results = np.empty((3, len(pairs)))
+    for k in range(len(pairs)):
+        i, j = pairs[k]
+        results[0, k], results[1, k], results[2, k] = _best_shift(X[i], Y[j], p, period, rules)
     return results
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _costs(
-    X: np.ndarray, Y: np.ndarray, members: np.ndarray, shifts: np.ndarray, p: float, period: float,
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, shifts: np.ndarray, p: float, period: float,
     rules: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """The costs (pairs,) at these shifts; on an interval the shift is 0."""
-    results = np.empty(len(members))
-    for pair in range(len(members)):
-        i, j = members[pair]
-        results[pair] = _cost(X[i], Y[j], shifts[pair], p, period, rules)[0]
+    results = np.empty(len(pairs))
+    for k in range(len(pairs)):
+        results[k] = _cost(X[pairs[k, 0]], Y[pairs[k, 1]], shifts[k], p, period, rules)[0]
     return results
 
 
@@ -377,9 +373,8 @@ def _cost(
     """C(shift) and its derivative; X is a density if Y is."""
     smooth = X.shape[1] > RISE
     pieces, count = len(X) - 1, len(Y) - 1
-    turns = np.floor(-shift)
+    turns, total = np.floor(-shift), np.zeros(2)
     j = min(np.searchsorted(Y[:, LEVEL], -shift - turns, side="right") - 1, count - 1)
-    value = slope = 0.0
     for i in range(pieces):
         s, end, t = X[i, LEVEL], X[i + 1, LEVEL], -1.0
         while True:
@@ -392,12 +387,11 @@ def _cost(
                     guess = t + (stop - s) / _density(X, i, t)
                     t_until = _inverse(X, i, stop, guess if -1 <= guess <= 1 else t)
                 if t_until > t:
-                    part = _stretch(X, Y, i, j, turns + shift, turns * period, t, t_until, p, rules)
-                    value += part[0]
-                    slope += part[1]
+                    ahead, turned = turns + shift, turns * period
+                    _add_stretch(X, Y, i, j, ahead, turned, t, t_until, p, rules, total)
                     t = t_until
             elif until - s > NEGLIGIBLE_MASS:
-                value += (until - s) * _power(X[i, CENTRE] - Y[j, CENTRE] - turns * period, p)
+                total[0] += (until - s) * _power(X[i, CENTRE] - Y[j, CENTRE] - turns * period, p)
             s = max(s, until)
             if last:
                 break
@@ -407,8 +401,8 @@ def _cost(
         if not smooth:
             y = Y[j, CENTRE] + turns * period
             after = X[i + 1, CENTRE] if i + 1 < pieces else X[0, CENTRE] + period
-            slope += _power(after - y, p) - _power(X[i, CENTRE] - y, p)
-    return value, slope
+            total[1] += _power(after - y, p) - _power(X[i, CENTRE] - y, p)
+    return total[0], total[1]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -471,16 +465,17 @@ def _difference(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _stretch(
+def _add_stretch(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
-    end: float, p: float, rules: np.ndarray,
-) -> tuple[float, float]:  # fmt: skip
-    """Cost and slope of an interval of t within one piece of each curve."""
+    end: float, p: float, rules: np.ndarray, total: np.ndarray,
+) -> None:  # fmt: skip
+    """Add cost and slope of an interval of t within one piece of each curve to `total`."""
     if p % 2 == 0:
-        return _sum(X, Y, i, j, ahead, turned, begin, end, p, rules, SMOOTH)
+        _add(X, Y, i, j, ahead, turned, begin, end, p, rules, SMOOTH, total)
+        return
     if Y.shape[1] == RISE and p % 1 != 0:
-        return _graded(X, Y, i, j, ahead, turned, begin, end, p, rules)
-    value = slope = 0.0
+        _add_graded(X, Y, i, j, ahead, turned, begin, end, p, rules, total)
+        return
     ends, start, last = SMOOTH, begin, begin
     before, guess = _difference(X, Y, i, j, ahead, turned, begin, 0.0)
     size = 0 if Y.shape[1] == RISE else rules.shape[3]  # for a point Y the difference is monotone
@@ -490,26 +485,22 @@ def _stretch(
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         if d * before < 0:
             zero = _zero(X, Y, i, j, ahead, turned, last, t, before)
-            part = _sum(X, Y, i, j, ahead, turned, start, zero, p, rules, ends + RIGHT)
-            value += part[0]
-            slope += part[1]
+            _add(X, Y, i, j, ahead, turned, start, zero, p, rules, ends + RIGHT, total)
             ends, start = LEFT, zero
         last, before = t, d if d != 0 else before
-    part = _sum(X, Y, i, j, ahead, turned, start, end, p, rules, ends)
-    return value + part[0], slope + part[1]
+    _add(X, Y, i, j, ahead, turned, start, end, p, rules, ends, total)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _graded(
+def _add_graded(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
-    end: float, p: float, rules: np.ndarray,
-) -> tuple[float, float]:  # fmt: skip
-    """Cost and slope for a point Y and a power that is not smooth where X = Y, at t = `zero`.
+    end: float, p: float, rules: np.ndarray, total: np.ndarray,
+) -> None:  # fmt: skip
+    """`_add_stretch` for a point Y and a power that is not smooth where X = Y, at t = `zero`.
 
     Away from the zero each interval is at most three times as long as its distance from it.
     """
     zero = _zero(X, Y, i, j, ahead, turned, begin, end, 0.0)
-    value = slope = 0.0
     for side, ends in ((-1.0, RIGHT), (1.0, LEFT)):
         near = max(begin - zero if side > 0 else zero - end, 0.0)
         far = end - zero if side > 0 else zero - begin
@@ -517,12 +508,9 @@ def _graded(
             ends = SMOOTH
         while near < far:
             until = far if ends != SMOOTH else min(4 * near, far)
-            low, high = zero + side * near, zero + side * until
-            part = _sum(X, Y, i, j, ahead, turned, min(low, high), max(low, high), p, rules, ends)
-            value += part[0]
-            slope += part[1]
+            low, high = zero + min(side * near, side * until), zero + max(side * near, side * until)
+            _add(X, Y, i, j, ahead, turned, low, high, p, rules, ends, total)
             near = until
-    return value, slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -545,11 +533,11 @@ def _zero(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sum(
+def _add(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
-    end: float, p: float, rules: np.ndarray, ends: int,
-) -> tuple[float, float]:  # fmt: skip
-    """Cost and slope of an interval on which X - Y does not change sign."""
+    end: float, p: float, rules: np.ndarray, ends: int, total: np.ndarray,
+) -> None:  # fmt: skip
+    """Add cost and slope of an interval on which X - Y does not change sign to `total`."""
     middle, half = (begin + end) / 2, (end - begin) / 2
     size = rules.shape[3]
     if ends == SMOOTH and half < SHORT_INTERVAL:
@@ -559,13 +547,15 @@ def _sum(
         t = middle + half * rules[COST, ends, NODES_ROW, q]
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         value += rules[COST, ends, WEIGHTS_ROW, q] * _power(d, p) * _density(X, i, t)
+    total[0] += half * value
     if Y.shape[1] == RISE:
         first, guess = _difference(X, Y, i, j, ahead, turned, begin, guess)
         last, guess = _difference(X, Y, i, j, ahead, turned, end, guess)
-        return half * value, _power(last, p) - _power(first, p)
+        total[1] += _power(last, p) - _power(first, p)
+        return
     slope = 0.0
     for q in range(size):
         t = middle + half * rules[SLOPE, ends, NODES_ROW, q]
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         slope += rules[SLOPE, ends, WEIGHTS_ROW, q] * np.copysign(_power(d, p - 1), d)
-    return half * value, half * slope * p * X[i, WIDTH]
+    total[1] += half * slope * p * X[i, WIDTH]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import with_hints
-from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
+from ..core.checks import boolean, check_memory, fitting, generator, real, whole_number
 from ..spaces.circle import evaluate
 from ..spaces.index import Positions
 from ..spaces.indexed import Indexed
@@ -139,18 +139,15 @@ def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
     ----------
     Dowson and Landau, J. Multivariate Anal. 12 (1982).
     """
-    if not (isinstance(a, Gaussian) and isinstance(b, Gaussian)):
-        raise TypeError(
-            f"Gaussian has a distance from Gaussian only; got {type(a).__name__} and "
-            f"{type(b).__name__}. Compare a sample: gaussian.sample(n, rng=0)."
-        )
+    names = " and ".join(type(state).__name__ for state in (a, b))
+    both, advice = names == "Gaussian and Gaussian", "Compare a sample: gaussian.sample(n, rng=0)."
+    if not both:
+        raise TypeError(f"Gaussian has a distance from Gaussian only; got {names}. {advice}")
     dimensions = a.dimension, b.dimension
     fitting("dimensions", dimensions, "equal, of two Gaussians", a.dimension == b.dimension)
-    if p != 2 or rotated:
-        raise ValueError(
-            "Gaussians have a closed distance for p = 2, not up to rotation; got "
-            f"p = {p:g}, up_to_rotation = {rotated}."
-        )
+    given = f"p = {p:g}, up_to_rotation = {rotated}"
+    wanted = "those of a closed distance for p = 2"
+    fitting("Options for Gaussians", given, wanted, p == 2 and not rotated)
     u, _, v = np.linalg.svd(a.root.T @ b.root)
     apart = a.root @ u - b.root @ v.T  # |L U - M V|^2 for the best rotation: no cancellation
     value = float(np.sqrt(((a.mean - b.mean) ** 2).sum() + (apart**2).sum()))
@@ -275,10 +272,7 @@ def best_rotations(
         (open_,) = np.nonzero(gaps > close * least + errors)
         if not open_.size or angles.shape[1] > MAX_ROTATIONS:
             return least, gaps + errors
-        new, new_values = (
-            angles[:, 0].copy(),
-            values[:, 0].copy(),
-        )  # else unused
+        new, new_values = angles[:, 0].copy(), values[:, 0].copy()  # of closed members: unused
         new[open_] = where[open_, worst[open_]]
         new_values[open_], error = evaluate(new[open_], open_)
         errors[open_] = np.maximum(errors[open_], error)
@@ -299,9 +293,8 @@ def _lowest(angles: np.ndarray, values: np.ndarray, square: bool) -> tuple[np.nd
             part = np.where(width > 0, np.clip((width - rise / width) / 2, 0, width), 0.0)
             chord = left**2 + np.where(width > 0, rise * part / width, 0.0)
         below = np.maximum(below, np.maximum(chord - part * (width - part), 0.0) ** 0.5)
-    return angles[:, :-1] + np.clip(
-        part, ROTATION_MARGIN * width, (1 - ROTATION_MARGIN) * width
-    ), below
+    part = np.clip(part, ROTATION_MARGIN * width, (1 - ROTATION_MARGIN) * width)
+    return angles[:, :-1] + part, below
 
 
 # Averages -----------------------------------------------------------------------------------
@@ -349,11 +342,9 @@ def sliced_wasserstein(
     p = checked_power(p)
     count = whole_number("projections", projections, least=2)
     first, second, shape, _ = checked_pair("sliced_wasserstein", a, b)
-    if shape or not first.on_sphere:
-        raise ValueError(
-            "sliced_wasserstein is between single states on a sphere; got "
-            f"{first} {first.shape} and {second} {second.shape}. Take members one by one."
-        )
+    single = not shape and first.on_sphere
+    given = f"{first} {first.shape} and {second} {second.shape}"
+    fitting("Slices", given, "between single states on a sphere", single)
     rng = generator(rng)
     if first.dimension == 2:
         return wasserstein(a, b, p)
@@ -440,11 +431,13 @@ def conditional_wasserstein(
         single = isinstance(state, Tokens | Indexed) and not state.shape
         fitting(name, state, "a single set of Tokens, or Indexed densities", single, TypeError)
     if blocks is not None:
-        return _of_blocks(a, b, p, whole_number("blocks", blocks))
+        count = whole_number("blocks", blocks)
+        laws = [_blocks_of(state, count) for state in (a, b)]
+        return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(count, 1 / count))
     if isinstance(a, Indexed) or isinstance(b, Indexed):
         return _of_slices(a, b, p)
-    if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
-        raise ValueError(f"Both need to be tokens of one space; got {as_given(a)} and {b!r}.")
+    same = a.dimension == b.dimension and a.on_sphere == b.on_sphere
+    fitting("a and b", (a, b), "tokens of one space", same)
     ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
     edges = np.union1d(*ends)
     middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
@@ -492,12 +485,6 @@ def _mean_of(gaps: Distance, p: float, weights: np.ndarray) -> Distance:
     values, highest = np.asarray(gaps.value), np.asarray(gaps.value) + gaps.error
     mean, most = (float((weights @ x**p) ** (1 / p)) for x in (values, highest))
     return Distance(mean, most - mean, "along the sequence")
-
-
-def _of_blocks(a: Any, b: Any, p: float, blocks: int) -> Distance:
-    """The conditional distance between blocks of equal mass."""
-    laws = [_blocks_of(state, blocks) for state in (a, b)]
-    return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(blocks, 1 / blocks))
 
 
 def _blocks_of(state: Any, blocks: int) -> Any:

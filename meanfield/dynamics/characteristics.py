@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import as_given, fitting
+from ..core.checks import finite_array, fitting, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Sum, Transformer, ZonalDrift
@@ -22,9 +22,9 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens
 from .density import interaction_energy
-from .linearised import OFF_TANGENT, LinearisedMotion, state_along
+from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
-from .observables import MOMENT_COUNT, declare
+from .observables import MOMENT_COUNT, declare, moments_of
 from .tokens import LOG_OF_NO_MASS, TokenMotion
 
 declare("w2_to_dirac", r"$W_2$ to a Dirac (rad)", log_from=100.0)
@@ -147,6 +147,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     example = "Characteristics(density)"
     tangent_arrays = "coordinates", "points", "masses"
     smallest_change = 1e-15
+    follows = frozenset({"normalisation", "reaction", "feedforward"})
     unresolved_since: float | None
     last_to_arrive: list[float] | None
     _reason: str | None
@@ -177,11 +178,6 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
         model, drift = self.model, self.model.drift
-        if model.noisy:
-            raise ValueError(
-                "Characteristics carries densities without noise, kappa = inf and common=None; got "
-                f"{model!r}. Solve for the density itself, on Circle or Sphere, or for Tokens."
-            )
         self.prepared(model, self.like)  # refuses ensembles
         self.check_dimensions()
         if drift.why_no_density:
@@ -343,16 +339,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    def linearised(
-        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
-    ) -> LinearisedMotion:
-        """The motion with tangents; MeanfieldError with a reaction."""
-        if self.model.reaction:
-            raise MeanfieldError(
-                "Derivatives of runs of Characteristics are known without a reaction. Use "
-                "reaction=0, or Tokens of the same points and masses."
-            )
-        return super().linearised(names, directions)
+    @property
+    def why_no_tangents(self) -> str:
+        advice = "Use reaction=0, or Tokens of the same points and masses."
+        return f"of Characteristics without a reaction. {advice}" if self.model.reaction else ""
 
     def state_along(
         self, state: Characteristics, changes: Sequence[Mapping[str, Array] | None]
@@ -396,9 +386,24 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             mean = mean * np.abs(state.limit)
         return {"order_parameter": np.linalg.norm(mean), "mass": state.masses.sum()}
 
-    def direction(self, given: Any, state: Characteristics) -> dict[str, np.ndarray]:
-        """A change of initial nodes: see `characteristics_direction`."""
-        return characteristics_direction(given, state)
+    def direction(self, given: Any, state: Characteristics) -> dict[str, Array]:
+        """A checked change of the initial density or nodes, as arrays by name.
+
+        `given` is a function f of unit vectors (n, d), the change of the logarithm of the density
+        up to a constant, d mu = (f - int f dmu) mu; or a mapping with changes of "masses" (n,), of
+        sum 0, "coordinates", or both.
+        """
+        masses = state.masses
+        if callable(given) and not isinstance(given, Mapping):
+            values = finite_array("Values of the function", values_of(given, state.points))
+            fitting("Their shape", values.shape, f"{masses.shape}", values.shape == masses.shape)
+            return {"masses": masses * (values - masses @ values / masses.sum())}
+        shapes = {"coordinates": state.coordinates.shape, "masses": masses.shape}
+        changes = checked_changes(given, shapes, ", functions of unit vectors")
+        if "masses" in changes:
+            total = changes["masses"].sum()
+            check_vanishes("changes of masses of sum 0", total, changes["masses"])
+        return changes
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """(int |v|^2 dmu)^(1/2), the speed in W2.
@@ -531,13 +536,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             quadrature_error : change of the moments if half of the nodes are left out
         """
         space = state.space.with_degree(MOMENT_COUNT)
-        low = state.coefficients(MOMENT_COUNT)
-        moments = [space.scalar_moment(low, k) for k in range(1, MOMENT_COUNT + 1)]
+        moments = moments_of(space, state.coefficients(MOMENT_COUNT))
         speed, growth = self._speeds(state, t)
         energy, clusters = self._energy(state), state.clusters()
         gradient_flow = self._is_gradient(t)
         return {
-            "moment": np.stack(moments).astype(complex),
+            "moment": moments,
             "order_parameter": np.abs(moments[0]),
             "free_energy": -energy if gradient_flow else np.nan,
             "dissipation": speed**2 + growth if gradient_flow else np.nan,
@@ -592,40 +596,3 @@ def _renumbered(name: str | None, numbers: Mapping[str, str]) -> str | None:
     start = head.index("[")
     number = numbers.get(f"{head[start:]}]")
     return None if number is None else f"{head[:start]}{number}{rest}"
-
-
-# Directions --------------------------------------------------------------------------------------
-
-
-def characteristics_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
-    """A change of the initial density or nodes, as arrays by name.
-
-    `given` is a function f of unit vectors (n, d), the change of the logarithm of the density up to
-    a constant, d mu = (f - int f dmu) mu; or a mapping with changes of "masses" (n,), of sum 0,
-    "coordinates", or both.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other types and shapes, and changes of masses whose sum is not 0.
-    """
-    if callable(given) and not isinstance(given, Mapping):
-        values = np.asarray(given(state.points), dtype=float)
-        wanted = f"functions with a number at each node, ({len(state)},)"
-        fitting("tangents", values.shape, wanted, values.shape == state.masses.shape)
-        mean = state.masses @ values / state.masses.sum()
-        return {"masses": state.masses * (values - mean)}
-    if not isinstance(given, Mapping) or not set(given) <= {"masses", "coordinates"}:
-        raise TypeError(
-            "tangents must have names of parameters, functions of unit vectors, or {'masses': ..., "
-            f"'coordinates': ...}}; got {as_given(given)}."
-        )
-    changes = {}
-    for name, value in given.items():
-        array, shape = np.asarray(value, dtype=float), getattr(state, name).shape
-        fitting(f"The change of {name}", array.shape, f"{shape}", array.shape == shape)
-        changes[name] = array
-    if "masses" in changes:
-        total, scale = np.abs(changes["masses"].sum()), np.abs(changes["masses"]).sum()
-        fitting("tangents", total, "changes of masses of sum 0", bool(total <= OFF_TANGENT * scale))
-    return changes

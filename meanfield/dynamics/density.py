@@ -18,7 +18,7 @@ from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
 from .motion import Failure, Motion, careful_step, in_shape_of
-from .observables import MOMENT_COUNT, declare
+from .observables import declare, moments_of
 
 TAIL_TOLERANCE = 0.1  # largest size of the last coefficients, in units of rtol
 SMALLEST_TAIL = 1e-13
@@ -198,7 +198,7 @@ class DensityMotion(Motion, moves=Density):
         "have; leave it out, or give the model common=, see Transformer."
     }
     semilinear = members_as_alone = True
-    by_place = frozenset({"frequency"})
+    follows = frozenset("noise common normalisation reaction feedforward frequency".split())
 
     @classmethod
     def prepared(cls, model: Transformer, state: Density) -> Density:
@@ -492,18 +492,19 @@ class DensityMotion(Motion, moves=Density):
         """A warning if Z * mu is only rounding error at points of a mass > `most`; else None."""
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
-        fields = self.fields(state.space)
-        mass = fields.bounded(
-            self.inside(t), state.coefficients.reshape(-1, state.coefficients.shape[-1])
-        )
+        mass = self.fields(state.space).bounded(self.inside(t), self._acting(state))
         if mass <= most:
             return None
         return (
             "Velocities are divided by Z * mu, which has to be larger than its rounding errors; it "
             f"is not at points that hold a mass of {mass:.2g}, which moves too slowly. Use weights "
-            "that are less uneven, as with a smaller |beta|, or follow "
-            "mf.Characteristics(density) or Tokens, whose sums have no such errors."
+            "that are less uneven, as with a smaller |beta|, or follow Tokens or, of a single "
+            "density, mf.Characteristics(density), whose sums have no such errors."
         )
+
+    def _acting(self, state: Density) -> np.ndarray:
+        """Coefficients (members, modes) of the measures mu that generate the velocities."""
+        return state.coefficients.reshape(-1, state.coefficients.shape[-1])
 
     def failure(self, status: str, at: Failure) -> str:
         """The reason why a run could not go on, and what to do."""
@@ -609,13 +610,13 @@ class DensityMotion(Motion, moves=Density):
         model, space = self.model, state.space
         energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
-        moments = [space.scalar_moment(state.coefficients, k) for k in range(1, MOMENT_COUNT + 1)]
+        moments = moments_of(space, state.coefficients)
         unknown = np.full(state.shape, np.nan)
         kappa = model.kappa_at(self.inside(t))
         gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
-            "moment": np.stack(moments, axis=-1).astype(complex),
-            "order_parameter": np.abs(moments[0]),
+            "moment": moments,
+            "order_parameter": np.abs(moments[..., 0]),
             "free_energy": entropy / kappa - energy if gradient_flow else unknown,
             "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
             "interaction_energy": energy,

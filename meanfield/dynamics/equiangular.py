@@ -66,6 +66,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     example = "Equiangular(n, rho)"
     members_as_alone = True
+    follows = frozenset({"normalisation"})
     schemes = (DormandPrince, Layers)
     refusals: ClassVar = {
         "engine": "Equiangular tokens need no sums; leave out engine = {value!r}.",
@@ -89,13 +90,10 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model under which tokens do not stay equiangular."""
-        model, drift, normalisation = self.model, self.model.drift, self.model.normalisation
+        drift, normalisation = self.model.drift, self.model.normalisation
         reasons = {
             f"{drift!r} gives every token its own past or neighbour, so they do not stay "
             "equiangular.": drift.parts_tokens,
-            "Noise moves each token its own way, so they do not stay equiangular.": model.noisy,
-            "A feed-forward map tells directions apart, so tokens do not stay "
-            "equiangular.": model.feedforward is not None,
             f"{normalisation!r} acts on hidden states of R^d.": bool(normalisation.norms),
             UNUSED_RADII.format(normalisation): not normalisation.has_radii
             and (self.like.radius != 1).any(),
@@ -196,10 +194,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """The divisor (members,) of velocities of directions: the radius where it grows, else 1."""
         return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
 
-    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest of the `relative_errors`."""
-        return float(self.relative_errors(error, y).max())
-
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The largest relative error of 1 - rho, 1 + (n - 1) rho and the radius, (members,).
 
@@ -207,10 +201,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """
         rounded = np.abs(error) <= COORDINATE_ROUNDING * np.abs(y)
         return np.abs(error).max(axis=(1, 2), initial=0.0, where=~rounded)  # nan if an error is nan
-
-    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The largest of the `rates`."""
-        return float(self.rates(y, velocity).max())
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(int |v|^2 dmu)^(1/2) of every member."""

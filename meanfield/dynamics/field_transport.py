@@ -74,7 +74,9 @@ def transport_of(
     """N under any drift: compiled if its velocity can be tabulated, else a `FieldTransport`."""
     general = FieldTransport(model, fields, members, inside, pairs)
     tables = general.tabulated()
-    return general if tables is None else TableTransport(tables, general.degree, members, pairs)
+    if tables is None:
+        return general
+    return TableTransport(tables, [], general.degree, members, pairs=pairs)
 
 
 def check_fields(model: Transformer, space: Space) -> None:

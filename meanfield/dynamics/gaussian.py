@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, finite_array, fitting, real_array
+from ..core.checks import as_given, fitting, real_array
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models.attention import HeadMatrices
@@ -20,7 +20,7 @@ from ..models.drift import unit_rates
 from ..models.transformer import Transformer
 from ..states import Gaussian
 from .gaussian_attention import affine, energy, length, lengths
-from .linearised import state_along
+from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import declare, rank_of
 
@@ -81,7 +81,6 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def check(self) -> None:
         """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
-        super().check()
         self.prepared(self.model, self.like)  # refuses ensembles
         drift: Any = self.model.drift
         weights = getattr(drift, "weights", None)
@@ -150,9 +149,33 @@ class GaussianMotion(Motion, moves=Gaussian):
         ]
         return state_along(state, named, ("mean", "root", "covariance"))
 
-    def direction(self, given: Any, state: Gaussian) -> dict[str, np.ndarray]:
-        """A change of an initial law: see `gaussian_direction`."""
-        return gaussian_direction(given, state)
+    def direction(self, given: Any, state: Gaussian) -> dict[str, Array]:
+        """A checked change of an initial law, as arrays by the names "mean" and "root".
+
+        `given` is a mapping with changes of "mean" (d,), "cov" (d, d), or both; or another
+        Gaussian, whose differences of mean and covariance are then the changes. A singular
+        covariance, with a ratio of variances up to 1e-12, cannot change.
+        """
+        if isinstance(given, Gaussian):
+            fits = given.dimension == state.dimension
+            fitting("tangents", given, f"Gaussians in R^{state.dimension}", fits)
+            given = {"mean": given.mean - state.mean, "cov": given.cov - state.cov}
+        shapes = {"mean": state.mean.shape, "cov": state.cov.shape}
+        changes = checked_changes(given, shapes, ", another Gaussian to move towards")
+        if "cov" not in changes:
+            return changes
+        change, variances = changes.pop("cov"), state.variances
+        wanted = "changes of the covariance that are symmetric"
+        check_vanishes(wanted, change - change.T, change, tolerance=SINGULAR_COVARIANCE)
+        if not change.any():
+            return changes | {"root": np.zeros_like(change)}
+        if not variances[-1] > SINGULAR_COVARIANCE * variances[0]:
+            raise MeanfieldError(
+                "Changes of a singular covariance have no root that changes smoothly. Change the "
+                "mean alone, or start with a covariance of full rank."
+            )
+        # L L^T changes by it for dL = (1/2) dSigma L^-T
+        return changes | {"root": np.linalg.solve(state.root, change / 2).T}
 
     def tangent_space(
         self, state: Gaussian
@@ -163,7 +186,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         def draw(rng: np.random.Generator) -> dict[str, Array]:
             change = rng.standard_normal((d, d))
             given = {"mean": rng.standard_normal(d), "cov": change + change.T}
-            return gaussian_direction(given, state)
+            return self.direction(given, state)
 
         return d + d * (d + 1) // 2, draw
 
@@ -453,52 +476,3 @@ def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
             f"The closed form needs V that commutes with {name}; their commutator has the norm "
             f"{off:.2g}, relative to theirs. Use solve."
         )
-
-
-# Directions --------------------------------------------------------------------------------------
-
-
-def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
-    """A change of a law, as arrays by the names "mean" and "root".
-
-    `given` is a mapping with changes of "mean" (d,), "cov" (d, d), or both; or another Gaussian,
-    whose differences of mean and covariance are then the changes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other types or shapes, and changes of the covariance that are not symmetric.
-    MeanfieldError
-        For a change of a singular covariance, with a ratio of variances up to 1e-12.
-    """
-    if isinstance(given, Gaussian):
-        fits = given.dimension == state.dimension
-        fitting("tangents", given, f"Gaussians in R^{state.dimension}", fits)
-        given = {"mean": given.mean - state.mean, "cov": given.cov - state.cov}
-    if not isinstance(given, Mapping) or not set(given) <= {"mean", "cov"}:
-        raise TypeError(
-            'tangents must have names of parameters, another Gaussian to move towards, or {"mean": '
-            f'..., "cov": ...}}; got {as_given(given)}.'
-        )
-    changes = {}
-    for name, shape in (("mean", state.mean.shape), ("cov", state.cov.shape)):
-        if name in given:
-            changes[name] = finite_array(f"The change of the {name}", given[name])
-            fitting(f"The change of the {name}", changes[name].shape, f"of shape {shape}",
-                    changes[name].shape == shape)  # fmt: skip
-    if "cov" in changes:
-        change = changes.pop("cov")
-        off = np.abs(change - change.T).max()
-        symmetric = off <= SINGULAR_COVARIANCE * np.abs(change).max()
-        fitting("The change of the cov", off, "symmetric", bool(symmetric))
-        variances = state.variances
-        if change.any() and not variances[-1] > SINGULAR_COVARIANCE * variances[0]:
-            raise MeanfieldError(
-                "Changes of a singular covariance have no root that changes smoothly. Change the "
-                "mean alone, or start with a covariance of full rank."
-            )
-        if change.any():  # L L^T changes by it for dL = (1/2) dSigma L^-T
-            changes["root"] = np.linalg.solve(state.root, change / 2).T
-        else:
-            changes["root"] = np.zeros_like(change)
-    return changes

@@ -6,15 +6,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import as_given, fitting
 from ..core.dual import Array
-from ..core.errors import MeanfieldError
-from ..core.forms import shown
 from ..models.drift import unit_rates
 from ..models.transformer import Transformer
 from ..states import Gram
 from ..states.gram import sum_of_pairs
-from .linearised import OFF_TANGENT, state_along
+from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 
@@ -63,16 +60,7 @@ class GramMotion(Motion, moves=Gram):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model whose velocities inner products do not determine."""
-        model, instead = self.model, "Solve for Tokens: gram.to_tokens()."
-        if model.noisy:
-            noise = model.common or f"kappa = {shown(model.kappa)}"
-            raise MeanfieldError(f"Gram moves without noise; the model has {noise}. {instead}")
-        if model.extras:
-            raise MeanfieldError(
-                "Gram follows zonal drifts alone; the model has a "
-                f"{', a '.join(model.extras)}. {instead}"
-            )
-        model.drift.as_zonal()
+        self.model.drift.as_zonal()
 
     @property
     def members(self) -> int:
@@ -115,17 +103,16 @@ class GramMotion(Motion, moves=Gram):
         part.like, part._drift = state, self._drift.along(unit_rates(names))
         return part
 
-    def direction(self, given: Any, state: Gram) -> dict[str, np.ndarray]:
-        """A change of an initial matrix: see `gram_direction`."""
-        return gram_direction(given, state)
-
-    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The largest error of an inner product in each replica, (replicas,)."""
-        return np.abs(error).max(axis=(1, 2))
-
-    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """The largest rate of change of an inner product in each replica, (replicas,)."""
-        return np.abs(velocity).max(axis=(1, 2))
+    def direction(self, given: Any, state: Gram) -> dict[str, Array]:
+        """A checked change {"G": array} of inner products, from such a mapping or an array."""
+        given = given if isinstance(given, Mapping) else {"G": given}
+        changes = checked_changes(given, {"G": state.G.shape})
+        change = changes["G"]
+        off = np.abs(change - change.swapaxes(-1, -2)).max(axis=-1)
+        off = off + np.abs(np.einsum("...ii->...i", change))
+        wanted = "changes of inner products that are symmetric, with zeros on the diagonal"
+        check_vanishes(wanted, off, change)
+        return changes
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices, rescaled to a diagonal of ones and made symmetric."""
@@ -171,29 +158,3 @@ class GramMotion(Motion, moves=Gram):
             "effective_rank": rank_of(values / values.sum(axis=-1, keepdims=True)),
             "mass": masses.sum(axis=-1),
         }
-
-
-def gram_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
-    """The change {"G": array} of inner products.
-
-    `given` is an array of the shape of G, symmetric with zeros on the diagonal, or a mapping of "G"
-    to one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not.
-    """
-    array = np.asarray(given["G"] if isinstance(given, dict) and set(given) == {"G"} else given)
-    fits = array.dtype.kind in "fiu" and array.shape == state.G.shape and np.isfinite(array).all()
-    if not fits:
-        raise TypeError(
-            "tangents must have names of parameters, or changes of the inner products, "
-            f"{state.G.shape}; got {as_given(given)}."
-        )
-    off = np.abs(array - array.swapaxes(-1, -2)).max()
-    off = max(off, np.abs(np.einsum("...ii->...i", array)).max())
-    largest = np.abs(array).max()
-    wanted = "changes of inner products that are symmetric, with zeros on the diagonal"
-    fitting("tangents", float(off), wanted, bool(off <= OFF_TANGENT * largest))
-    return {"G": array.astype(float)}

@@ -12,13 +12,12 @@ from ..models.influence import Frequency, frequencies_at
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.contract import Transport
-from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from ..spaces.indexed_transport import IndexedTransport
 from .density import DensityEvolution, DensityMotion
 from .field_transport import EnsembleFields, FieldTransport, check_fields, transport_of
 from .motion import Failure
-from .observables import MOMENT_COUNT, declare
+from .observables import declare, moments_of
 
 declare("order_by_index", r"$|m_1(s)|$")
 declare("index_tail", "tail in the index", log_from=100.0)
@@ -52,12 +51,13 @@ class IndexedEvolution(DensityEvolution):
             tables = [drift.attraction(*degrees), below]
             tables = [None if table is None else np.atleast_2d(table) for table in tables]
             inner = space.transport(*tables, members, pairs=True)
-            return IndexedTransport(inner, self._influence, self.members)
-        fields = fields or EnsembleFields(model.drift, space, (members,))
-        means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
-        make: Any = transport_of if means else FieldTransport  # tables need a mass of 1
-        inner = make(model, fields, members, self._inside, pairs=True)
-        return IndexedTransport(inner, self._influence, self.members)
+        else:
+            fields = fields or EnsembleFields(model.drift, space, (members,))
+            means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
+            make: Any = transport_of if means else FieldTransport  # tables need a mass of 1
+            inner = make(model, fields, members, self._inside, pairs=True)
+        size = space.degrees.size * (space.dtype.itemsize // 8)
+        return IndexedTransport([inner], size, self._influence, self.members)
 
 
 class IndexedMotion(DensityMotion, moves=Indexed):
@@ -76,21 +76,15 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     """
 
     example = "Indexed densities such as circle.indexed(f)"
-    by_place = frozenset({"causal", "coupling", "frequency"})
+    follows = frozenset("noise normalisation feedforward causal coupling frequency".split())
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no indexed density can follow."""
         model, product = self.model, self.like.space
         self.check_dimensions()
-        without = {
-            "common": model.common is not None,
-            "noise": not model.noise.laplacian,
-            "reaction": model.reaction != 0,
-        }
-        if refused := [name for name, present in without.items() if present]:
+        if not model.noise.laplacian:
             raise MeanfieldError(
-                f"Indexed densities move under a drift and isotropic noise; this model has "
-                f"{', '.join(refused)} too: leave it out."
+                f"Indexed densities move under isotropic noise; got {model.noise!r}."
             )
         if any(getattr(part, "causal", False) for _, part in model.drift.terms):
             raise MeanfieldError(
@@ -181,14 +175,9 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             spectral_tail : largest coefficient in the last eighth of the degrees of any slice
             index_tail : last coefficients in the index, see `Indexed.index_tail`
         """
-        space, marginal = state.slice_space, state.marginal()
-
-        def moments(density: Density) -> np.ndarray:
-            numbers = range(1, MOMENT_COUNT + 1)
-            rows = [space.scalar_moment(density.coefficients, k) for k in numbers]
-            return np.stack(rows, axis=-1).astype(complex)
-
-        whole, each = moments(marginal), moments(state.slices)
+        space = state.slice_space
+        whole = moments_of(space, state.marginal().coefficients)
+        each = moments_of(space, state.slices.coefficients)
         return {
             "moment": whole,
             "order_parameter": np.abs(whole[..., 0]),
@@ -225,17 +214,6 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "where positions follow the first ones, Positions.graded()."
         )
 
-    def _warning_of_quotients(self, state: Any, t: float, most: float) -> str | None:
-        """A warning if Z * nu is too small to divide by, nu the measure that acts on a slice."""
-        if self.plain.is_zonal and not self.plain.zonal.normalised:
-            return None
+    def _acting(self, state: Any) -> np.ndarray:
         acting = np.einsum("ij,...jk->...ik", self.influence, state.each)
-        acting = acting.reshape(-1, acting.shape[-1])
-        mass = self.fields(state.space).bounded(self.inside(t), acting)
-        if mass <= most:
-            return None
-        return (
-            "Velocities are divided by Z * nu, which has to be larger than its rounding errors; it "
-            f"is not at points that hold a mass of {mass:.2g}, which moves too slowly. Use weights "
-            "that are less uneven, as with a smaller |beta|, or Tokens."
-        )
+        return acting.reshape(-1, acting.shape[-1])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.checks import finite_array, fitting
 from ..core.differences import derivative_at_zero
 from ..core.dual import Array, Dual, NoDerivative, changes_of, constant
 from ..states.contract import State
@@ -135,6 +136,38 @@ class LinearisedMotion:
 def stack_of(array: Any, names: Sequence[str | None]) -> Array:
     """The stack (1 + p, ...) of a `Dual` array, or of a constant one, whose changes are 0."""
     return (array if isinstance(array, Dual) else constant(array, len(names))).stack
+
+
+def checked_changes(
+    given: Any, shapes: Mapping[str, tuple[int, ...]], others: str = ""
+) -> dict[str, Array]:
+    """Changes of the arrays of a state, by name, broadcast to these shapes.
+
+    Raises TypeError or ValueError unless `given` is a mapping of such names to finite numbers of
+    shapes that broadcast; `others` are other accepted values, for the message.
+    """
+    wanted = f"names of parameters{others}, or changes by the names {[*shapes]}"
+    fits = isinstance(given, Mapping) and {*given} <= {*shapes}
+    fitting("tangents", given, wanted, fits, TypeError)
+    changes = {}
+    for name, value in given.items():
+        array, shape = finite_array(f"tangents: the change of {name}", value), shapes[name]
+        try:
+            fits = array.shape[-1:] == shape[-1:]
+            changes[name] = np.broadcast_to(array, shape) if fits else array
+        except ValueError:
+            fits = False
+        fitting(f"The change of {name}", array.shape, f"of shape {shape}", fits)
+    return changes
+
+
+def check_vanishes(
+    what: str, off: Array, change: Array, advice: str = "", tolerance: float = OFF_TANGENT
+) -> None:
+    """Raise ValueError, "tangents must be `what`", unless `off` is 0 relative to the change."""
+    largest, size = np.abs(off).max(), np.abs(change).max()
+    fits = bool(largest <= tolerance * size)
+    fitting("tangents", float(largest), what, fits, advice=advice)
 
 
 def state_along(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 
 from ..core.calls import refuse_abstract
-from ..core.checks import as_given, common_shape, finite_array, fitting
+from ..core.checks import common_shape, fitting
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..models import Drift
@@ -18,7 +18,7 @@ from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
-from .linearised import LinearisedMotion, state_along
+from .linearised import LinearisedMotion, checked_changes, state_along
 
 NOISE_STEP_SHARE = 0.05  # default length of steps with noise, times the rates of drift and noise
 SAME_JUMP = 8 * np.finfo(float).eps  # relative difference up to which two times are equal
@@ -122,8 +122,9 @@ class Motion(ABC):
         Whether `growth` can indicate a blow-up in finite time.
     not_finite : str
         The clause of the error message for steps of a given length that led to nan or inf.
-    by_place : frozenset of str
-        The position-dependent parts of models (see `Transformer.by_place`) that are supported.
+    follows : frozenset of str
+        The parts of models that are supported besides the drift, among noise, common,
+        normalisation, reaction, feedforward, causal, coupling and frequency.
     changes_coordinates : bool
         Whether `projected` may return other, distant coordinates of the same state.
     breaks : tuple of float
@@ -143,7 +144,7 @@ class Motion(ABC):
     detects_blow_up: ClassVar[bool] = False
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
-    by_place: ClassVar[frozenset[str]] = frozenset()
+    follows: ClassVar[frozenset[str]] = frozenset()
     breaks: tuple[float, ...] = ()
 
     def __new__(cls, *_given: Any, **_named: Any) -> Self:
@@ -175,7 +176,7 @@ class Motion(ABC):
         self.model, self.like, self.rtol = model, state, rtol
         self._engine, self._scheme = engine, scheme
         self._ends = -np.inf, np.inf
-        self._check_places()
+        self._check_parts()
         self.check()
         self.setup()
 
@@ -194,24 +195,19 @@ class Motion(ABC):
             )
         return state
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027
         """Raise MeanfieldError or ValueError, with the reason, for a model that does not fit."""
-        if self.model.noisy or self.model.extras:
-            raise MeanfieldError(
-                f"{self.moves.__name__} moves without noise, normalisation, reaction and "
-                f"feed-forward map; got {self.model!r}. Solve for Tokens."
-            )
 
-    def _check_places(self) -> None:
-        """Raise MeanfieldError for position-dependent parts of the model that are not supported."""
-        for name in self.model.by_place:
-            if name not in self.by_place:
-                takers = sorted(m.moves.__name__ for m in MOTIONS.values() if name in m.by_place)
-                raise MeanfieldError(
-                    f"{self.moves.__name__} does not follow {name} = "
-                    f"{getattr(self.model, name)!r}; known for {' and '.join(takers)}. Solve for "
-                    "one of these, or leave it out."
-                )
+    def _check_parts(self) -> None:
+        """Raise MeanfieldError for parts of the model that are not supported."""
+        if refused := set(self.model.parts) - self.follows:
+            takers = [m.moves.__name__ for m in MOTIONS.values() if refused <= m.follows]
+            takers.sort(key=lambda name: (name != "Tokens", name))
+            advice = f"Solve for {', '.join(takers)}, or leave" if takers else "Leave"
+            raise MeanfieldError(
+                f"{self.moves.__name__} moves without {', '.join(sorted(refused))}; got "
+                f"{self.model!r}. {advice} it out."
+            )
 
     def check_dimensions(self) -> None:
         """Raise ValueError if a part of the model is for points of another dimension."""
@@ -310,6 +306,11 @@ class Motion(ABC):
         """
         return state_along(state, changes, self.tangent_arrays)
 
+    @property
+    def why_no_tangents(self) -> str:
+        """The reason why runs have no derivatives, and a remedy; empty if they have."""
+        return ""
+
     def linearised(
         self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
     ) -> LinearisedMotion:
@@ -320,6 +321,8 @@ class Motion(ABC):
         MeanfieldError
             For a motion or a model whose runs have no derivatives.
         """
+        if self.why_no_tangents:
+            raise MeanfieldError(f"Derivatives of runs are known {self.why_no_tangents}")
         return LinearisedMotion(self, names, directions)
 
     def along(self, names: Sequence[str | None], state: Any) -> Self:
@@ -344,17 +347,7 @@ class Motion(ABC):
 
     def direction(self, given: Any, state: Any) -> Mapping[str, Array]:
         """A checked change of the initial state, arrays by name, as `linearised` takes it."""
-        known = self.tangent_arrays
-        if not isinstance(given, Mapping) or not set(given) <= set(known):
-            raise TypeError(
-                f"tangents must have names of parameters, or changes by the names {list(known)}; "
-                f"got {as_given(given)}."
-            )
-        changes = {name: finite_array(f"The change of {name}", a) for name, a in given.items()}
-        for name, array in changes.items():
-            shape = getattr(state, name).shape
-            fitting(f"The change of {name}", array.shape, f"of shape {shape}", array.shape == shape)
-        return changes
+        return checked_changes(given, {n: getattr(state, n).shape for n in self.tangent_arrays})
 
     def tangent_space(
         self, state: Any
@@ -389,11 +382,11 @@ class Motion(ABC):
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The size of an error of the coordinates that is compared with rtol."""
-        return float(np.abs(error).max(initial=0.0))
+        return float(self.relative_errors(error, y).max(initial=0.0))
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The rate of change that is compared with the tolerance of a steady state."""
-        return float(np.abs(velocity).max(initial=0.0))
+        return float(self.rates(y, velocity).max(initial=0.0))
 
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
         """The rate of growth of a possible blow-up; <= 0 if none is to be expected."""
@@ -428,12 +421,12 @@ class Motion(ABC):
         raise MeanfieldError(f"{type(self).__name__} moves a single system.")
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`relative_error` of each member, (R,)."""
-        return np.array([self.relative_error(error, y)])
+        """`relative_error` of each member, (R,); a single state is one member."""
+        return np.abs(error).reshape(self.members or 1, -1).max(axis=1, initial=0.0)
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """`rate` of each member, (R,)."""
-        return np.array([self.rate(y, velocity)])
+        """`rate` of each member, (R,); a single state is one member."""
+        return np.abs(velocity).reshape(self.members or 1, -1).max(axis=1, initial=0.0)
 
     # Parameters that jump ------------------------------------------------------------------
 

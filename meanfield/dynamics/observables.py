@@ -9,6 +9,7 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import as_given, check_memory, positive, whole_number
 from ..models.transformer import Transformer
+from ..spaces import Space
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED_ANGLE
 from ..states.tokens import TokenSet, sum_over_pairs
@@ -17,7 +18,6 @@ from .motion import motion_for
 
 MOMENT_COUNT = 8
 HISTOGRAM_ROWS = 512
-LEAST_EIGENVALUE_SHARE = 1e-14  # eigenvalues below this share of their sum count as 0
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,13 @@ def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
     return padded
 
 
+def moments_of(space: Space, coefficients: np.ndarray) -> np.ndarray:
+    """The moments of degrees 1, ..., 8 of densities with these coefficients, (..., 8), complex."""
+    degrees = range(1, MOMENT_COUNT + 1)
+    moments = [space.scalar_moment(coefficients, k) for k in degrees]
+    return np.stack(moments, axis=-1).astype(complex)
+
+
 def effective_rank(tokens: Tokens) -> np.ndarray:
     """exp(-sum_k p_k log p_k), p the eigenvalues of sum_i m_i x_i x_i^T over their sum."""
     weighted = np.sqrt(tokens.masses)[..., None] * tokens.x
@@ -161,23 +168,6 @@ def rank_of(shares: np.ndarray) -> np.ndarray:
     """The exponential of the entropy of shares (..., k) >= 0 of sum 1, (...)."""
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return np.exp(-(shares * logs).sum(axis=-1))
-
-
-def rank_change(M: np.ndarray, dM: np.ndarray) -> np.ndarray:
-    """d/ds of exp(entropy of the eigenvalues of M over their sum), M (..., d, d) changing by dM.
-
-    The entropy is a symmetric function of the eigenvalues, so multiple ones need no special case.
-    Eigenvalues that are 0 to rounding count as constant.
-    """
-    values, vectors = np.linalg.eigh(M)
-    total = values.sum(axis=-1, keepdims=True)
-    by_values = np.einsum("...ak,...ab,...bk->...k", vectors, dM, vectors)
-    p = values / total
-    dp = (by_values - p * by_values.sum(axis=-1, keepdims=True)) / total
-    some = p > LEAST_EIGENVALUE_SHARE
-    logs = np.log(np.where(some, p, 1.0))
-    change = np.where(some, -dp * logs, 0.0).sum(axis=-1)
-    return np.exp(-(p * logs).sum(axis=-1)) * change
 
 
 def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.ndarray, np.ndarray]:

@@ -11,18 +11,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.checks import as_given, fitting
+from ..core.checks import finite_array, values_of
 from ..core.dual import Array, Dual, changes_of, contiguous, differentiable, value_of
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
 from ..models.normalisation import Sublayer
 from ..models.transformer import Transformer
-from ..states import State, Tokens
+from ..states import Tokens
 from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .linearised import OFF_TANGENT, LinearisedMotion
+from .linearised import check_vanishes, checked_changes
 from .motion import RESTART_ADVICE, UNUSED_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 
@@ -59,7 +59,7 @@ class TokenMotion(Motion, moves=Tokens):
     example = "Tokens(x)"
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
-    by_place = frozenset({"causal"})
+    follows = frozenset("noise common normalisation reaction feedforward causal".split())
     draws_by_member = members_as_alone = True
     tangent_arrays = "x", "radii", "masses"
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
@@ -403,16 +403,10 @@ class TokenMotion(Motion, moves=Tokens):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    def linearised(
-        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
-    ) -> LinearisedMotion:
-        """The motion with tangents; MeanfieldError for a model with noise."""
-        if self.random:
-            raise MeanfieldError(
-                "Derivatives of runs of tokens are known without noise, kappa = inf and "
-                f"common=None; got {self.model!r}. Differentiate a run of their Density."
-            )
-        return super().linearised(names, directions)
+    @property
+    def why_no_tangents(self) -> str:
+        advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
+        return f"of tokens {advice}" if self.random else ""
 
     def along(self, names: Sequence[str | None], state: Any) -> Self:
         part = copy(self)
@@ -453,8 +447,26 @@ class TokenMotion(Motion, moves=Tokens):
         return Tokens(rows[:, :d], m, radii, on_sphere=self.on_sphere), new
 
     def direction(self, given: Any, state: Tokens) -> dict[str, Array]:
-        """A change of initial tokens: see `token_direction`."""
-        return token_direction(self, state, given)
+        """A checked change of the initial tokens, as arrays by the names x, masses and radii.
+
+        `given` is an array (the change of x), a mapping of such names to arrays, or a function of
+        points (..., d), whose values are projected onto the tangent spaces of the sphere.
+        """
+        x, each = state.x, state.masses.shape
+        if callable(given) and not isinstance(given, Mapping):
+            given = finite_array("Values of the function", values_of(given, x))
+            if state.on_sphere and given.shape == x.shape:
+                given -= (given * x).sum(-1, keepdims=True) * x
+        given = given if isinstance(given, Mapping) else {"x": given}
+        radii = {"radii": each} if self.has_radii else {}
+        changes = checked_changes(given, {"x": x.shape, "masses": each, **radii})
+        if state.on_sphere and "x" in changes:
+            along, wanted = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
+            check_vanishes(wanted, along, changes["x"], "Subtract <x, dx> x.")
+        if "masses" in changes:
+            total = changes["masses"].sum(axis=-1)
+            check_vanishes("changes of masses of sum 0", total, changes["masses"])
+        return changes
 
     def tangent_space(
         self, state: Tokens
@@ -481,10 +493,6 @@ class TokenMotion(Motion, moves=Tokens):
         return rows.reshape(*rows.shape[:2], -1)
 
     # How errors and rates are measured -----------------------------------------------------
-
-    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest of the `relative_errors`."""
-        return float(self.relative_errors(error, y).max())
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The largest error of a token in each replica, (replicas,).
@@ -519,10 +527,6 @@ class TokenMotion(Motion, moves=Tokens):
             size = lengths(x)
             x /= np.where((size > 1 / LOST_LENGTH) & (size < LOST_LENGTH), size, np.nan)[..., None]
         return y
-
-    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The largest of the `rates`."""
-        return float(self.rates(y, velocity).max())
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """The root mean square speed (int |v|^2 dmu)^(1/2) of each replica, without radii.
@@ -728,62 +732,3 @@ def _scales(values: np.ndarray) -> np.ndarray:
     """
     largest = np.abs(values).max(axis=tuple(range(1, values.ndim)), initial=0.0, keepdims=True)
     return np.where((largest > 0) & (largest < np.inf), largest, 1.0)
-
-
-# Directions --------------------------------------------------------------------------------------
-
-
-def token_direction(motion: Any, state: Any, given: Any) -> dict[str, np.ndarray]:
-    """A change of the initial tokens, as arrays by the names "x", "masses" and "radii".
-
-    `given` is an array (the change of x), a mapping of such names to arrays, or a function of
-    points (..., d), whose values are projected onto the tangent spaces of the sphere.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other types or shapes, changes of unit vectors that are not tangential, and changes of
-        masses whose sum is not 0.
-    """
-    x = state.x
-    if callable(given) and not isinstance(given, Mapping):
-        values = np.asarray(given(x), dtype=float)
-        fitting(
-            "tangents", values.shape, f"vectors at the tokens, {x.shape}", values.shape == x.shape
-        )
-        return {
-            "x": values - (values * x).sum(-1, keepdims=True) * x if state.on_sphere else values
-        }
-    given = dict(given) if isinstance(given, Mapping) else {"x": given}
-    known = ["x", "masses", *(["radii"] if motion.has_radii else [])]
-    wrong = [name for name in given if name not in known]
-    fitting("tangents", wrong, f"changes of {known}", not wrong)
-    changes = {}
-    for name, value in given.items():
-        shape = x.shape if name == "x" else x.shape[:-1]
-        array = np.empty(0) if isinstance(value, State) else np.asarray(value)
-        fits = array.dtype.kind in "fiu" and np.isfinite(array).all()
-        if not fits or array.shape[-len(shape[-1:]) :] != shape[-1:]:
-            raise TypeError(
-                f"tangents must have names of parameters, or changes of the tokens: of {name} an "
-                f"array {shape}; got {as_given(value)}."
-            )
-        try:
-            changes[name] = np.broadcast_to(array, shape).astype(float)
-        except ValueError:
-            raise ValueError(
-                f"tangents: a change of {name} must broadcast to {shape}; got {array.shape}."
-            ) from None
-    if state.on_sphere and "x" in changes:
-        along = np.abs((changes["x"] * x).sum(axis=-1)).max()
-        largest = np.abs(changes["x"]).max()
-        if along > OFF_TANGENT * largest:
-            raise ValueError(
-                "tangents: changes of unit vectors x are tangential, <x, dx> = 0; got "
-                f"{along:.1e} beside changes up to {largest:.1e}. Subtract <x, dx> x."
-            )
-    if "masses" in changes:
-        total = np.abs(changes["masses"].sum(axis=-1)).max()
-        scale = np.abs(changes["masses"]).max()
-        fitting("tangents", total, "changes of masses of sum 0", total <= OFF_TANGENT * scale)
-    return changes

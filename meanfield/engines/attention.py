@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.checks import whole_number
 from ..core.errors import MeanfieldError
-from ..models.attention import Attention, Hardmax, ensemble, heads
+from ..models.attention import AXES, Attention, Hardmax, heads
 from .contract import SINGLE_THREAD, Engine, ThreadPool
 
 LOGIT_ENTRIES = 1 << 17  # logits of a block: 1 MiB, within the cache of a core
@@ -74,9 +74,8 @@ class AttentionSums(Engine):
             not hold.
         """
         matrices = self.drift.at(t, x.shape[2])
-        ensembles = {
-            name: ensemble(name, m.shape) for name, m in matrices.items() if name != "beta"
-        }
+        found = {name: matrices[name].shape for name in AXES if name in matrices}
+        ensembles = {name: shape[: -len(AXES[name])] for name, shape in found.items()}
         positions = self.drift.positions
         if positions is not None and at is not None:
             raise MeanfieldError(

@@ -19,8 +19,8 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..lowlevel.compilation import IN_ANY_ORDER, INNER, WITHIN, njit
-from ..spaces.chart import Multipliers
-from ..spaces.circle import velocity_series
+from ..spaces.chart import Multipliers, velocity_series
+from ..spaces.circle import derivatives
 from .contract import ThreadPool
 from .harmonics import PART_SIZE, HarmonicEngine, PointTransforms, parts_of
 
@@ -171,7 +171,7 @@ class CircleModes(HarmonicEngine):
         moved = [-1j * np.arange(modes.size) * by for by in turned[: len(dm)]]
         for a, by in zip(moved_masses, turned[len(dm) :], strict=True):
             moved[a] = moved[a] + by
-        series = velocity_series(multipliers, changes, modes, moved)[None]
+        series = derivatives(*velocity_series(multipliers, changes, modes, moved))[None]
         v, dv = np.empty(system.shape), np.empty((len(dx), *system.shape))
         levels = np.empty((0 if multipliers[1] is None else 1, *dm.shape[1:]))[:, None]
         self._divide(system, coordinates, angles, series, v, dv, levels)

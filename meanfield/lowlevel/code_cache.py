@@ -30,6 +30,7 @@ from numba.core import caching, config, event
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from ..core import system
 from ..core.errors import StorageError, StorageWarning
 from ..core.files import write_whole
 
@@ -339,7 +340,7 @@ class Turn:
         file = self._opened()
         while file is not None and not self._holds and time.monotonic() < end:
             try:
-                self._holds = _lock(file, self._position)
+                self._holds = system.lock_byte(file, self._position)
             except OSError:  # a file system without locks
                 return
             if not self._holds:
@@ -354,7 +355,7 @@ class Turn:
             self._holds = False
             _TURNS.remove(self)
             with suppress(OSError):
-                _unlock(self._file, self._position)
+                system.unlock_byte(self._file, self._position)
 
     @classmethod
     def _opened(cls) -> int | None:
@@ -362,7 +363,7 @@ class Turn:
             for folder in folders(create=True):
                 with suppress(OSError):
                     folder.mkdir(parents=True, exist_ok=True)
-                    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+                    flags = os.O_RDWR | os.O_CREAT | system.OPEN_FLAGS
                     cls._file = os.open(folder / "compiling.lock", flags, 0o600)
                     break
         return cls._file
@@ -384,32 +385,3 @@ class _FailedCompilations(event.Listener):
 
 
 event.register("numba:compile", _FailedCompilations())
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int, position: int) -> bool:
-        os.lseek(file, position, os.SEEK_SET)
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            return False
-        return True
-
-    def _unlock(file: int, position: int) -> None:
-        os.lseek(file, position, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(file: int, position: int) -> bool:
-        """Try to lock a byte, without waiting; False if another process holds the lock."""
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
-        except (BlockingIOError, PermissionError):
-            return False
-        return True
-
-    def _unlock(file: int, position: int) -> None:
-        fcntl.lockf(file, fcntl.LOCK_UN, 1, position)

@@ -1,6 +1,5 @@
 """Compilation of functions by numba: options, locks, and listeners."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 
+from ..core import system
 from ..core.errors import MeanfieldError
 from .code_cache import CodeCache
 
@@ -159,8 +159,7 @@ def _release() -> None:
         lock.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
+system.at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
 
 
 # Compilation that is announced -----------------------------------------------------------------

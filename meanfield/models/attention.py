@@ -16,7 +16,15 @@ from ..core.checks import common_shape, finite, finite_array, fitting
 from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
 from .drift import Drift
-from .parameters import Bias, InverseTemperature, Matrix, Parameter, changing, in_every_layer
+from .parameters import (
+    Bias,
+    InverseTemperature,
+    Matrix,
+    Parameter,
+    changing,
+    in_every_layer,
+    sizes_of,
+)
 from .positional import PositionalEncoding
 from .weights import AttentionHead, Softmax, Weights
 
@@ -27,11 +35,9 @@ BIASES_REFUSED = (
 )
 ORDER_REFUSED = "attention with positions goes by the order of the tokens, which a density has not."
 SAFE_SIZE = 1e100  # components up to this size cause no overflow
-D_AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # the axis of each matrix that belongs to R^d
-
-BIASES = {"Q_bias": "Q", "K_bias": "K", "V_bias": "V"}  # the matrix to which each bias belongs
-# Number of axes of each parameter in one member, the axis of heads included.
-OWN_NDIM = dict.fromkeys(D_AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}
+MATRICES = {"Q": "Hkd", "K": "Hkd", "V": "Hvd", "output": "Hdv"}  # axes in one member, H of heads
+BIASES = {"Q_bias": "Hk", "K_bias": "Hk", "V_bias": "Hv", "output_bias": "d"}
+AXES = MATRICES | BIASES
 
 
 class _QKV(Drift):
@@ -42,7 +48,7 @@ class _QKV(Drift):
     V: Matrix = None
 
     def validate(self) -> None:
-        _check_shapes(self._given)
+        sizes(self._given)
         super().validate()
 
     @property
@@ -53,16 +59,7 @@ class _QKV(Drift):
     @property
     def dimension(self) -> int | None:
         """The dimension d of the tokens; None if all matrices are multiples of the identity."""
-        return dimension(self._given)
-
-    @property
-    def constant(self) -> bool:  # type: ignore[override]
-        """Whether no parameter depends on time."""
-        return not changing(self._given)
-
-    @property
-    def autonomous(self) -> bool:
-        return all(value.piecewise_constant for value in changing(self._given).values())
+        return sizes(self._given).get("d")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,10 +69,8 @@ class _QKV(Drift):
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:
         """The ensemble shape of each parameter."""
-        shapes = {
-            n: value.shape for n, value in self._given.items() if n in OWN_NDIM and value.shape
-        }
-        return {name: ensemble(name, shape) for name, shape in shapes.items()}
+        shapes = {n: value.shape for n, value in self._given.items() if n in AXES and value.shape}
+        return {name: shape[: -len(AXES[name])] for name, shape in shapes.items()}
 
     @property
     def _has_members(self) -> bool:
@@ -100,13 +95,14 @@ class _QKV(Drift):
         """
         parts: dict[str, Any] = {}
         for name, values in self._given.items():
-            axes = len(_own(name, values.shape or ()))
+            ndim = len(values.shape or ())
+            axes = min(ndim, len(AXES.get(name, "")))
 
             def of_values(array: np.ndarray, axes: int = axes) -> np.ndarray:
                 own = array.shape[array.ndim - axes :]
                 return part(np.broadcast_to(array, (*shape, *own)), own)
 
-            if len(values.shape or ()) > axes:
+            if ndim > axes:
                 parts[name] = in_every_layer(values, of_values)
         return self.replace(**parts) if parts else self
 
@@ -119,19 +115,10 @@ class _QKV(Drift):
         """
         given: Any = self._given
         values = given | {name: value.at(t) for name, value in changing(given).items()}
-        _check_shapes(values)
-        wanted = dimension(values)
-        if d is not None and wanted not in (None, d):
+        wanted = sizes(values).get("d", d)
+        if d not in (None, wanted):
             raise ValueError(f"{self!r} is for dimension {wanted}; got points of dimension {d}.")
         return values
-
-    def breakpoints(self, start: float, end: float) -> np.ndarray:
-        """Times strictly between `start` and `end` at which a parameter jumps, increasing.
-
-        Times at which the maximiser of `Hardmax` changes depend on the tokens and are not included.
-        """
-        jumps = [value.breakpoints(start, end) for value in changing(self._given).values()]
-        return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
 class HeadMatrices(NamedTuple):
@@ -232,13 +219,11 @@ class Attention(_QKV):
                 f"{type(self.weights).__name__} weights have no {kind}, whose terms are added to "
                 f"logits: {self.weights.no_terms}"
             )
-        shapes = {n: m.shape for n, m in self._given.items() if m.shape}
-        count = max(_counts(shapes).values(), default=1)
+        count = sizes(self._given).get("H", 1)
         if positions.heads not in (None, count):
             raise ValueError(f"{kind} is for {positions.heads} heads; got matrices of {count}.")
-        sizes = [shapes[name][-2] for name in "QK" if name in shapes]
-        if sizes:
-            positions.check_size(sizes[0])
+        for shape in filter(None, (self._given[name].shape for name in "QK")):
+            positions.check_size(shape[-2])
 
     @property
     def why_not_causal(self) -> str:  # type: ignore[override]
@@ -247,21 +232,21 @@ class Attention(_QKV):
 
     @property
     def _given(self) -> dict[str, Parameter]:
-        names = "output", *BIASES, "output_bias"
+        names = "output", *BIASES
         others = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return {**super()._given, **others, "beta": self.beta}
 
     @property
     def biased(self) -> bool:
         """Whether queries, keys, values or the output have a bias."""
-        return any(getattr(self, name) is not None for name in (*BIASES, "output_bias"))
+        return any(getattr(self, name) is not None for name in BIASES)
 
     @property
     def why_no_law(self) -> str:
         """The reason, masks aside, why heads move no densities or Gaussians; empty if they do."""
-        return (
-            BIASES_REFUSED if self.biased else ORDER_REFUSED if self.positions is not None else ""
-        )
+        if self.biased:
+            return BIASES_REFUSED
+        return "" if self.positions is None else ORDER_REFUSED
 
     def on(self, t: float, d: int) -> list[HeadMatrices]:
         """The heads at time t as matrices on R^d, also where parameters are numbers.
@@ -302,10 +287,10 @@ class Attention(_QKV):
     def rate(self, t: float = 0.0) -> np.ndarray:
         matrices = self.at(t)
         beta = np.abs(matrices.pop("beta"))
-        norms = {name: _norm(matrices[name]) for name in D_AXES if name in matrices}
-        for name in BIASES:
-            if name in matrices:
-                norms[BIASES[name]] = norms[BIASES[name]] + _length(name, matrices[name])
+        norms = {name: _norm(matrices[name]) for name in MATRICES if name in matrices}
+        for name in "QKV":
+            if f"{name}_bias" in matrices:
+                norms[name] = norms[name] + _length(f"{name}_bias", matrices[f"{name}_bias"])
         rate = norms["V"] * norms.get("output", 1.0) * (1 + beta * norms["Q"] * norms["K"])
         added = matrices.get("output_bias")
         return rate if added is None else rate + _length("output_bias", added)
@@ -545,60 +530,38 @@ def rescaled(x: Any, V: Any, t: float) -> np.ndarray:
 # Shapes of matrices ------------------------------------------------------------------------------
 
 
-def dimension(matrices: Mapping[str, Any]) -> int | None:
-    """The dimension d on which matrices, by name, act; None if all are numbers.
+def sizes(matrices: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of the axes H, k, v and d of matrices and biases, by name.
 
-    Raises ValueError if their dimensions differ.
+    A number stands for a multiple of the identity: k, or v, is then d, as v is without `output`.
+    Raises ValueError unless the shapes fit together.
     """
-    shapes = _shapes(matrices)
-    sizes = {n: shapes[n][D_AXES[n]] for n in D_AXES if shapes.get(n)}
-    for name, shape in _bias_shapes(matrices).items():  # if the matrix is a number, k is d
-        if name == "output_bias" or shapes[BIASES[name]] == ():
-            sizes[name] = shape[-1]
-    return _check_one("dimensions d", sizes)
+    shapes = {name: matrices[name].shape for name in AXES if name in matrices}
+    k = "d" if () in (shapes["Q"], shapes["K"]) else "k"
+    v = "d" if () in (shapes["V"], shapes.get("output", ())) else "v"
+    axes = {name: AXES[name].replace("k", k).replace("v", v) for name in shapes}
+    advice = "A number stands for a square matrix, as V is one without `output`."
+    return sizes_of(axes, shapes, advice)
 
 
 def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
     """Yield the matrices of each head, by name: arrays (..., rows, columns), or numbers ()."""
-    count = max(_counts({name: m.shape for name, m in matrices.items()}).values(), default=1)
-    for h in range(count):
+    for h in range(sizes(matrices).get("H", 1)):
         yield {
-            name: m.take(h, axis=-OWN_NDIM[name]) if m.ndim >= OWN_NDIM[name] > 1 else m
+            name: m.take(h, axis=-len(AXES[name])) if _of_heads(name, m) else m
             for name, m in matrices.items()
         }
 
 
-def _counts(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """The numbers of heads, by name, of parameters that have an axis of heads."""
-    own = {name: OWN_NDIM[name] for name, shape in shapes.items() if shape and OWN_NDIM[name] > 1}
-    return {name: shapes[name][-k] for name, k in own.items() if len(shapes[name]) >= k}
-
-
-def _bias_shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of biases, by name, as far as they are known."""
-    names = [name for name in (*BIASES, "output_bias") if name in matrices]
-    return {name: matrices[name].shape for name in names if matrices[name].shape}
-
-
-def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of matrices, by name: () for a number, None if not known yet."""
-    return {name: matrices[name].shape for name in D_AXES if name in matrices}
-
-
-def _own(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a parameter that do not belong to an ensemble: (H, k, d) of a matrix."""
-    return shape[-OWN_NDIM[name] :] if name in OWN_NDIM else ()
-
-
-def ensemble(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a matrix or a bias that make an ensemble."""
-    return shape[: -OWN_NDIM[name]]
+def _of_heads(name: str, array: np.ndarray) -> bool:
+    """Whether a matrix or bias has an axis of heads."""
+    return AXES[name][0] == "H" and array.ndim >= len(AXES[name])
 
 
 def _length(name: str, bias: np.ndarray) -> np.ndarray:
     """The length of a bias, summed over heads."""
     lengths = np.linalg.norm(bias, axis=-1)
-    return lengths.sum(axis=-1) if lengths.ndim and OWN_NDIM[name] > 1 else lengths
+    return lengths.sum(axis=-1) if _of_heads(name, bias) else lengths
 
 
 def _norm(matrix: np.ndarray) -> np.ndarray:
@@ -612,47 +575,3 @@ def _norm(matrix: np.ndarray) -> np.ndarray:
 def _entries(matrix: np.ndarray) -> np.ndarray:
     """The root of the sum of squares of the entries of all heads."""
     return np.sqrt((matrix**2).sum(axis=tuple(range(-min(matrix.ndim, 3), 0))))
-
-
-def _check_shapes(matrices: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the shapes of the matrices and biases fit together."""
-    shapes = _shapes(matrices)
-    q, k, v, output = (shapes.get(name) for name in D_AXES)
-    if q and k and q[-3:] != k[-3:]:
-        raise ValueError(
-            "Q and K must have equal shapes, (k, d) or (H, k, d), for their inner products, after "
-            f"the axes of an ensemble; got Q {q} and K {k}."
-        )
-    beside = "beside a multiple of the identity"
-    if q == () or k == ():
-        _check_square("Q" if q else "K", q or k, beside)
-    if "output" not in shapes:
-        _check_square("V", v, "unless `output` (d, k) takes its values back to R^d")
-    elif v == () or output == ():
-        _check_square("V" if v else "output", v or output, beside)
-    elif v and output and output[-2:] != v[-2:][::-1]:
-        raise ValueError(
-            "V (k, d) or (H, k, d) and output (d, k) or (H, d, k) must be of opposite shapes; "
-            f"got V {v} and output {output}."
-        )
-    biases = _bias_shapes(matrices)
-    for name, own in BIASES.items():
-        if name in biases and shapes[own] and biases[name][-1] != shapes[own][-2]:
-            raise ValueError(
-                f"{name} must be (k,) or (H, k), with k the rows of {own} {shapes[own]}; got "
-                f"{biases[name]}."
-            )
-    _check_one("numbers of heads", _counts({n: s for n, s in (shapes | biases).items() if s}))
-    dimension(matrices)
-
-
-def _check_square(name: str, shape: tuple[int, ...] | None, where: str) -> None:
-    if shape and shape[-1] != shape[-2]:
-        raise ValueError(f"{name} must be square, (d, d) or (H, d, d), {where}; got {shape}.")
-
-
-def _check_one(what: str, sizes: Mapping[str, int]) -> int | None:
-    if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{name} {number}" for name, number in sizes.items())
-        raise ValueError(f"The matrices have different {what}: {listed}. Give them the same.")
-    return next(iter(sizes.values()), None)

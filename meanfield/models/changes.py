@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.differences import NODES, REACHES, WEIGHTS
+from ..core.differences import AGREEMENT, best_difference
 from ..core.errors import MeanfieldError
 from .drift import Drift
 
-STEP_AGREEMENT, DERIVATIVE_ROUNDING = 1e-8, 1e-13
+EXACT_DERIVATIVE = 1e-13  # errors of derivatives below which no shorter step is tried
 
 
 def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -33,51 +33,29 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
         If no two steps agree to 1e-8, or the drift exists on one side of the parameter only.
     """
     value = float(drift.parameters[name])
-    units = dict.fromkeys(
-        (min(1.0, abs(value)) or 1.0, 1.0)
-    )  # for a value of 1e-9 its own scale gives only rounding
-    best, error = np.zeros(0), np.inf
-    for unit in units:
-        if error > STEP_AGREEMENT:
-            best, error = _best(drift, name, value, unit, compute)
-    if not error <= STEP_AGREEMENT:
+
+    def computed(steps: np.ndarray) -> np.ndarray:
+        results = compute(drift.replace(**{name: value + steps}))
+        if len(results) != len(steps):
+            raise MeanfieldError(
+                f"The derivative by {name} of {drift!r} is needed, and {name} makes no ensemble of "
+                "drifts: declare it as a field of type float."
+            )
+        return results
+
+    error = np.full((), np.inf)
+    for unit in dict.fromkeys((min(1.0, abs(value)) or 1.0, 1.0)):  # 1e-9 as unit: only rounding
+        if not (error <= AGREEMENT).all():
+            best, error = best_difference(
+                computed, unit=unit, whole=True, rounding=EXACT_DERIVATIVE, undefined=ValueError
+            )
+    if not (error <= AGREEMENT).all():
         raise MeanfieldError(
             f"The derivative by {name} of {drift!r} is needed, and differences near {name} = "
-            f"{value:g} do not agree to {STEP_AGREEMENT:g}, they differ by {error:.1e}: the drift "
+            f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error.max():.1e}: the drift "
             f"must be a smooth function of {name} on both sides. Take another value of {name}."
         )
     return best
-
-
-def _best(
-    drift: Drift, name: str, value: float, unit: float, compute: Callable[[Any], np.ndarray]
-) -> tuple[np.ndarray, float]:
-    """The best derivative with steps in this unit, and its difference from the next."""
-    last, best, error = None, np.zeros(0), np.inf
-    for step in unit * np.array(REACHES):
-        try:
-            slope = np.tensordot(WEIGHTS / step, _at(drift, name, value + step * NODES, compute), 1)
-        except ValueError:  # the drift is not defined at this distance
-            last = None
-            continue
-        size = max(1.0, float(np.abs(slope).max(initial=0.0)))
-        if last is not None and (apart := np.abs(slope - last).max() / size) < error:
-            best, error = last, apart  # the longer step has less rounding
-        if error < DERIVATIVE_ROUNDING:
-            break
-        last = slope
-    return best, error
-
-
-def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable[..., Any]) -> np.ndarray:
-    """`compute` of the drifts with these values of the parameter, (values, ...)."""
-    results = compute(drift.replace(**{name: values}))
-    if len(results) != len(values):
-        raise MeanfieldError(
-            f"The derivative by {name} of {drift!r} is needed, and {name} makes no ensemble of "
-            "drifts: declare it as a field of type float."
-        )
-    return results
 
 
 def multiplier_changes(drift: Any, name: str, degree: int, dimension: int) -> list[np.ndarray]:

@@ -210,13 +210,7 @@ class CommonTranslations(CommonNoise):
         """Lorentz matrices (R, d + 1, d + 1)."""
         xi, eta, zeta = np.split(increments, [d, 2 * d], axis=1)
         move = np.sqrt(2 * s * (1 + (d - 1) * s / 3))[:, None] * xi
-        longest = float(np.abs(move).max(initial=0.0))
-        if not longest <= LONGEST_NOISE_STEP:
-            raise MeanfieldError(
-                f"A step of common noise that moves tokens, in radians, by {longest:.3g} is too "
-                f"long to mean anything; expected at most {LONGEST_NOISE_STEP:g}, and much less "
-                "than 1 to be accurate. Shorten dt."
-            )
+        bounded(move)
         j, k = np.triu_indices(d, 1)
         areas = (eta[:, j] * xi[:, k] - xi[:, j] * eta[:, k] + zeta) / np.sqrt(12)
         generator = np.zeros((len(s), d + 1, d + 1))
@@ -264,6 +258,21 @@ class CommonMatrix(CommonNoise):
         result += x
         result /= np.linalg.norm(result, axis=2, keepdims=True)
         return result
+
+
+def check_length(what: str, length: float) -> None:
+    """Raise MeanfieldError if a step of this length is too long."""
+    if not length <= LONGEST_NOISE_STEP:
+        raise MeanfieldError(
+            f"A step of noise {what} {length:.3g} is too long to mean anything; expected at most "
+            f"{LONGEST_NOISE_STEP:g}, and much less than 1 to be accurate. Shorten dt."
+        )
+
+
+def bounded(moves: np.ndarray) -> np.ndarray:
+    """The moves of tokens, unchanged; MeanfieldError if one is too long."""
+    check_length("that moves tokens, in radians, by", np.abs(moves).max(initial=0.0))
+    return moves
 
 
 # Matrix groups --------------------------------------------------------------------------------

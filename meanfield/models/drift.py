@@ -14,7 +14,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
 from ..core.kinds import Kind
 from ..core.parameters import parameters_of
-from .parameters import GivenNumber
+from .parameters import GivenNumber, Parameter, changing, jumps_of
 
 if TYPE_CHECKING:
     from .sums import Sum
@@ -39,8 +39,6 @@ class Drift(Kind, family=True):
         Whether the drift is defined on the unit sphere, and not in R^d.
     parts_tokens : bool
         Whether tokens at the same point may separate.
-    constant : bool
-        Whether no parameter depends on time.
     is_zonal : bool
         Whether it depends on inner products alone, see `as_zonal`.
     normalised : bool
@@ -66,7 +64,6 @@ class Drift(Kind, family=True):
     gradient_flow: ClassVar[bool] = False
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
-    constant: ClassVar[bool] = True
     is_zonal: ClassVar[bool] = False
     normalised: ClassVar[bool] = False
     interacts: ClassVar[bool] = True
@@ -169,13 +166,24 @@ class Drift(Kind, family=True):
         """The approximate largest rate of attraction between tokens, of each member."""
 
     @property
+    def _given(self) -> dict[str, Parameter]:
+        """The parameters that may change with time, by name."""
+        return {}
+
+    @property
+    def constant(self) -> bool:
+        """Whether no parameter depends on time."""
+        return not changing(self._given)
+
+    @property
     def autonomous(self) -> bool:
         """Whether the drift is independent of time between two breakpoints."""
-        return self.constant
+        in_time = changing(self._given).values()
+        return all(value.piecewise_constant for value in in_time) if in_time else self.constant
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
-        return np.empty(0)
+        return jumps_of(self._given, start, end)
 
     def known_rate(self, on_sphere: bool) -> bool:
         """Whether `rate` bounds the speed of tokens at all times, so that it can set steps."""

@@ -208,8 +208,4 @@ def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
 def _checked(name: str, values: Any, shape: tuple[int, ...], least: float = -np.inf) -> np.ndarray:
     """Finite numbers >= least, of a shape, that a function returned; else TypeError, ValueError."""
     values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
-    array = returned(name, values, shape)
-    if not (np.isfinite(array).all() and (array >= least).all()):
-        wanted = "finite numbers" if least == -np.inf else f"finite numbers >= {least:g}"
-        raise ValueError(f"{name} must return {wanted}; its least value was {np.min(array)}.")
-    return array
+    return returned(name, values, shape, least)

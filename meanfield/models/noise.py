@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import real_array
+from ..core.checks import fitting, returned
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
 from ..states.points import unit
 from ..steppers.splitting import kutta_step
-from .common_noise import LONGEST_NOISE_STEP
 from .common_noise import CommonMatrix as CommonMatrix
 from .common_noise import CommonNoise as CommonNoise
 from .common_noise import CommonRotations as CommonRotations
 from .common_noise import CommonTranslations as CommonTranslations
+from .common_noise import bounded, check_length
 
 if TYPE_CHECKING:
     from ..spaces import Space
@@ -215,27 +215,20 @@ class Noise(Kind, family=True):
         return result
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != 3 or shape[2] < 2:
-            raise ValueError(
-                f"{type(self).__name__} moves tokens of shape (R, n, d) with d >= 2; got {shape}. "
-                "One replica is x[None]."
-            )
+        what, fits = f"The tokens of {type(self).__name__}", len(shape) == 3 and shape[2] >= 2
+        advice = "One replica is x[None]."
+        fitting(what, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
 
     def _check(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> None:
         name = type(self).__name__
         self._check_shape(x.shape)
-        if s.shape != x.shape[:1] or not (np.isfinite(s) & (s >= 0)).all():
-            raise ValueError(
-                f"{name} expects one finite s = dt/kappa >= 0 for each of {len(x)} replicas; "
-                f"got shape {s.shape}, smallest {s.min(initial=np.inf)}, largest "
-                f"{s.max(initial=-np.inf)}. No noise is s = 0."
-            )
-        expected = self.increments_shape(*x.shape)
-        if np.shape(increments) != expected:
-            raise ValueError(
-                f"{name} expects increments of shape {expected} for tokens of shape {x.shape}; "
-                f"got {np.shape(increments)}. Draw them with increments(x.shape, rng)."
-            )
+        wanted = f"one finite s = dt/kappa >= 0 for each of {len(x)} replicas"
+        fits = s.shape == x.shape[:1] and (np.isfinite(s) & (s >= 0)).all()
+        fitting(f"The strengths of {name}", s, wanted, fits, advice="No noise is s = 0.")
+        shape, expected = np.shape(increments), self.increments_shape(*x.shape)
+        advice = "Draw them with increments(x.shape, rng)."
+        fitting(f"Increments of {name}", shape, f"of shape {expected}", shape == expected,
+                advice=advice)  # fmt: skip
 
 
 class Isotropic(Noise):
@@ -336,25 +329,16 @@ class Anisotropic(Noise):
     sigma: Array
 
     def validate(self) -> None:
-        sigma = self.sigma
-        if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1] or len(sigma) < 2:
-            raise ValueError(
-                f"Anisotropic expects sigma of shape (d, d) with d >= 2; got {sigma.shape}. "
-                "Independent components are np.diag(variances)."
-            )
-        rounding = 1e-12 * np.abs(sigma).max()
-        asymmetry = np.abs(sigma - sigma.T).max()
-        if asymmetry > rounding:
-            raise ValueError(
-                f"Anisotropic expects a symmetric sigma; sigma - sigma.T has {asymmetry:.2g}. "
-                "The law of B dW is that of sigma = B @ B.T."
-            )
-        variances = np.linalg.eigvalsh(sigma)
-        if variances[0] < -rounding:
-            raise ValueError(
-                "Anisotropic expects a positive semidefinite sigma; its smallest eigenvalue is "
-                f"{variances[0]:.6g}. The law of B dW is that of sigma = B @ B.T."
-            )
+        sigma, shape = self.sigma, self.sigma.shape
+        square = len(shape) == 2 and shape[0] == shape[1] > 1
+        advice = "Independent components are np.diag(variances)."
+        fitting("sigma.shape", shape, "(d, d) with d >= 2", square, advice=advice)
+        rounding, advice = 1e-12 * np.abs(sigma).max(), "The law of B dW is that of B @ B.T."
+        off = float(np.abs(sigma - sigma.T).max())
+        fitting("The largest entry of sigma - sigma.T", off, "0: a covariance is symmetric",
+                off <= rounding, advice=advice)  # fmt: skip
+        least, wanted = float(np.linalg.eigvalsh(sigma)[0]), ">= 0: sigma is positive semidefinite"
+        fitting("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
 
     @property
     def dimension(self) -> int:
@@ -400,7 +384,7 @@ class Anisotropic(Noise):
                 f"Anisotropic has a sigma of shape {(d, d)}, and the tokens have d = {x.shape[2]}."
             )
         longest = s.max() * (deviations**2).sum()
-        _check_length("with s tr(sigma), s = dt/kappa, of", longest)
+        check_length("with s tr(sigma), s = dt/kappa, of", longest)
         result = (x.reshape(-1, d) @ axes).reshape(x.shape)
         boost(result, np.sqrt(2 * s), deviations, increments)
         return (result.reshape(-1, d) @ axes.T).reshape(x.shape)
@@ -472,13 +456,8 @@ class _Multiplicative(Noise):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """The checked values scale(x), (...), at unit vectors (..., d)."""
-        values = _checked("scale", self.scale(x), x.shape[:-1])
-        if (values < 0).any():
-            raise ValueError(
-                f"scale must be >= 0, a standard deviation; got {values.min():.6g} at "
-                f"{x[values < 0][0].tolist()}."
-            )
-        return values
+        values = returned("scale, a function of unit vectors,", self.scale(x), x.shape[:-1], 0.0)
+        return np.asarray(values, dtype=float)
 
 
 class MultiplicativeStratonovich(_Multiplicative):
@@ -570,8 +549,8 @@ class MultiplicativeIto(_Multiplicative):
 
     def _descended(self, x: np.ndarray, time: np.ndarray) -> np.ndarray:
         """The flow of -scale grad scale for a time, by the midpoint rule."""
-        middle = unit(x + _bounded(time / 2 * self._descent(x)))
-        return unit(x + _bounded(time * self._descent(middle)))
+        middle = unit(x + bounded(time / 2 * self._descent(x)))
+        return unit(x + bounded(time * self._descent(middle)))
 
     def _descent(self, x: np.ndarray) -> np.ndarray:
         """The tangential vector field -scale grad scale at points x."""
@@ -581,43 +560,16 @@ class MultiplicativeIto(_Multiplicative):
 
     def _gradient(self, x: np.ndarray) -> np.ndarray:
         if self.gradient is not None:
-            return _checked("gradient", self.gradient(x), x.shape)
+            return returned("gradient", self.gradient(x), x.shape, -np.inf)
         shifts = SCALE_DIFFERENCE * np.eye(x.shape[-1])
         differences = [self.values(unit(x + h)) - self.values(unit(x - h)) for h in shifts]
         return np.stack(differences, axis=-1) / (2 * SCALE_DIFFERENCE)
 
 
-def _check_length(what: str, length: float) -> None:
-    if not length <= LONGEST_NOISE_STEP:
-        raise MeanfieldError(
-            f"A step of noise {what} {length:.3g} is too long to mean anything; expected at most "
-            f"{LONGEST_NOISE_STEP:g}, and much less than 1 to be accurate. Shorten dt."
-        )
-
-
 def _towards(x: np.ndarray, axis: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """The flow of P_x e_k for times tau (...); x (..., d), k = axis (..., 1)."""
     component = np.take_along_axis(x, axis, axis=-1)
-    cosh, sinh = np.cosh(_bounded(tau))[..., None], np.sinh(tau)[..., None]
+    cosh, sinh = np.cosh(bounded(tau))[..., None], np.sinh(tau)[..., None]
     result = x.copy()
     np.put_along_axis(result, axis, component * cosh + sinh, axis=-1)
     return unit(result)
-
-
-def _bounded(moves: np.ndarray) -> np.ndarray:
-    """The moves of tokens, unchanged; MeanfieldError if one is too long."""
-    _check_length("that moves tokens, in radians, by", np.abs(moves).max(initial=0.0))
-    return moves
-
-
-def _checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Values of a user's function as floats; ValueError unless finite and of this shape."""
-    values = real_array(f"Values of {what}", values)
-    if values.shape != shape:
-        raise ValueError(
-            f"{what} must return an array of shape {shape} here; got {values.shape}. It is called "
-            "with unit vectors (..., d): write x[..., k] for a component."
-        )
-    if not np.isfinite(values).all():
-        raise ValueError(f"{what} must be finite on the whole sphere; got infinite values or nan.")
-    return values

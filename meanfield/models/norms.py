@@ -8,7 +8,7 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.forms import NonNegative
 from ..core.kinds import Kind
-from .parameters import Bias, at, changing
+from .parameters import Bias, at, changing, jumps_of, sizes_of
 
 
 class Norm(Kind, family=True):
@@ -28,13 +28,13 @@ class Norm(Kind, family=True):
         for name, value in self._given.items():
             if value.shape is not None:
                 fitting(f"{name}.shape", value.shape, "(d,)", len(value.shape) == 1)
-        sizes = {name: value.shape for name, value in self._given.items() if value.shape}
-        fitting("gain and bias", sizes, "of one dimension d", len(set(sizes.values())) <= 1)
+        self.dimension  # noqa: B018  (raises if gain and bias differ)
 
     @property
     def dimension(self) -> int | None:
         """d; None where neither gain nor bias tells it."""
-        return next((value.shape[0] for value in self._given.values() if value.shape), None)
+        shapes = {name: value.shape for name, value in self._given.items()}
+        return sizes_of(dict.fromkeys(shapes, "d"), shapes).get("d")
 
     @property
     def constant(self) -> bool:
@@ -48,8 +48,7 @@ class Norm(Kind, family=True):
 
     def breakpoints(self) -> tuple[float, ...]:
         """Times at which a parameter jumps."""
-        times = [value.breakpoints(-np.inf, np.inf) for value in changing(self._given).values()]
-        return tuple(np.unique(np.concatenate([np.empty(0), *times])).tolist())
+        return tuple(jumps_of(self._given, -np.inf, np.inf).tolist())
 
 
 class LayerNorm(Norm):

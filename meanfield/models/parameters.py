@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ..core.arrays import read_numbers
-from ..core.checks import finite_array, fitting, real_array
+from ..core.checks import finite_array, fitting, real_array, takes
 from ..core.descriptions import KindOf
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
@@ -263,6 +263,34 @@ def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if not isinstance(value, arrays)}
 
 
+def jumps_of(given: Mapping[str, Parameter], start: float, end: float) -> np.ndarray:
+    """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
+    jumps = [value.breakpoints(start, end) for value in changing(given).values()]
+    return np.unique(np.concatenate([np.empty(0), *jumps]))
+
+
+def sizes_of(
+    axes: Mapping[str, str], shapes: Mapping[str, tuple[int, ...] | None], advice: str = ""
+) -> dict[str, int]:
+    """The sizes of the axes of arrays, by letter; ValueError unless equal letters have one size.
+
+    `axes` has the letters of the last axes of each array, as "Hkd"; an array may have fewer axes.
+    """
+    found: dict[str, dict[int, dict[str, str]]] = {}
+    for name, shape in shapes.items():
+        for letter, size in zip(axes[name][::-1], (shape or ())[::-1], strict=False):
+            own = ", ".join(axes[name][-len(shape or ()) :])
+            found.setdefault(letter, {}).setdefault(size, {})[name] = f"{name} ({own})"
+    for letter, sizes in found.items():
+        if len(sizes) > 1:
+            texts = {name: text for names in sizes.values() for name, text in names.items()}
+            raise ValueError(
+                f"{' and '.join(texts.values())} must have one {letter}; got "
+                f"{', '.join(f'{name} {shapes[name]}' for name in texts)}. {advice}".rstrip()
+            )
+    return {letter: next(iter(sizes)) for letter, sizes in found.items()}
+
+
 # Matrices and inverse temperatures ---------------------------------------------------------------
 
 
@@ -331,6 +359,10 @@ def _in_time(
     if isinstance(value, PerLayer | FunctionOfTime):
         return value
     if callable(value):
+        wanted = "an array or a function of time"
+        layer = "Of a layer of a network it is an array such as layer.weight.detach().numpy()."
+        fits = takes(value, 1) and not hasattr(value, "state_dict")
+        fitting(name, value, wanted, fits, TypeError, layer)
         return FunctionOfTime(changing, name, value)
     return constant(name, value)
 

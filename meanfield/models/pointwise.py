@@ -7,22 +7,33 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import fitting, real_array
+from ..core.checks import fitting, real_array, returned, takes
 from ..core.descriptions import KindOf
 from ..core.dual import Dual, applied
 from ..core.forms import ARRAY, Either, Leaf
 from .activations import ACTIVATIONS, relu
 from .drift import Drift
-from .parameters import MatrixInTime, at, changing
+from .parameters import MatrixInTime, at, changing, sizes_of
 
-FEEDFORWARD_MATRICES = "inner", "outer", "gate"
+FEEDFORWARD_MATRICES = {"inner": "kd", "outer": "dk", "gate": "kd"}  # with their axes
+FEEDFORWARD_AXES = FEEDFORWARD_MATRICES | {"bias": "k", "outer_bias": "d", "gate_bias": "k"}
 ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
-ACTIVATION_FORM = Leaf(
-    ACTIVATION_NAMES,
-    lambda name, f: fitting(name, f, ACTIVATION_NAMES, callable(f), TypeError),
-    {},
-    ACTIVATIONS,
-)
+ACTIVATION_PROBE = np.array([-1.0, 0.5])  # numbers on which an activation is tried
+
+
+def _activation(name: str, f: Any) -> Any:
+    """The function f, if it returns as many real numbers as it gets; else TypeError, ValueError."""
+    fitting(name, f, ACTIVATION_NAMES, callable(f), TypeError)
+    try:
+        values = f(ACTIVATION_PROBE.copy())
+    except (TypeError, AttributeError) as error:
+        wanted = "a function of arrays of numpy"
+        fitting(name, f, wanted, False, TypeError, f"It raised {type(error).__name__}: {error}")
+    returned(name, values, ACTIVATION_PROBE.shape)
+    return f
+
+
+ACTIVATION_FORM = Leaf(ACTIVATION_NAMES, _activation, {}, ACTIVATIONS)
 Weight = Annotated[Any, Either((ARRAY, KindOf(MatrixInTime)))]
 
 
@@ -119,6 +130,11 @@ class Field(Pointwise):
 
     function: Callable[..., Any]
 
+    def validate(self) -> None:
+        super().validate()
+        fits = takes(self.function, 1) and not hasattr(self.function, "state_dict")
+        fitting("function", self.function, "a function of points (..., d)", fits, TypeError)
+
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.function(x)
 
@@ -179,68 +195,41 @@ class FeedForward(Pointwise):
             return
         for name, value in changing(self._given).items():
             fitting(name, value, "finite numbers", np.isfinite(value.values).all())
-        shapes = {
-            name: self._given[name].shape for name in FEEDFORWARD_MATRICES if name in self._given
-        }
-        shapes["outer"] = shapes["outer"][::-1]
-        given = {shape for shape in shapes.values() if shape}
-        shape = next(iter(given), ())
-        fit = len(given) <= 1 and len(shape) in (0, 2)
-        fit = fit and (() not in shapes.values() or len(set(shape)) <= 1)  # a number is square
-        width, d = shape[:1], shape[1:]
-        bias: Any = np.zeros(width) if self.bias is None else self.bias
-        biases = {"bias": bias.shape}
-        if self.gate_bias is not None:
-            fitting("gate_bias", self.gate_bias, "left out without a gate", self.gate is not None)
-            biases["gate_bias"] = self.gate_bias.shape
-        wrong = [b for b in biases.values() if b != width and (shape or len(b) > 1)]
-        if not fit or wrong:
-            gates = {name: s for name, s in (shapes | biases).items() if name[:4] == "gate"}
-            raise ValueError(
-                "FeedForward expects inner (k, d), outer (d, k) and bias (k,), where a number "
-                "stands for a square matrix, and a gate (k, d) with gate_bias (k,) if any; got "
-                f"{self.inner.shape}, {self.outer.shape} and {bias.shape}"
-                + "".join(f", {name} {s}" for name, s in gates.items())
-                + "."
-            )
-        if self.outer_bias is not None:
-            d, shape_of_bias = d or bias.shape, self.outer_bias.shape
-            if len(shape_of_bias) > 1 or (d and shape_of_bias != d):
-                raise ValueError(
-                    "FeedForward expects outer_bias of shape (d,), a number for each coordinate of "
-                    f"the tokens; got {shape_of_bias}" + (f" for d = {d[0]}." if d else ".")
-                )
-        self._set(bias=bias)
+        gated = self.gate is not None or self.gate_bias is None
+        fitting("gate_bias", self.gate_bias, "left out without a gate", gated)
+        axes, given = self._axes, self._given
+        numbers = not any(v.shape for name, v in given.items() if name in FEEDFORWARD_MATRICES)
+        for name, value in given.items():
+            fits = len(value.shape) == len(axes[name])
+            fits |= value.shape == () and (numbers or name in FEEDFORWARD_MATRICES)
+            fitting(f"{name}.shape", value.shape, f"({', '.join(FEEDFORWARD_AXES[name])})", fits)
+        sizes = self._sizes
+        if self.bias is None:
+            self._set(bias=np.zeros(() if numbers else sizes[axes["bias"]]))
 
     @property
     def _given(self) -> dict[str, Any]:
         """Matrices and biases that are given, by name."""
-        names = *FEEDFORWARD_MATRICES, "bias", "outer_bias", "gate_bias"
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        values = {name: getattr(self, name) for name in FEEDFORWARD_AXES}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def _axes(self) -> dict[str, str]:
+        """The axes k and d of matrices and biases; a number is a square matrix, so that k is d."""
+        shapes = [v.shape for name, v in self._given.items() if name in FEEDFORWARD_MATRICES]
+        k = "d" if () in shapes else "k"
+        return {name: letters.replace("k", k) for name, letters in FEEDFORWARD_AXES.items()}
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of the axes; ValueError unless shapes fit together."""
+        shapes = {name: value.shape for name, value in self._given.items()}
+        return sizes_of(self._axes, shapes, "A number stands for a square matrix.")
 
     @property
     def dimension(self) -> int | None:
         """The dimension d; None if numbers fit any, or matrices are not known yet."""
-        shapes = {name: value.shape for name, value in self._given.items()}
-        if None in shapes.values():
-            return None
-        shapes["outer"] = shapes["outer"][::-1]
-        told = [d for name in FEEDFORWARD_MATRICES for d in shapes.get(name, ())[1:]]
-        told += [d for name in ("outer_bias", "bias") for d in shapes.get(name, ())]
-        return told[0] if told else None
-
-    @property
-    def constant(self) -> bool:  # type: ignore[override]
-        """Whether no parameter depends on time."""
-        return not changing(self._given)
-
-    @property
-    def autonomous(self) -> bool:
-        return True  # a PerLayer is constant between two breakpoints
-
-    def breakpoints(self, start: float, end: float) -> np.ndarray:
-        jumps = [value.breakpoints(start, end) for value in changing(self._given).values()]
-        return np.unique(np.concatenate([np.empty(0), *jumps]))
+        return self._sizes.get("d")
 
     @property
     def why_no_density(self) -> str:  # type: ignore[override]

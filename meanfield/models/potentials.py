@@ -312,7 +312,7 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
 
     interaction = attraction
 
-    def in_file(self) -> ZonalDrift:
+    def stored_kind(self) -> ZonalDrift:
         """The cosine series that files store in place of the potential.
 
         It carries `derivative` in memory; a file does not store that function.

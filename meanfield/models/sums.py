@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -144,13 +144,14 @@ class Sum(Drift):
     def dimension(self) -> int | None:
         return next((d.dimension for d in self.drifts if d.dimension is not None), None)
 
-    @property
-    def gradient_flow(self) -> bool:  # type: ignore[override]
-        return all(drift.gradient_flow for drift in self.drifts)
-
-    @property
-    def on_sphere_only(self) -> bool:  # type: ignore[override]
-        return any(drift.on_sphere_only for drift in self.drifts)
+    gradient_flow: ClassVar[Any] = property(lambda self: all(d.gradient_flow for d in self.drifts))
+    on_sphere_only: ClassVar[Any] = property(
+        lambda self: any(d.on_sphere_only for d in self.drifts)
+    )
+    normalised: ClassVar[Any] = property(lambda self: all(d.normalised for d in self.drifts))
+    parts_tokens: ClassVar[Any] = property(lambda self: any(d.parts_tokens for d in self.drifts))
+    constant: ClassVar[Any] = property(lambda self: all(d.constant for d in self.drifts))
+    autonomous: ClassVar[Any] = property(lambda self: all(d.autonomous for d in self.drifts))
 
     @property
     def is_zonal(self) -> bool:  # type: ignore[override]
@@ -166,24 +167,8 @@ class Sum(Drift):
         return None if other is None else (divided, other)
 
     @property
-    def normalised(self) -> bool:  # type: ignore[override]
-        return all(drift.normalised for drift in self.drifts)
-
-    @property
     def why_no_density(self) -> str:  # type: ignore[override]
         return next((drift.why_no_density for drift in self.drifts if drift.why_no_density), "")
-
-    @property
-    def parts_tokens(self) -> bool:  # type: ignore[override]
-        return any(drift.parts_tokens for drift in self.drifts)
-
-    @property
-    def constant(self) -> bool:  # type: ignore[override]
-        return all(drift.constant for drift in self.drifts)
-
-    @property
-    def autonomous(self) -> bool:
-        return all(drift.autonomous for drift in self.drifts)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return np.asarray(sum(np.abs(factor) * drift.rate(t) for factor, drift in self.terms))
@@ -272,7 +257,7 @@ class _ZonalSum(Sum, ZonalDrift):
     def as_zonal(self) -> ZonalDrift:
         return self
 
-    def in_file(self) -> Sum:
+    def stored_kind(self) -> Sum:
         return Sum(self.drifts, self.factors)
 
     def identity(self) -> Any:

@@ -22,6 +22,11 @@ from .parameters import NoiseParameter, at
 from .pointwise import FeedForward, Pointwise, values_at
 from .zonal import ZonalDrift
 
+POSITIONAL_PARTS = (
+    "causal",
+    "coupling",
+    "frequency",
+)  # parts that depend on positions, or on an index
 PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 
 
@@ -91,7 +96,8 @@ class Transformer(Kind, Shown, family=True):
     default_kind: ClassVar[str | None] = "Transformer"
     _internal: ClassVar[str] = (
         "at_each_place by_place card feedforward_at feedforward_in has_independent_noise "
-        "keeps_axes is_zonal kappa_at parts_tokens smooth_noise steady_noise why_on_tokens_only"
+        "keeps_axes is_zonal kappa_at parts parts_tokens smooth_noise steady_noise "
+        "why_on_tokens_only"
     )
 
     drift: Drift
@@ -146,14 +152,7 @@ class Transformer(Kind, Shown, family=True):
             numbers = np.arange(math.prod(shape)).reshape(shape)[index]
         except IndexError as error:
             raise IndexError(f"member: the models are an ensemble {shape}; {error}.") from None
-        drift: Any = self.drift
-        changes: dict[str, Any] = {"drift": drift.broadcast(shape).member(numbers)}
-        if self.kappa.shape:
-            changes["kappa"] = np.broadcast_to(self.kappa, shape)[index]
-        if self.common is not None and self.common.shape:
-            of_member = np.broadcast_to(self.common.kappa, shape)[index]
-            changes["common"] = self.common.replace(kappa=of_member)
-        return self.replace(**changes)
+        return self.members(shape, numbers)
 
     @property
     def noisy(self) -> bool:
@@ -234,21 +233,29 @@ class Transformer(Kind, Shown, family=True):
         return drift
 
     @property
+    def parts(self) -> list[str]:
+        """Names of the parts that the model has besides the drift."""
+        has = {
+            name: getattr(self, name) is not None
+            for name in ("common", "feedforward", *POSITIONAL_PARTS)
+        }
+        has["noise"] = self.has_independent_noise
+        has["normalisation"], has["reaction"] = (
+            not self.normalisation.is_identity,
+            self.reaction != 0,
+        )
+        return [name for name, present in has.items() if present]
+
+    @property
     def extras(self) -> list[str]:
         """Names of the parts other than drift and noise; "noise" if it moves no densities."""
-        parts = {
-            "normalisation": not self.normalisation.is_identity,
-            "noise": not self.noise.moves_densities,
-            "reaction": self.reaction != 0,
-            "feedforward": self.feedforward is not None,
-        }
-        return [name for name, present in parts.items() if present] + self.by_place
+        noise = () if self.noise.moves_densities else ("noise",)
+        return [*noise, *(name for name in self.parts if name not in ("noise", "common"))]
 
     @property
     def by_place(self) -> list[str]:
         """Names of the parts that depend on positions of tokens, or on an index."""
-        names = "causal", "coupling", "frequency"
-        return [name for name in names if getattr(self, name) is not None]
+        return [name for name in self.parts if name in POSITIONAL_PARTS]
 
     @property
     def parts_tokens(self) -> bool:

@@ -5,7 +5,7 @@ states by `Appearance.register`, is used for that class and all classes derived 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from ..states import Equiangular, Gaussian, Gram, Tokens
 from ..states.clusters import LINKED_ANGLE, MOST_PAIRED_TOKENS
 from . import theme
 from .labels import Member, all_members, choose_members, member_of, percent
-from .spaces import CoordinateAxis, Flat, chart_of, in_words, space_of_tokens
+from .spaces import Flat, chart_of, in_words, space_of_tokens
 
 GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it
 CLUSTERED = 0.75  # least share of the mass in all clusters, or
@@ -42,7 +42,7 @@ class DrawnCluster:
 
     point: np.ndarray
     mass: float
-    tokens: np.ndarray | None = None
+    tokens: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
 
 
 def evenly(count: int, most: int) -> np.ndarray:
@@ -67,8 +67,8 @@ def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
     least = 1 if len(tokens) <= len(theme.PALETTE) else 2
     order = np.argsort(labels, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-    clusters = [_cluster(x, masses, part) for part in parts if len(part) >= least]
-    clusters = [g for g in clusters if g is not None]
+    every = [_cluster(x, masses, part) for part in parts if len(part) >= least]
+    clusters = [g for g in every if g is not None]
     whole = [DrawnCluster(g.point, g.mass / masses.sum(), kept[g.tokens]) for g in clusters]
     shares = [g.mass for g in whole]
     if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY_SHARE:
@@ -281,6 +281,7 @@ class Appearance:
         Axis labels of observables, where they differ from the default.
     """
 
+    mean: Callable[[Any], np.ndarray]
     registered: ClassVar[dict[type, "Appearance"]] = {}
     states = ""
     carried = False
@@ -311,7 +312,7 @@ class Appearance:
         """The observable of concentration in movies: "spread" or "order_parameter"; "" for none."""
         return "" if not self.gathers else "spread" if self.flat(state) else "order_parameter"
 
-    def chart(self, state: Any) -> CoordinateAxis | None:
+    def chart(self, state: Any) -> Any:
         """The axis of its one coordinate, or None."""
         return chart_of(self.space(state))
 
@@ -332,7 +333,7 @@ class Appearance:
 
         `single` is True if one member is drawn.
         """
-        return list(solution.observables)
+        return [str(name) for name in solution.observables]
 
     def constant(self, solution: Solution) -> set[str]:
         """Names of observables that are always the same for such states."""
@@ -348,7 +349,7 @@ class Appearance:
         return clusters[0].point if clusters else self.mean(state)
 
 
-def appearance_of(state: Any) -> Appearance:
+def appearance_of(state: Any) -> Any:
     """The appearance registered for the class of a state, or the nearest class it derives from."""
     registered = (Appearance.registered.get(kind) for kind in type(state).__mro__)
     return next(filter(None, registered), Appearance())
@@ -394,26 +395,26 @@ class DensityAppearance(Appearance):
         """The density that is drawn of a state."""
         return state
 
-    def vectors(self, states, members):
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
 
-    def resolved(self, solution):
+    def resolved(self, solution: Solution) -> np.ndarray:
         """The spectral tail is at most rtol, and values are those of a density."""
         worst = np.array([state.spectral_tail.max() for state in solution])
         return np.logical_and.accumulate(worst <= solution.rtol) & super().resolved(solution)
 
-    def telling(self, solution, single):
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         energies = ("free_energy", "entropy", "interaction_energy")
         data = solution.observables
         energy = next(n for n in energies if n in data and np.isfinite(data[n]).any())
         return ["moments" if single else "order_parameter", energy]
 
-    def clusters(self, state):
+    def clusters(self, state: Any) -> Sequence[Any]:
         return clusters_of_density(self.law(state))
 
-    def best_seen_from(self, state):
+    def best_seen_from(self, state: Any) -> np.ndarray:
         """The direction of the mean, or of the maximum if the mean is near 0.
 
         Of several maxima of equal height the northernmost is taken; the uniform density is seen
@@ -436,27 +437,27 @@ class IndexedAppearance(DensityAppearance):
     states = "indexed densities"
     law_in_words = "marginal density"
 
-    def space(self, state):
+    def space(self, state: Any) -> type:
         return type(state.slice_space)
 
-    def law(self, state):
+    def law(self, state: Any) -> Any:
         return state.marginal()
 
-    def vectors(self, states, members):
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             slices = state.resample(COARSE_DEGREE).each * np.sqrt(state.weights)[:, None]
             yield np.concatenate([slices[index].ravel() for index in members])
 
-    def resolved(self, solution):
+    def resolved(self, solution: Solution) -> np.ndarray:
         """A mask (m,): the densities are resolved, and in the index by its nodes."""
         in_index = [state.resolved for state in solution]
         return super().resolved(solution) & np.logical_and.accumulate(in_index)
 
-    def telling(self, solution, single):
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         tail = "index_tail" not in self.constant(solution)
         return "order_parameter", "index_tail" if tail else "minimum"
 
-    def constant(self, solution):
+    def constant(self, solution: Solution) -> set[str]:
         """The tail in the index, if it is 0 at all times because nothing is interpolated."""
         tail = solution.observables.get("index_tail")
         return {"index_tail"} if tail is not None and not tail.any() else set()
@@ -472,24 +473,24 @@ class CharacteristicsAppearance(Appearance):
     most_dots, most_curves, most_around = 512, 50, 50
     overlap = 6.0  # curves between which lies the same mass hardly overlap
 
-    def vectors(self, states, members):
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
 
-    def telling(self, solution, single):
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         # The speed takes the place of clusters as long as there are none.
         second = "cluster_mass" if solution.observables["cluster_count"].any() else "speed"
         return ["w2_to_dirac", second, "moments", "interaction_energy"]
 
-    def points(self, state):
+    def points(self, state: Any) -> np.ndarray:
         return state.points
 
-    def clusters(self, state):
+    def clusters(self, state: Any) -> Sequence[Any]:
         return state.clusters()
 
-    def mean(self, state):
+    def mean(self, state: Any) -> np.ndarray:
         return state.mean_direction
 
-    def sample(self, solution, member, most):
+    def sample(self, solution: Solution, member: Member, most: int) -> DrawnSample:
         start, chart = solution[0], self.chart(solution.final)
         if chart is None:
             nodes, masses = equal_masses(start, int(np.log2(most)))
@@ -501,13 +502,13 @@ class CharacteristicsAppearance(Appearance):
         ends = self.clusters(solution.final)
         return DrawnSample(nodes, masses, self.colours(solution, nodes), ends, note)
 
-    def colours(self, solution, nodes):
+    def colours(self, solution: Solution, nodes: np.ndarray) -> np.ndarray:
         """Colours of nodes: that of the cluster within 0.1 radians of which a node ends."""
         ends, points = self.clusters(solution.final), solution.final.points[nodes]
         gaps = [np.linalg.norm(points - end.point, axis=1) for end in ends]
         return coloured(len(nodes), [gap < 2 * np.sin(GATHERED / 2) for gap in gaps])
 
-    def coordinates(self, solution, member):
+    def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
         chart = self.chart(solution.final)
         return np.array([chart.of_nodes(state) for state in solution])
 
@@ -520,6 +521,9 @@ class Finite(Appearance):
     `subset(state, kept, masses)`, the tokens of the indices `kept` with these masses.
     """
 
+    weighted: Callable[[Any, np.ndarray], np.ndarray]
+    measured: Callable[[Any], list[str]]
+    subset: Callable[[Any, np.ndarray, np.ndarray], Any]
     symbols: ClassVar = {
         "cluster_count": rf"clusters, gaps ${np.degrees(LINKED_ANGLE):.1f}\degree$"
     }
@@ -527,23 +531,23 @@ class Finite(Appearance):
     carried = True
     gathers = True
 
-    def members(self, solution, member):
+    def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
         if member is None:
             return [(0,) * len(solution.shape)]
         return choose_members(solution, member)
 
-    def vectors(self, states, members):
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             places = self.weighted(state, np.sqrt(state.masses)[..., None])
             yield np.concatenate([places[index].ravel() for index in members])
 
-    def telling(self, solution, single):
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         names = self.measured(solution.final)
         if solution.model.noisy:  # clusters come and go
             names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
         return list(dict.fromkeys(names))
 
-    def thinned(self, state, most):
+    def thinned(self, state: Any, most: int) -> Any:
         """At most `most` tokens of a single set, evenly spread over their order, of mass 1."""
         if len(state) <= most:
             return state
@@ -563,13 +567,13 @@ class GramAppearance(Finite):
 
     states = "inner products of tokens"
 
-    def weighted(self, state, root):
+    def weighted(self, state: Any, root: np.ndarray) -> np.ndarray:
         return root * state.G * np.swapaxes(root, -1, -2)
 
-    def measured(self, state):
+    def measured(self, state: Any) -> list[str]:
         return HIGH
 
-    def subset(self, state, kept, masses):
+    def subset(self, state: Any, kept: np.ndarray, masses: np.ndarray) -> Any:
         return Gram(state.G[np.ix_(kept, kept)], masses)
 
 
@@ -579,30 +583,30 @@ class TokensAppearance(Finite):
 
     states = "tokens"
 
-    def space(self, state):
+    def space(self, state: Any) -> type:
         return space_of_tokens(state.dimension, state.on_sphere)
 
-    def weighted(self, state, root):
+    def weighted(self, state: Any, root: np.ndarray) -> np.ndarray:
         return root * state.x
 
-    def measured(self, state):
+    def measured(self, state: Any) -> list[str]:
         names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
         return names if state.radii is None else [*GROWING, *names]
 
-    def subset(self, state, kept, masses):
+    def subset(self, state: Any, kept: np.ndarray, masses: np.ndarray) -> Any:
         return Tokens(state.x[kept], masses, on_sphere=state.on_sphere)
 
-    def points(self, state):
+    def points(self, state: Any) -> np.ndarray:
         return state.x
 
-    def clusters(self, state):
+    def clusters(self, state: Any) -> Sequence[Any]:
         return separate(state)
 
-    def mean(self, state):
+    def mean(self, state: Any) -> np.ndarray:
         mean = state.masses @ state.x
         return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
 
-    def sample(self, solution, member, most):
+    def sample(self, solution: Solution, member: Member, most: int) -> DrawnSample:
         """A sample evenly spread over the order of tokens, or along their axis if there is one."""
         first, last = (member_of(state, member) for state in (solution[0], solution.final))
         order, chart = np.arange(len(first)), self.chart(last)
@@ -616,7 +620,7 @@ class TokensAppearance(Finite):
         note = f"{len(tokens)}{of} token{'s' if len(first) > 1 else ''}"
         return DrawnSample(tokens, first.masses[tokens], colours[tokens], ends, note)
 
-    def coordinates(self, solution, member):
+    def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
         x = np.stack([member_of(state, member).x for state in solution])
         return self.chart(solution.final).over_time(x)
 
@@ -628,10 +632,10 @@ class EquiangularAppearance(Appearance):
     states = "equiangular tokens"
     carried = True
 
-    def members(self, solution, member):
+    def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
         return all_members(solution, member)
 
-    def telling(self, solution, single):
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         return "rho", "radius", "effective_rank", "interaction_energy", "speed"
 
 
@@ -643,24 +647,24 @@ class GaussianAppearance(Appearance):
     carried = True
     gathers = True
 
-    def space(self, state):
+    def space(self, state: Any) -> type:
         return space_of_tokens(state.dimension, on_sphere=False)
 
-    def vectors(self, states, members):
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         """Laws divided by their norm plus the initial one: norm 1/2 at the start, 1 at infinity."""
         laws = [self.law(state) for state in states]
         unit = norm(laws[0])
         return (law / ((norm(law) + unit) or 1.0) for law in laws)
 
-    def law(self, state):
+    def law(self, state: Any) -> Any:
         """The symmetric root and the mean, whose norm is (int |x|^2 dmu)^(1/2)."""
         u, s, _ = np.linalg.svd(state.root)
         return np.column_stack([(u * s) @ u.T, state.mean]).ravel()
 
-    def telling(self, solution, single):
+    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         return "spread", "covariance_rank", "order_parameter", "speed", "effective_rank"
 
-    def constant(self, solution):
+    def constant(self, solution: Solution) -> set[str]:
         """The mean of a Gaussian that begins with mean 0 stays there."""
         mean = solution.observables.get("order_parameter")
         return {"mass"} | ({"order_parameter"} if mean is not None and not mean.any() else set())

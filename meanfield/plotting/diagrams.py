@@ -74,9 +74,7 @@ def bifurcation(
     y: str | Sequence[str] | None = None,
     log: bool = False,
     title: str | None = None,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
+    **where: Any,
 ) -> Figure:
     """A quantity of all stationary states against kappa or beta, with the special points.
 
@@ -112,7 +110,7 @@ def bifurcation(
     fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
-    fitting("y, of an ax,", names, "one name", ax is None or len(names) == 1)
+    fitting("y, of an ax,", names, "one name", where.get("ax") is None or len(names) == 1)
     kinds = set(_stability(diagram.data.growth.values))
     handles = [
         Line2D([], [], color=theme.INK, label=kind, **style)
@@ -129,15 +127,15 @@ def bifurcation(
         ]
     key = len(handles) + len({special.kind for special in diagram.special_points})
     with theme.style():
-        page = Canvas(ax, len(names), 4.4 if len(names) == 1 else 3.3, 3.2, width, height, key)
+        page = Canvas(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key, **where)
         for panel, (name, values) in zip(page.panels, table, strict=True):
             shown = _panel(panel, diagram, name, values)
             label = LABELS.get(name) or _moment_in_words(diagram, name) or name
             panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
             panel.set(xscale="log" if log else "linear", xlim=diagram.span)
         page.legend(handles + shown)
-        if ax is not None:
-            ax.set_title(title or "")
+        if page.ax is not None:
+            page.ax.set_title(title or "")
         else:
             drift = describe_drift(diagram.drift, diagram.parameter)
             page.figure.suptitle(drift if title is None else title)
@@ -227,7 +225,9 @@ def _stability(growth: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(growth), "stability unknown", kinds)
 
 
-def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
+def _line(
+    ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour: str
+) -> None:
     """Draw a branch in pieces of constant stability, cut where the growth rate vanishes.
 
     The cut is interpolated linearly between two points. If the growth rate is unknown at one of
@@ -262,7 +262,7 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
     return list(shown.values())
 
 
-def _value_at(state, y: str) -> float | None:
+def _value_at(state: Any, y: str) -> float | None:
     """The quantity `y` of a stationary state; None if it is not known there."""
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
@@ -277,12 +277,7 @@ def _value_at(state, y: str) -> float | None:
 
 @FIGURES.register
 def phases(
-    *diagrams: "PhaseDiagram",
-    relative: bool = False,
-    close_up: bool = False,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
+    *diagrams: "PhaseDiagram", relative: bool = False, close_up: bool = False, **where: Any
 ) -> Figure:
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
@@ -314,6 +309,7 @@ def phases(
     ValueError
         Without a diagram, and for several on one Axes.
     """
+    ax = where.get("ax")
     if not diagrams or (ax is not None and len(diagrams) > 1):
         raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
     table = [(diagram, relative) for diagram in diagrams]
@@ -321,7 +317,7 @@ def phases(
         table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
     with theme.style():
         wide = 3.6 if len(table) == 1 else 3.0
-        page = Canvas(ax, len(table), wide, 3.4, width, height, key=6)
+        page = Canvas(len(table), wide, 3.4, key=6, **where)
         planes = []
         for panel, (diagram, divided) in zip(page.panels, table, strict=True):
             draw = _curves if "critical" in diagram.general_names else _lines
@@ -352,7 +348,7 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
-    betas = np.linspace(*data.attrs[diagram.parameter], PLACES)
+    betas = np.linspace(*data.attrs[diagram.parameter], num=PLACES)
     half = (betas[1] - betas[0]) / 2
     for beta in betas:
         for count, *ends in diagram.drawn_counts(beta):
@@ -407,8 +403,8 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     for point in diagram.tricritical:
         if point.degree == lead or not narrow:
             _mark(ax, point, unit(point.beta), "o", "tricritical")
-    for point in diagram.end_points:
-        _mark(ax, point, unit(point.beta), "s", "end point")
+    for end in diagram.end_points:
+        _mark(ax, end, unit(end.beta), "s", "end point")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     _name_axes(ax, diagram, divided, log=not narrow)
     if narrow:  # from below the lowest curve to a little above kappa_1
@@ -438,13 +434,7 @@ LEGEND_POSITIONS = (
 
 @FIGURES.register
 def rates(
-    study: "Study",
-    *,
-    t: float | None = None,
-    name: str | None = None,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
+    study: "Study", *, t: float | None = None, name: str | None = None, **where: Any
 ) -> Figure:
     """Left: every distance against n at one time; right: one of them against time for every n.
 
@@ -482,9 +472,10 @@ def rates(
     is_known = name is None or (isinstance(name, str) and name in drawable)
     fitting("name", name, f"one of {', '.join(drawable)}", is_known)
     chosen = name or ("W2" if "W2" in names else names[0])
+    ax = where.get("ax")
     count = 2 if ax is None and study.data.sizes["t"] > 1 else 1
     with theme.style():
-        page = Canvas(ax, count, 4.6, 3.3, width, height)
+        page = Canvas(count, 4.6, 3.3, **where)
         _against_size(page.panels[0], study, names if ax is None or name is None else [chosen], t)
         if count == 2:
             _against_time(page.panels[1], study, chosen)
@@ -549,13 +540,13 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     label_logarithmic(ax.yaxis)
 
 
-def _floor(ax: Axes, places: np.ndarray, table, name: str, colour) -> None:
+def _floor(ax: Axes, places: np.ndarray, table: Any, name: str, colour: Any) -> None:
     """Draw the distance between independent samples, if the table contains it."""
     if f"floor of {name}" in table:
         ax.plot(places, _mean(table[f"floor of {name}"])[0], "--", color=colour, lw=0.9)
 
 
-def _mean(table) -> tuple[np.ndarray, np.ndarray]:
+def _mean(table: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas, the last axis, and its standard error; nan entries are left out."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)
@@ -572,14 +563,7 @@ EVEN, LONG = 0.01, 5.0  # a logarithmic axis if log steps differ by less, and th
 
 
 @FIGURES.register
-def sweep(
-    result: "Sweep",
-    name: str = "order_parameter",
-    *,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
-) -> Figure:
+def sweep(result: "Sweep", name: str = "order_parameter", **where: Any) -> Figure:
     """A variable over the parameters that have several values, at most two; means of replicas.
 
     Parameters
@@ -610,7 +594,7 @@ def sweep(
             f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
         )
     with theme.style():
-        page = Canvas(ax, 1, 4.2, 3.1, width, height)
+        page = Canvas(1, 4.2, 3.1, **where)
         (panel,) = page.panels
         x, *others = (str(dim) for dim in values.dims)
         if others:
@@ -631,5 +615,6 @@ def _parameter(axis: Axis, name: str, values: "xr.DataArray") -> None:
     if places.min() > 0 and places.max() > LONG * places.min():
         steps = np.diff(np.log(places))
         if np.ptp(steps) < EVEN * np.abs(steps).max():
-            axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            scale = axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale
+            scale("log")
             label_logarithmic(axis)

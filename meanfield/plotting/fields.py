@@ -139,7 +139,7 @@ class Scale:
     @property
     def norm(self) -> Normalize:
         """Colour scale for matplotlib; values beyond its ends are drawn as if they were there."""
-        norms = {"linear": Normalize, "log": LogNorm, "power": partial(PowerNorm, EXPONENT)}
+        norms: Any = {"linear": Normalize, "log": LogNorm, "power": partial(PowerNorm, EXPONENT)}
         return norms[self.name](self.low, self.high, clip=True)
 
     def height(self, values: np.ndarray) -> np.ndarray:
@@ -245,7 +245,7 @@ def profiles(
     return chart_of(space_of(solution)).profiles(states, members, most_angles)
 
 
-def visible_chart(solution: Solution) -> CoordinateAxis:
+def visible_chart(solution: Solution) -> Any:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
     law = appearance_of(solution.final).law(solution.final)
     return chart_of(space_of(solution)).with_mass(law.space)

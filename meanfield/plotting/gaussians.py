@@ -122,7 +122,7 @@ def ellipses(
 
     def draw(i: int) -> list[Artist]:
         curve = ax.plot(*outlines[i], color=styles[i], linewidth=1.2)
-        return curve + ax.plot(*states[i].mean, ".", color=styles[i], markersize=4)
+        return [*curve, *ax.plot(*states[i].mean, ".", color=styles[i], markersize=4)]
 
     framed = [outlines[i] for i in shown]
     points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
@@ -194,7 +194,7 @@ def cone(
     if ax is not None and ax.name != shape:
         raise ValueError(f'cone needs an ax with projection="{shape}" here; got "{ax.name}".')
     with theme.style():
-        figure = theme.figure(width=4.8, height=4.6) if ax is None else ax.figure
+        figure: Any = theme.figure(width=4.8, height=4.6) if ax is None else ax.figure
         panel = figure.add_subplot(projection=shape) if ax is None else ax
         (draw_disc if trace_one else draw_cone)(panel, solution)
         if ax is None:

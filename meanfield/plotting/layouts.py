@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
 from ..results.solution import Solution
@@ -204,7 +204,7 @@ MOST_KEY = 0.3  # at most this share of the width
 LEAST_PANEL = 2.0  # inches, with its labels
 LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
-Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an index in a panel
+Draw = Callable[[Axes, int], Sequence[Artist]]  # draws the saved state of an index in a panel
 
 
 @dataclass
@@ -234,7 +234,7 @@ class Panels:
         Whether a colour bar shows the times of curves.
     """
 
-    figure: FigureBase
+    figure: Figure | SubFigure
     axes: list[Axes]
     members: list[labels.Member]
     columns: int
@@ -453,26 +453,29 @@ class Canvas:
 
     Parameters
     ----------
-    ax : Axes or None
     count : int
         Number of panels.
     wide, tall : float
         Inches of a panel in a figure whose `width` and `height` are None.
     key : int
         Number of entries of the legend.
+    ax : Axes, optional
+    width, height : float, optional
+        Of the new figure, in inches.
     """
 
     def __init__(
         self,
-        ax: Axes | None,
         count: int,
         wide: float,
         tall: float,
+        *,
+        key: int = 0,
+        ax: Axes | None = None,
         width: float | None = None,
         height: float | None = None,
-        key: int = 0,
     ) -> None:
-        self._ax, self._position = ax, {"loc": "outside right center"}
+        self.ax, self._position = ax, dict[str, Any](loc="outside right center")
         if ax is not None:
             self.figure, self.panels = ax.figure.figure, [ax]
             return
@@ -496,15 +499,15 @@ class Canvas:
         of_panels = [panel.get_legend_handles_labels() for panel in self.panels]
         labelled = {text: h for each in of_panels for h, text in zip(*each, strict=True)}
         entries = list(handles) or list(labelled.values())
-        if self._ax is None:
+        if self.ax is None:
             self.figure.legend(handles=entries, **self._position)
         else:
-            self._ax.legend(handles=entries)
+            self.ax.legend(handles=entries)
 
 
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
     """Add the heading and the verdict, to a new figure or to the caller's axes."""
-    figure = target.figure.figure
+    figure: Any = target.figure.figure
     if target.inside:
         if title is not None:
             target.axes[0].set_title(title)

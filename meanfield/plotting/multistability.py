@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..core.provided import FIGURES
@@ -15,13 +14,7 @@ if TYPE_CHECKING:
 
 
 @FIGURES.register
-def stationary_states(
-    states: "StationaryStates",
-    *,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
-) -> Figure:
+def stationary_states(states: "StationaryStates", **where: Any) -> Figure:
     """Growth rate and order parameter of every state; stable ones are filled.
 
     Parameters
@@ -37,8 +30,8 @@ def stationary_states(
     Figure
     """
     with theme.style():
-        page = Canvas(ax, 1, 4.6, 3.3, width, height)
-        ax = page.panels[0]
+        page = Canvas(1, 4.6, 3.3, **where)
+        (ax,) = page.panels
         r, growth = states.data.order_parameter.values, states.data.growth.values
         colours = np.where(growth <= 0, theme.INK, "none")
         ax.axhline(0.0, color=theme.FAINT, lw=0.8)
@@ -48,13 +41,7 @@ def stationary_states(
 
 
 @FIGURES.register
-def basins(
-    basins: "Basins",
-    *,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
-) -> Figure:
+def basins(basins: "Basins", **where: Any) -> Figure:
     """Shares of starts by where they end, with Wilson intervals, against the parameter.
 
     Bars where there is a single value of the parameter.
@@ -73,8 +60,8 @@ def basins(
     """
     data: Any = basins.data
     with theme.style():
-        page = Canvas(ax, 1, 4.6, 3.3, width, height)
-        ax = page.panels[0]
+        page = Canvas(1, 4.6, 3.3, **where)
+        (ax,) = page.panels
         names = [str(name) for name in data.end.values]
         share = data.share.values
         spread = np.array([share - data.low.values, data.high.values - share]).clip(0)

@@ -315,7 +315,7 @@ def _curves(
         groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
     bands, t = [percentiles(values, members) for members, _ in groups], values["t"]
     style: dict[str, Any] = {"drawstyle": "steps-post"} if scale.steps else {}
-    style |= line | ({"marker": "."} if len(t) == 1 else {})
+    style |= {**line, **({"marker": "."} if len(t) == 1 else {})}
     step: dict[str, Any] = {"step": "post"} if scale.steps else {}
     for curves, (_, colour) in zip(bands, groups, strict=True):
         shown = curves - scale.offset
@@ -346,7 +346,7 @@ def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]
     modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
     marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
-        style = theme.stroke(k - 1) | line | marker
+        style = {**theme.stroke(k - 1), **line, **marker}
         ax.plot(data["t"], values, label=f"$k = {k}$", **style)
     ax.set_ylim(bottom=0)
     _key_above(ax)

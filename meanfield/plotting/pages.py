@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -55,7 +56,7 @@ class Band:
 
 def upper_part(
     states: type | tuple[type, ...], *spaces: type, single: str | None = None
-) -> Callable:
+) -> Callable[[Any], Any]:
     """Decorate what an overview shows above the observables of these states on these spaces.
 
     The function takes a solution and the members to show, then options by keyword, and returns
@@ -67,8 +68,8 @@ def upper_part(
         The kind of figure that is the overview of a single saved time; by default the upper part.
     """
 
-    def register(bands: Callable) -> Callable:
-        bands.single = single  # type: ignore[attr-defined]
+    def register(bands: Any) -> Any:
+        bands.single = single
         return PARTS.register("", states, spaces)(bands)
 
     return register
@@ -112,7 +113,7 @@ def overview(
     TypeError
         For an option that the upper part of the page does not have.
     """
-    part = PARTS.of(solution).get("")
+    part: Any = PARTS.of(solution).get("")
     allowed = options_of(part) if part else ["log_time"]
     check_options(solution, "kind='overview'", options, ["member", "title", *allowed])
     look = appearance_of(solution.final)
@@ -156,7 +157,7 @@ def _tell(
 # The movie -----------------------------------------------------------------------------------
 
 
-def scene(states: type | tuple[type, ...], *spaces: type) -> Callable:
+def scene(states: type | tuple[type, ...], *spaces: type) -> Callable[[Any], Any]:
     """Decorate a function that draws the moving panels of these states on these spaces.
 
     It takes a subfigure, the solution and the members to show, then options by keyword, and returns
@@ -169,7 +170,7 @@ def scene(states: type | tuple[type, ...], *spaces: type) -> Callable:
 @FIGURES.register
 def animate(
     solution: Solution,
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     fps: float = 20.0,
     member: int | Member | None = None,
@@ -236,7 +237,7 @@ def animate(
         options["scale"] = scale
     members = appearance_of(solution.final).members(solution, member)
     with theme.style():
-        figure, show = _stage(solution, members, draw, title, options)
+        figure, show = _stage(solution, members, partial(draw, **options), title)
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: nothing moves but the states
@@ -248,7 +249,7 @@ def animate(
 
 
 def _stage(
-    solution: Solution, members: list[Member], draw: Callable, title: str | None, options: dict
+    solution: Solution, members: list[Member], draw: Callable[..., Any], title: str | None
 ) -> tuple[Figure, layouts.Update]:
     """The figure of a movie, and a function that sets it to the saved state of a given index."""
     single = len(members) == 1
@@ -257,7 +258,7 @@ def _stage(
     heights = [tall, 1.4] if name else [tall]
     figure = theme.figure(width=8.0, height=sum(heights) + 0.5)
     top, *bottom = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights))
-    moving = draw(top, solution, members, **options)
+    moving = draw(top, solution, members)
     if name:
         ax, shown = bottom[0].subplots(), members if single else all_members(solution, None)
         target = layouts.Panels(bottom[0], [ax], shown, 1)
@@ -339,20 +340,23 @@ class OneBand:
         return [band(self._height, self._kind, solution, members, shown, **chosen)]
 
 
-def _last(solution: Solution) -> np.ndarray:
-    """The index of the last saved state that is drawn."""
-    return np.array([layouts.drawn_count(solution) - 1])
+def _at_the_end(
+    tall: float, kind: FigureKind, solution: Solution, members: list[Member], scale: Any
+) -> list[Band]:
+    """One band for several members, at most three in a row; of sheets at the last time."""
+    columns, last = min(len(members), 3), np.array([layouts.drawn_count(solution) - 1])
+    height = 0.4 + tall * -(-len(members) // columns)
+    return [band(height, kind, solution, members, last, columns=columns, scale=scale)]
 
 
 @upper_part(Density, Circle, Zonal, single="snapshots")
-def _densities(solution, members, *, scale="auto"):
+def _densities(solution: Solution, members: list[Member], *, scale: Any = "auto") -> list[Band]:
     """A space-time map; of one member also curves over the angle, and around the circle."""
     if len(members) > 1:
-        height = 0.4 + 1.7 * -(-len(members) // 3)
-        return [band(height, fields.spacetime, solution, members, scale=scale)]
+        return _at_the_end(1.7, fields.spacetime, solution, members, scale)
 
     def middle_band(middle: SubFigure) -> None:
-        available = registry.kinds_of(solution)
+        available: dict[str, Any] = registry.kinds_of(solution)
         kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
         places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
@@ -366,13 +370,17 @@ def _densities(solution, members, *, scale="auto"):
 
 
 @upper_part(Density, Sphere)
-def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
+def _maps(
+    solution: Solution,
+    members: list[Member],
+    *,
+    seen_from: Any = None,
+    clusters: bool = True,
+    scale: Any = "auto",
+) -> list[Band]:
     """Maps at several times, and the last state from two sides; of several members one map each."""
     if len(members) > 1:
-        last, columns = _last(solution), min(len(members), 3)
-        height = 0.5 + 1.3 * -(-len(members) // columns)
-        maps = {"columns": columns, "scale": scale}
-        return [band(height, sphere.mollweide, solution, members, last, **maps)]
+        return _at_the_end(1.35, sphere.mollweide, solution, members, scale)
     shown = layouts.pick_times(solution, members, None, TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
@@ -386,20 +394,21 @@ def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
 
 
 @upper_part(Indexed, Circle, Zonal, single="map")
-def _by_index(solution, members, *, scale="auto", log_time=None):
+def _by_index(
+    solution: Solution, members: list[Member], *, scale: Any = "auto", log_time: bool | None = None
+) -> list[Band]:
     """Maps of index against angle, and the order parameter by index; several members at the end."""
     if len(members) > 1:
-        last, columns = _last(solution), min(len(members), 3)
-        height = 0.4 + 1.9 * -(-len(members) // columns)
-        maps = {"columns": columns, "scale": scale}
-        return [band(height, indexed.index_map, solution, members, last, **maps)]
+        return _at_the_end(1.9, indexed.index_map, solution, members, scale)
     shown = layouts.pick_times(solution, members, None, MAPS)
     maps = band(2.4, indexed.index_map, solution, members, shown, scale=scale)
     return [maps, _orders(solution, members, log_time)]
 
 
 @upper_part(Indexed, Sphere)
-def _marginals(solution, members, *, scale="auto", log_time=None):
+def _marginals(
+    solution: Solution, members: list[Member], *, scale: Any = "auto", log_time: bool | None = None
+) -> list[Band]:
     """Maps of the marginal law, and the order parameter by index."""
     bands = _maps(solution, members, scale=scale)[:1]
     if len(members) == 1:
@@ -423,20 +432,24 @@ def _orders(solution: Solution, members: list[Member], log_time: bool | None) ->
 
 
 @upper_part(Tokens, Circle, single="polar")
-def _on_the_circle(solution, members, *, log_time=None):
+def _on_the_circle(
+    solution: Solution, members: list[Member], *, log_time: bool | None = None
+) -> list[Band]:
     """Trajectories; with noise, where tokens never come to rest, a space-time map."""
     kind = fields.token_spacetime if solution.model.noisy else curves.trajectories
     return [band(3.4, kind, solution, members, log_time=log_time)]
 
 
 @upper_part(Equiangular, single="observables")
-def _gaps(solution, members, *, log_time=None):
+def _gaps(solution: Solution, members: list[Member], *, log_time: bool | None = None) -> list[Band]:
     """log10(1 - rho) of all members over time."""
     return [Band(3.0, lambda top: gaps(top, solution, members, log_time))]
 
 
 @upper_part(Gaussian, Plane, single="ellipses")
-def _ellipses(solution, members, *, log_time=None):
+def _ellipses(
+    solution: Solution, members: list[Member], *, log_time: bool | None = None
+) -> list[Band]:
     """Ellipses, and the path of the covariance divided by its trace."""
 
     def plane(top: SubFigure) -> None:
@@ -527,7 +540,7 @@ def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> lis
 # Files ---------------------------------------------------------------------------------------
 
 
-def check_movie_path(path: str | os.PathLike) -> Path:
+def check_movie_path(path: str | os.PathLike[str]) -> Path:
     """The path, if a movie can be written there; else ValueError or MeanfieldError."""
     path = path_of("path", path)
     if path.suffix.lower() not in (".mp4", ".gif"):
@@ -548,7 +561,7 @@ def ffmpeg_program() -> str:
     )
 
 
-def _write_mp4(figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
+def _write_mp4(figure: Figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
     writer = FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
     program = ffmpeg_program()
     try:
@@ -566,7 +579,7 @@ def _write_mp4(figure, show: layouts.Update, count: int, path: Path, fps: float)
         ) from error
 
 
-def _write_gif(figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
+def _write_gif(figure: Figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
     canvas = FigureCanvasAgg(figure)
     # k-means is slow, but without it the few pixels of a peak, or of dots, get a wrong colour.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))

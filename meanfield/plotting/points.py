@@ -117,7 +117,7 @@ def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float]
 
     def draw(ax: Axes, t: float) -> list[Artist]:
         curve = curves.ring(*curves.nearest_profile(density, t), scale)
-        return ax.plot(*curve, color=theme.INK, linewidth=1.1)
+        return [*ax.plot(*curve, color=theme.INK, linewidth=1.1)]
 
     return draw
 
@@ -267,7 +267,7 @@ def plane_axes(
     sample: DrawnSample,
     frames: Sequence[np.ndarray],
     *,
-    named=True,
+    named: bool = True,
 ) -> None:
     """Set equal scales that show the sample in all `frames`; draw the circle of a sphere."""
     if plane.round:

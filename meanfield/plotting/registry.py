@@ -41,7 +41,7 @@ class FigureRegistry:
         self._entries: dict[tuple[type, type], dict[str, Draw]] = {}
 
     def register(
-        self, name: str, states: type | tuple[type, ...], spaces: tuple
+        self, name: str, states: type | tuple[type, ...], spaces: tuple[type, ...]
     ) -> Callable[[Draw], Draw]:
         """Decorator that registers a function for these states on these spaces, or on any space.
 
@@ -77,7 +77,7 @@ class FigureRegistry:
         return functions
 
 
-def pairs_of(states: type | tuple[type, ...], spaces: tuple) -> list[tuple[type, type]]:
+def pairs_of(states: type | tuple[type, ...], spaces: tuple[type, ...]) -> list[tuple[type, type]]:
     """All pairs of a class of states and a class of spaces, of which `object` is any."""
     return list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
 
@@ -98,7 +98,7 @@ class FigureKind:
         Pairs of classes of states and of spaces for which it is registered.
     """
 
-    def __init__(self, draw: Draw, frame: Callable | None, layout: tuple):
+    def __init__(self, draw: Draw, frame: Callable[..., Any] | None, layout: tuple[Any, ...]):
         self.draw, self._frame, self._layout = draw, frame, layout
         self.is_sheet = frame is layouts.sheet
         self.drawn: list[tuple[type, type]] = []
@@ -163,11 +163,12 @@ def figure(
 
     def register(draw: Draw) -> FigureKind:
         frame = layouts.panels if panels else layouts.sheet if sheet else None
-        kind_of_figure = draw
-        if not isinstance(draw, FigureKind):
-            kind_of_figure = FigureKind(draw, frame, panels or sheet or ())
-        kind_of_figure.drawn += pairs_of(states, spaces)
-        return FIGURE_KINDS.register(kind, states, spaces)(kind_of_figure)
+        drawn = draw
+        if not isinstance(drawn, FigureKind):
+            drawn = FigureKind(draw, frame, panels or sheet or ())
+        drawn.drawn += pairs_of(states, spaces)
+        FIGURE_KINDS.register(kind, states, spaces)(drawn)
+        return drawn
 
     return register
 

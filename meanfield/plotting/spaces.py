@@ -12,6 +12,8 @@ from matplotlib.axes import Axes
 
 from ..spaces import Circle, Sphere, Zonal
 
+Profiles = tuple[np.ndarray, np.ndarray]  # coordinates, and values (members, times, n) there
+
 
 class Hypersphere:
     """The unit sphere of R^d, d > 3."""
@@ -138,7 +140,7 @@ class CoordinateAxis:
 class CircleAxis(CoordinateAxis):
     """Angles in [-pi, pi]."""
 
-    def copies(self, curve):
+    def copies(self, curve: np.ndarray) -> list[np.ndarray]:
         """The curve shifted by each multiple of 2 pi at which a part of it is visible.
 
         A curve that crosses pi leaves the panel at the top while a copy enters at the bottom.
@@ -147,23 +149,23 @@ class CircleAxis(CoordinateAxis):
         first, last = np.floor((ends + np.pi) / (2 * np.pi)).astype(int)
         return [curve - 2 * np.pi * turn for turn in range(first, last + 1)]
 
-    def wrapped(self, angles):
+    def wrapped(self, angles: np.ndarray) -> np.ndarray:
         return np.mod(angles + np.pi, 2 * np.pi) - np.pi
 
-    def of_points(self, points):
+    def of_points(self, points: np.ndarray) -> np.ndarray:
         return self.wrapped(np.arctan2(points[..., 1], points[..., 0]))
 
-    def over_time(self, points):
+    def over_time(self, points: np.ndarray) -> np.ndarray:
         return np.unwrap(np.arctan2(points[..., 1], points[..., 0]), axis=0)
 
-    def of_nodes(self, state):
+    def of_nodes(self, state: Any) -> np.ndarray:
         return state.coordinates + np.arctan2(-state.limit[1], -state.limit[0])
 
-    def uniform_below(self, coordinates, dimension):
+    def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
         low, high = self.limits
         return (coordinates - low) / (high - low)
 
-    def profiles(self, states, members, most):
+    def profiles(self, states: Any, members: Any, most: int | None) -> Profiles:
         """The grid overhangs [-pi, pi] by one point on both sides.
 
         The first point is the last but one minus 2 pi, and the last the second plus 2 pi, so that
@@ -187,19 +189,19 @@ class CircleAxis(CoordinateAxis):
 class PolarAxis(CoordinateAxis):
     """Polar angles in [0, pi], from the pole on the last axis."""
 
-    def of_points(self, points):
+    def of_points(self, points: np.ndarray) -> np.ndarray:
         # The clusters of axisymmetric measures are poles.
         return np.where(points[..., -1] > 0, 0.0, np.pi)
 
-    def of_nodes(self, state):
+    def of_nodes(self, state: Any) -> np.ndarray:
         return 2 * np.arctan(np.exp(state.coordinates * state.limit[-1]))
 
-    def uniform_below(self, coordinates, dimension):
+    def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
         heights = np.sin(coordinates) ** (dimension - 2)
         below = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2)])
         return below / below[-1]
 
-    def profiles(self, states, members, most):
+    def profiles(self, states: Any, members: Any, most: int | None) -> Profiles:
         theta = np.linspace(0, np.pi, POLAR_ANGLES)
         points = np.zeros((theta.size, states[0].space.dimension))
         points[:, 0], points[:, -1] = np.sin(theta), np.cos(theta)
@@ -219,14 +221,14 @@ class PolarAxis(CoordinateAxis):
 class LineAxis(CoordinateAxis):
     """The real line."""
 
-    def over_time(self, points):
+    def over_time(self, points: np.ndarray) -> np.ndarray:
         return self.of_points(points)
 
-    def fitted(self, places):
+    def fitted(self, places: np.ndarray) -> "CoordinateAxis":
         margin = 0.04 * (np.ptp(places) or 1.0)
         return replace(self, limits=(places.min() - margin, places.max() + margin))
 
-    def of_points(self, points):
+    def of_points(self, points: np.ndarray) -> np.ndarray:
         return points[..., 0]
 
 

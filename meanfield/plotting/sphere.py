@@ -6,6 +6,7 @@ or nodes that stand for equal masses.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,7 +38,7 @@ GAP = 0.06  # between the discs of a pair, whose radius is 1
 GRATICULE_STEP = np.pi / 6  # between meridians, and parallels
 
 
-def frame_of(direction) -> np.ndarray:
+def frame_of(direction: Any) -> np.ndarray:
     """Right, up and towards the viewer as the rows of a rotation, seen from `direction`.
 
     The north pole is up. Seen from a pole, the first axis is to the right.
@@ -225,7 +226,7 @@ WIDEST = 0.08  # largest diameter of dots of median mass, on a sphere of radius 
 TEXT_SIZE = 7.5  # points of the texts at clusters
 WIDE = 0.66  # width of a digit or % over its height
 RING = 4.0  # points from the middle of a mark to its text
-TURNS = ((0, 0), (0, 1), (1, 0), (1, 1))  # changes of side: none, vertical, horizontal, both
+TURNS = tuple(product((False, True), repeat=2))  # changes of side: none, vertical, horizontal, both
 MOST_EDGED_DOTS = 512  # more dots than these have no edges
 
 
@@ -240,7 +241,7 @@ class FieldLayer:
         self._scale = common_scale(solution, page.members, page.times, scale)
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
-    def paint(self, ax, outline, projection, member, state):
+    def paint(self, ax: Axes, outline: Any, projection: Any, member: Member, state: Any) -> Artist:
         """Draw a single state, clipped at the outline; returns the image."""
         image = pixels(projection, self._law(state), self._per_unit)
         picture = ax.imshow(image, extent=projection.box, origin="lower", **self._colours)
@@ -273,7 +274,7 @@ class DotLayer:
         self._page, self._look = page, look
         self._samples = {m: sample_of(solution, m, look.most_dots) for m in page.members}
 
-    def paint(self, ax, outline, projection, member, state):
+    def paint(self, ax: Axes, outline: Any, projection: Any, member: Member, state: Any) -> Artist:
         """Draw the dots of a single state; returns their collection."""
         sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
@@ -297,12 +298,12 @@ Layer = FieldLayer | DotLayer
 
 
 def draw_globes(
-    page: Panels, solution: Solution, layer: Layer, projections: Sequence[Projection], clusters
+    page: Panels, solution: Solution, layer: Layer, views: Sequence[Projection], clusters: bool
 ) -> None:
-    """Draw each member of a sheet in its projection, one of `projections` for each member."""
+    """Draw each member of a sheet in its projection, one of `views` for each member."""
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        projection = projections[page.members.index(member)]
+        projection = views[page.members.index(member)]
         outlines = {ax: globe(ax, projection, layer.lines) for ax, _ in row}
 
         def draw(ax: Axes, i: int) -> list[Artist]:
@@ -406,7 +407,9 @@ def orthographic_dots(
     draw_pairs(page, solution, DotLayer(page, solution), seen_from, clusters)
 
 
-def draw_pairs(page: Panels, solution: Solution, layer: Layer, seen_from: Any, clusters) -> None:
+def draw_pairs(
+    page: Panels, solution: Solution, layer: Layer, seen_from: Any, clusters: bool
+) -> None:
     """Draw each member from two opposite sides, which are equal at all times.
 
     `seen_from` is the direction of the viewer, by default `best_seen_from` of the last state shown.
@@ -558,7 +561,7 @@ def _free_sides(
     spans = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
     points = (ax.bbox.size / spans).min() * 72 / ax.figure.dpi  # points per unit of data
     marks = [np.array([place * points - RING, place * points + RING]) for place in places]
-    chosen, taken = [], []
+    chosen, taken = [], list[np.ndarray]()
     for k, (place, text) in enumerate(zip(places, texts, strict=True)):
         usual = _near_the_end(projection, place)
         others = [*taken, *marks[:k], *marks[k + 1 :]]

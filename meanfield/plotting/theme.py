@@ -102,7 +102,7 @@ def _in_style(method: Callable[..., Any]) -> Callable[..., Any]:
 class PaperFigure(Figure):
     """A matplotlib Figure that is written in the package's style, at 300 dots per inch."""
 
-    def savefig(self, fname, **options) -> None:
+    def savefig(self, fname: Any, **options: Any) -> None:
         """Write the figure, as `matplotlib.figure.Figure.savefig`; dpi is 300 if not given.
 
         A file is written whole or not at all.
@@ -121,7 +121,7 @@ class PaperFigure(Figure):
             super().savefig(buffer, format=kind, **options)
             write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getvalue())
 
-    def draw(self, renderer) -> None:
+    def draw(self, renderer: Any) -> None:
         """Draw the figure; logarithmic axes of less than a decade have plain numbers."""
         from .labels import label_logarithmic
 

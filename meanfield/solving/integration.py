@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.checks import returned
 from ..core.errors import MeanfieldError
-from ..derivatives.journal import FlowJournal
+from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
@@ -443,9 +443,7 @@ class FlowIntegration(SteppedIntegration):
         if motion.implicit:
             self.policies["stiffness"] = Stiffness()
         self._stepped = False  # whether the last attempt was accepted
-        self.journal = (
-            None if motion.random else FlowJournal(KEPT_STAGES if arguments.tangents else 0)
-        )
+        self.journal = None if motion.random else Journal(KEPT_STAGES if arguments.tangents else 0)
         self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray) -> PointFlow:
@@ -530,7 +528,8 @@ class FlowIntegration(SteppedIntegration):
         """Add the last step to the journal, with its stages while there is room for them."""
         step = self.flow.before.elapsed, self.flow.before.dt
         stages = self.flow.stages if self.journal.room > 0 else None
-        self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step, stages)
+        stretch = self.flow.scheme, self.rows.ends, 0, self._labels
+        self.journal.add(step, *stretch, stages=stages)
 
     @property
     def _labels(self) -> np.ndarray | None:
@@ -551,7 +550,7 @@ class FlowIntegration(SteppedIntegration):
         """Continue with another motion, that of the rows left, from the coordinates `y`."""
         self.rows = rows
         if self.journal is not None:
-            self.journal.open(self.flow.scheme, rows.ends, self._labels)
+            self.journal.open(self.flow.scheme, rows.ends, labels=self._labels)
         self.flow.restart(y, self.start + self.clock.t, rows)
 
     @np.errstate(**NO_FLOAT_WARNINGS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives.journal import FlowJournal
+from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.flow import NO_FLOAT_WARNINGS, Stall
@@ -52,7 +52,7 @@ class ReplicaIntegration(SteppedIntegration):
         self.ends = np.full(len(y), RUNNING)
         self.policies, self._output = {}, 0.0
         self._kept = y.copy()  # coordinates at the last output: between outputs the times differ
-        self.journal = FlowJournal()
+        self.journal = Journal()
         if self.steady:
             self._end_where_steady(np.arange(len(y)))
 
@@ -153,7 +153,7 @@ class ReplicaIntegration(SteppedIntegration):
         if not (whole and (steps == steps[0]).all()):
             self.journal = None
         if self.journal is not None:
-            self.journal.add(self._scheme, self.motion.ends, None, tuple(steps[0, :2].tolist()))
+            self.journal.add(tuple(steps[0, :2].tolist()), self._scheme, self.motion.ends)
 
     def _end_where_steady(self, members: np.ndarray) -> None:
         """End those of the members, given by their indices, whose rate of change is small."""

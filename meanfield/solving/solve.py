@@ -14,7 +14,7 @@ from ..core.calls import checked_call
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive, TimeSpan
 from ..derivatives.adjoint import known_steps, recorded
-from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
+from ..derivatives.journal import EnsembleJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
@@ -269,7 +269,7 @@ class _SolvedRun:
             self._watch = EventWatch(arguments.events, self._integration)
 
     @property
-    def journal(self) -> DensityJournal | EnsembleJournal | FlowJournal | None:
+    def journal(self) -> Journal | EnsembleJournal | None:
         """Record of the accepted steps; None if not all are known, as after a run was resumed."""
         return self._integration.journal
 

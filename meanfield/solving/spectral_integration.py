@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives.journal import DensityJournal
+from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
 from ..spaces.density import Density
@@ -65,7 +65,7 @@ class SpectralIntegration(SteppedIntegration):
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
         self.weights = 0  # number of computations of the weights of exponential schemes
-        self.journal = DensityJournal()
+        self.journal = Journal()
         self.degrees = DegreeAdaptation(density, arguments)
         self.selection = SchemeSelection()
         self.policies = {"degrees": self.degrees, "selection": self.selection}
@@ -143,8 +143,8 @@ class SpectralIntegration(SteppedIntegration):
         """
         self._code, self.clock = code, clock
         if self.journal is not None:
-            ends = (self.motion.ends,) if self.jumps else ()  # a member may have no motion yet
-            self.journal.add(self.space.degree, self.scheme, self.stepper.made, *ends)
+            ends = self.motion.ends if self.jumps else EVER  # a member may have no motion yet
+            self.journal.add(self.stepper.made, self.scheme, ends, self.space.degree)
         pairs = zip(self.stepper.counts.tolist(), counts, strict=True)
         accepted, rejected, weights = (after - before for after, before in pairs)
         evaluations = self.scheme.evaluations * (accepted + rejected)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, check_memory, fitting, positive, real_array, whole_number
+from ..core.checks import check_memory, fitting, positive, real_array, whole_number
 from ..core.dual import Dual, value_of
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
@@ -100,36 +100,29 @@ class Characteristics(State):
     def __init__(
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
     ) -> None:
-        if not isinstance(density, Density):
-            raise TypeError(f"density must be a Density; got density = {as_given(density)}.")
-        if density.shape:
-            raise ValueError(
-                f"Characteristics expects a single density; got an ensemble {density.shape}. "
-                "Choose a member: Characteristics(density[i])."
-            )
+        fitting("density", density, "a Density", isinstance(density, Density), TypeError)
+        advice = "Choose a member: Characteristics(density[i])."
+        fitting("density", density, "a single density", not density.shape, advice=advice)
         density.checked_positive()
         space = density.space
-        limit = (
-            space.mean_direction(density) if limit is None else space.checked_point(limit, "limit")
-        )
+        if limit is None:
+            limit = space.mean_direction(density)
+        limit = space.checked_point(limit, "limit")
         chart = space.chart(limit)
         usual = chart.usual_nodes
         count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_CHARACTERISTICS)
         check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
-        degree = _degree_of(density)
+        counted = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
+        degree = int(space.degrees[counted].max())
         peak = max(1.0, float(density.values[..., space.judged].max()))
         coordinates, weights, halves = chart.nodes(count, degree, peak)
         masses = weights * density.at(chart.points(coordinates))
-        self._enter(space, limit, coordinates, masses, halves)
+        self._enter(space, coordinates, masses, halves, limit)
         self._check_quadrature(density, degree, usual)
 
-    def _enter(
-        self, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
-        halves: np.ndarray,
-    ) -> None:  # fmt: skip
-        limit = np.asarray(limit)
-        self._set(coordinates=_array(coordinates), masses=_array(masses), limit=limit)
-        self._set(space=space, chart=space.chart(limit), halves=np.array(halves) > 0)
+    def _enter(self, space: "Space", coordinates: Any, masses: Any, half: Any, limit: Any) -> None:
+        self._set(coordinates=_array(coordinates), masses=_array(masses), limit=np.asarray(limit))
+        self._set(space=space, chart=space.chart(self.limit), halves=np.array(half) > 0)
 
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
         degree = max(degree, 1)
@@ -143,16 +136,6 @@ class Characteristics(State):
                 f"instance nodes = {max(usual, 4 * len(self))}; if that changes nothing, in high "
                 "dimension, a less narrow density."
             )
-
-    @classmethod
-    def of_nodes(
-        cls, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
-        halves: np.ndarray,
-    ) -> Self:  # fmt: skip
-        """State with given nodes, as taken from another state; arguments are not checked."""
-        state = object.__new__(cls)
-        state._enter(space, limit, coordinates, masses, halves)
-        return state
 
     @property
     def dimension(self) -> int:
@@ -176,7 +159,10 @@ class Characteristics(State):
 
     @classmethod
     def of_arrays(cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any) -> Self:
-        return cls.of_nodes(space, limit, coordinates, masses, half)
+        """State with these nodes, which are not checked."""
+        state = object.__new__(cls)
+        state._enter(space, coordinates, masses, half, limit)
+        return state
 
     def moved(self, coordinates: Any, masses: np.ndarray | None = None) -> "Characteristics":
         """Nodes with other coordinates, and with other masses if they are given."""
@@ -187,7 +173,7 @@ class Characteristics(State):
         if coordinates.ndim > 1:
             check_unit("moved", value_of(coordinates))
         masses = self.masses if masses is None else masses
-        return self.of_nodes(self.space, self.limit, coordinates, masses, self.halves)
+        return self.of_arrays(self.space, coordinates, masses, self.halves, self.limit)
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -260,8 +246,7 @@ class Characteristics(State):
         another latitude is a ring, not a cluster.
         """
         radius, least = positive("radius", radius), positive("least", least)
-        if radius > np.pi / 2:
-            raise ValueError(f"radius must be <= pi/2; got radius = {as_given(radius)}.")
+        fitting("radius", radius, "<= pi/2", radius <= np.pi / 2)
         return self.chart.clusters(self.coordinates, self.masses, radius=radius, least=least)
 
     # Judging -------------------------------------------------------------------------------
@@ -286,22 +271,13 @@ class Characteristics(State):
         It bounds their error if the flow is smooth; if the density splits between two clusters, it
         is about the mass of one node at the boundary.
         """
-        fine, exact = self.space.with_degree(COMPARED_MOMENTS), self.coefficients(COMPARED_MOMENTS)
-        errors = [
-            self.chart.moments(self.coordinates[half], 2 * self.masses[half], COMPARED_MOMENTS)
-            - exact
+        most = COMPARED_MOMENTS
+        fine, exact = self.space.with_degree(most), self.coefficients(most)
+        halved = [
+            self.chart.moments(self.coordinates[half], 2 * self.masses[half], most)
             for half in self.halves
         ]
-        return max(
-            float(fine.amplitude(e, k)) for e in errors for k in range(1, COMPARED_MOMENTS + 1)
-        )
-
-
-def _degree_of(density: Density) -> int:
-    """Highest degree whose coefficients are not negligible."""
-    space = density.space
-    size = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
-    return int(space.degrees[size].max())
+        return max(fine.amplitude(m - exact, k).item() for m in halved for k in range(1, most + 1))
 
 
 def _array(values: Any) -> Any:

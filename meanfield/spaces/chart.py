@@ -70,19 +70,13 @@ class NodeChart(ABC):
         """
         given: Any = (coordinates, masses, attraction, normaliser)
         if not isinstance(coordinates, Dual):
-            return self.velocity_of_nodes(*given)
+            none = np.empty((0, *coordinates.shape))
+            return self.velocity_tangents(coordinates, masses, none, none, given[2:], [])[0]
         x, m, *tables = (value_of(each) for each in given)
         moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in given)
         pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
         moved = np.ascontiguousarray(moved)
         return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
-
-    @abstractmethod
-    def velocity_of_nodes(
-        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
-        """`velocity` of arrays without tangents."""
 
     @abstractmethod
     def velocity_tangents(
@@ -143,6 +137,96 @@ class NodeChart(ABC):
         return clusters_among(self.points(coordinates), masses, radius=radius, least=least)
 
 
+class LineChart(NodeChart):
+    """Chart with one coordinate for each node, on which harmonics are functions of one variable x.
+
+    x is the coordinate on the circle, and <point, limit> for axisymmetric densities.
+    """
+
+    sign = 1.0  # of the rate of change of the coordinate along the derivative by x
+
+    @abstractmethod
+    def variable(self, coordinates: np.ndarray) -> np.ndarray:
+        """The variable x at the nodes, (n,)."""
+
+    def by_coordinate(self, coordinates: np.ndarray) -> np.ndarray | float:
+        """Derivative of the variable x by the coordinate, (n,)."""
+        return 1.0
+
+    @abstractmethod
+    def turns(self, degree: int) -> np.ndarray:
+        """Factors from coefficients with respect to x to those with respect to the space."""
+
+    @abstractmethod
+    def projections(
+        self, x: np.ndarray, masses: np.ndarray, slopes: np.ndarray | None, degree: int
+    ) -> np.ndarray:
+        """Sums of masses times conj(Y_l)(x), plus slopes times its derivative by x, (modes,)."""
+
+    @abstractmethod
+    def sums(self, x: np.ndarray, series: np.ndarray, orders: Sequence[int]) -> np.ndarray:
+        """Derivatives by x, of the order of each row, of series (rows, modes), (rows, n)."""
+
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+        x = self.variable(coordinates)
+        return self.turns(degree) * self.projections(x, masses, None, degree)
+
+    def velocity_tangents(
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        x, degree = self.variable(coordinates), multipliers[0].size - 1
+        moments = self.projections(x, masses, None, degree)
+        if len(changes):
+            changes = self.by_coordinate(coordinates) * changes
+        moved = [
+            self.projections(x, dm, masses * by, degree)
+            for by, dm in zip(changes, by_masses, strict=True)
+        ]
+        rows = self.sums(x, *velocity_series(multipliers, by_multipliers, moments, moved))
+        half = len(rows) if multipliers[1] is None else len(rows) // 2
+        v, by_v = self.sign * rows[0], changes
+        if len(changes):
+            by_v = self.sign * (rows[2:half] + rows[1] * changes)
+        if multipliers[1] is not None:
+            level = rows[half]
+            v = v / level
+            if len(changes):
+                by_v = (by_v - v * (rows[half + 2 :] + rows[half + 1] * changes)) / level
+        return v, by_v
+
+
+def velocity_series(
+    multipliers: Multipliers, changes: Sequence[Multipliers], moments: np.ndarray,
+    moved: Sequence[np.ndarray],
+) -> tuple[np.ndarray, list[int]]:  # fmt: skip
+    """Series (rows, modes) from which v = (W * mu)' / (Z * mu) and its tangents follow.
+
+    The second result is the order of the derivative by x of each row. The rows are those of the
+    numerator, of its derivative and of its p tangents if p > 0; then, unless Z = 1, the same of the
+    denominator.
+
+    Parameters
+    ----------
+    multipliers : (attraction, normaliser or None)
+        Multipliers of W and Z.
+    changes : sequence of p such pairs
+        Tangents of the multipliers.
+    moments : ndarray, (modes,)
+        Coefficients of mu.
+    moved : sequence of p ndarray, (modes,)
+        Tangents of the coefficients.
+    """
+    rows, orders = [], []
+    for i, order in ((0, 1), (1, 0)):
+        table = multipliers[i]
+        if table is not None:
+            rows += [table * moments] * (2 if moved else 1)
+            rows += [table * by + dt[i] * moments for by, dt in zip(moved, changes, strict=True)]
+            orders += [order, order + 1, *[order] * len(moved)] if moved else [order]
+    return np.array(rows), orders
+
+
 def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature of the uniform measure on S^(d-1) in the logarithm of the distance to a point.
 
@@ -164,23 +248,16 @@ def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarr
     """
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
-    near, far = (
-        _beyond((amount + log(peak) + constant) / power) for amount in (NEAR_MASS, FAR_MASS)
-    )
+    ends = ((amount + log(peak) + constant) / power for amount in (NEAR_MASS, FAR_MASS))
+    near, far = (y + np.log1p(np.sqrt(-np.expm1(-2 * y))) for y in ends)  # arccosh(e^y)
     bulk, extra = 3 / sqrt(power), (near + far) / 2
-    ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
-    spacing = (ends[1] - ends[0]) / nodes
-    s = _solved(ends[0] + spacing * (np.arange(nodes) + 0.5), bulk, extra)
+    first, last = (s + extra * np.tanh(s / bulk) for s in (-near, far))
+    s = _solved(first + (last - first) / nodes * (np.arange(nodes) + 0.5), bulk, extra)
     slope = 1 / (1 + extra / bulk / np.cosh(s / bulk) ** 2)
     size = np.abs(s)
     log_cosh = size + np.log1p(np.exp(-2 * size)) - log(2)
     weights = slope * np.exp(-power * log_cosh)
     return s, weights / weights.sum()
-
-
-def _beyond(y: float) -> float:
-    """arccosh(e^y)."""
-    return float(y + np.log1p(np.sqrt(-np.expm1(-2 * y))))
 
 
 def _solved(u: np.ndarray, bulk: float, extra: float) -> np.ndarray:

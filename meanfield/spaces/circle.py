@@ -6,20 +6,12 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import (
-    check_memory,
-    complex_array,
-    finite_array,
-    fitting,
-    plain_array,
-    real_array,
-    whole_number,
-)
+from ..core.checks import check_memory, complex_array, finite_array, plain_array, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
-from .chart import Multipliers, NodeChart, Nodes, graded_rule
+from .chart import LineChart, Nodes, graded_rule
 from .circle_transport import CircleTransport
-from .contract import Space, bands_of, one_number, read_only
+from .contract import Space, bands_of, one_number, orthogonal, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 from .transforms import CircleGridTransforms
@@ -54,6 +46,8 @@ class Circle(Space):
     """
 
     dimension = 2
+    transports = CircleTransport, CircleTransport
+    grids = CircleGridTransforms
 
     def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)
@@ -165,18 +159,12 @@ class Circle(Space):
             return np.zeros(coefficients.shape[:-1], dtype=complex)
         return np.conj(coefficients[..., k]) if k >= 0 else coefficients[..., -k]
 
-    def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        return self.moment(coefficients, k)
-
-    def scalar_moment_change(
-        self, coefficients: np.ndarray, change: np.ndarray, k: int
-    ) -> np.ndarray:
-        return self.moment(change, k)
-
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise, or by a rotation matrix (2, 2)."""
         if plain_array("rotation", rotation).ndim == 2:
-            rotation = rotation_angle(real_array("rotation", rotation))
+            wanted = "an angle, or a rotation matrix (2, 2)"
+            matrix = orthogonal(rotation, 2, wanted, reflections=False)
+            rotation = np.arctan2(matrix[1, 0], matrix[0, 0])
         angle = one_number("rotation", rotation, "angle rotation in radians")
         return coefficients * np.exp(-1j * self.degrees * angle)
 
@@ -187,9 +175,6 @@ class Circle(Space):
         angles = np.arctan2(points[..., 1], points[..., 0])
         pairs = zip(angles, masses, strict=True)
         return np.array([moments_of_angles(*pair, self.degree) for pair in pairs])
-
-    def chart(self, limit: np.ndarray) -> "CircleNodeChart":
-        return CircleNodeChart(self, limit)
 
     @cached_property
     def frame(self) -> np.ndarray:
@@ -202,56 +187,11 @@ class Circle(Space):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return -1j * self.degrees * to_coefficients(field[0], self.degree)
 
-    def transport(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> CircleTransport:  # fmt: skip
-        return CircleTransport(attraction, normaliser, members, pairs)
+    def chart(self, limit: np.ndarray) -> "CircleNodeChart":
+        return CircleNodeChart(self, limit)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         return bands_of(self.degrees * attraction)
-
-    def transforms(self, points: int) -> CircleGridTransforms:
-        return CircleGridTransforms(self.degree, points)
-
-
-def rotation_angle(matrix: np.ndarray) -> float:
-    """Angle in radians of a rotation matrix (2, 2); ValueError for another matrix."""
-    square = matrix.shape == (2, 2)
-    rotates = square and np.abs(matrix @ matrix.T - np.eye(2)).max() <= 1e-12
-    rotates = rotates and np.linalg.det(matrix) > 0
-    fitting("rotation", matrix, "an angle, or a rotation matrix (2, 2)", rotates)
-    return float(np.arctan2(matrix[1, 0], matrix[0, 0]))
-
-
-def velocity_series(
-    multipliers: Multipliers, changes: Sequence[Multipliers], modes: np.ndarray,
-    moved: Sequence[np.ndarray],
-) -> np.ndarray:  # fmt: skip
-    """Fourier series (rows, modes) from which v = (W * mu)' / (Z * mu) and its tangents follow.
-
-    The rows are the numerator, its derivative by the angle, and its p tangents; then the same for
-    the denominator, unless Z = 1.
-
-    Parameters
-    ----------
-    multipliers : (attraction, normaliser or None)
-        Multipliers of W and Z.
-    changes : sequence of p such pairs
-        Tangents of the multipliers.
-    modes : ndarray, (modes,)
-        Fourier coefficients of mu.
-    moved : sequence of p ndarray, (modes,)
-        Tangents of the coefficients.
-    """
-    (attraction, normaliser), turn = multipliers, 1j * np.arange(modes.size)
-    pairs = list(zip(moved, changes, strict=True))
-    rows = [turn * attraction * modes, turn**2 * attraction * modes]
-    rows += [turn * (attraction * by + change[0] * modes) for by, change in pairs]
-    if normaliser is not None:
-        rows += [normaliser * modes, turn * normaliser * modes]
-        rows += [normaliser * by + change[1] * modes for by, change in pairs]
-    return np.array(rows)
 
 
 # Fourier series at any angles -----------------------------------------------------------------
@@ -269,10 +209,8 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
 def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
     values = np.empty((len(series), angles.size))
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
-        block, values_here = (
-            angles[begin : begin + ANGLES_AT_ONCE],
-            values[:, begin : begin + ANGLES_AT_ONCE],
-        )
+        block = angles[begin : begin + ANGLES_AT_ONCE]
+        values_here = values[:, begin : begin + ANGLES_AT_ONCE]
         cosine, sine = np.empty(block.size), np.empty(block.size)
         re, im = np.ones(block.size), np.zeros(block.size)
         for i in range(block.size):
@@ -281,15 +219,12 @@ def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
                 values_here[member, i] = series[member, 0].real
         for k in range(1, series.shape[1]):
             for i in range(block.size):
-                re[i], im[i] = (
-                    re[i] * cosine[i] - im[i] * sine[i],
-                    re[i] * sine[i] + im[i] * cosine[i],
-                )
+                real = re[i] * cosine[i] - im[i] * sine[i]
+                re[i], im[i] = real, re[i] * sine[i] + im[i] * cosine[i]
             for member in range(len(series)):
-                real, imaginary = 2 * series[member, k].real, 2 * series[member, k].imag
-                row = values_here[member]
+                c, row = 2 * series[member, k], values_here[member]
                 for i in range(block.size):
-                    row[i] += real * re[i] - imaginary * im[i]
+                    row[i] += c.real * re[i] - c.imag * im[i]
     return values
 
 
@@ -313,10 +248,8 @@ def _moments(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
             for i in range(block.size):
                 real += re[i]
                 imaginary -= im[i]
-                re[i], im[i] = (
-                    re[i] * cosine[i] - im[i] * sine[i],
-                    (re[i] * sine[i] + im[i] * cosine[i]),
-                )
+                turned = re[i] * cosine[i] - im[i] * sine[i]
+                re[i], im[i] = turned, re[i] * sine[i] + im[i] * cosine[i]
             total[k] += complex(real, imaginary)
     return total
 
@@ -377,7 +310,7 @@ def _inverted(
 # Nodes of characteristics ---------------------------------------------------------------------
 
 
-class CircleNodeChart(NodeChart):
+class CircleNodeChart(LineChart):
     """Coordinates on the circle: the angle of a node is that of -limit plus its coordinate.
 
     Rounding displaces the repelling point -limit by about 1e-16, and so about as much mass.
@@ -401,41 +334,22 @@ class CircleNodeChart(NodeChart):
         angles = coordinates + self._origin
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
-    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        turned = moments_of_angles(coordinates, masses, degree)
-        return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
+    def variable(self, coordinates: np.ndarray) -> np.ndarray:
+        return coordinates
 
-    def velocity_of_nodes(
-        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
-        moments = moments_of_angles(coordinates, masses, attraction.size - 1)
-        slope = 1j * np.arange(attraction.size) * attraction * moments
-        if normaliser is None:
-            return evaluate(slope, coordinates)
-        slope, level = evaluate(np.stack([slope, normaliser * moments]), coordinates)
-        return slope / level
+    def turns(self, degree: int) -> np.ndarray:
+        return np.exp(-1j * self._origin * np.arange(degree + 1))
 
-    def velocity_tangents(
-        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
-        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        normaliser, count, degree = multipliers[1], len(changes), multipliers[0].size - 1
-        turn, moments = 1j * np.arange(degree + 1), moments_of_angles(coordinates, masses, degree)
-        moved = [
-            moments_of_angles(coordinates, dm, degree)
-            - turn * moments_of_angles(coordinates, masses * by, degree)
-            for by, dm in zip(changes, by_masses, strict=True)
-        ]
-        rows = velocity_series(multipliers, by_multipliers, moments, moved)
-        slope, bend, *rest = evaluate(rows, coordinates)
-        by_slope = np.reshape(rest[:count], changes.shape) + bend * changes
-        if normaliser is None:
-            return slope, by_slope
-        level, tilt, *levels = rest[count:]
-        v = slope / level
-        by_level = np.reshape(levels, changes.shape) + tilt * changes
-        return v, (by_slope - v * by_level) / level
+    def projections(
+        self, x: np.ndarray, masses: np.ndarray, slopes: np.ndarray | None, degree: int
+    ) -> np.ndarray:
+        moments = moments_of_angles(x, masses, degree)
+        if slopes is None:
+            return moments
+        return moments - 1j * np.arange(degree + 1) * moments_of_angles(x, slopes, degree)
+
+    def sums(self, x: np.ndarray, series: np.ndarray, orders: Sequence[int]) -> np.ndarray:
+        return evaluate(derivatives(series, orders), x)
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         x = self.points(coordinates)
@@ -447,3 +361,9 @@ class CircleNodeChart(NodeChart):
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
         turned = coordinates + (self._origin - np.arctan2(point[1], point[0]))
         return np.abs(turned - 2 * np.pi * np.round(turned / (2 * np.pi)))
+
+
+def derivatives(series: np.ndarray, orders: Sequence[int]) -> np.ndarray:
+    """Fourier series (rows, modes) of the derivatives of some orders, by the angle."""
+    powers = (1j * np.arange(series.shape[-1])) ** np.arange(3)[:, None]
+    return powers[list(orders)] * series

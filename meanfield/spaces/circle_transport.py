@@ -11,13 +11,7 @@ import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, complex_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.fourier import (
-    TRANSFORM,
-    RealTransform,
-    fill_spectrum,
-    fill_values,
-    good_length,
-)
+from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
 from ..lowlevel.records import Layout, complexes, floats
 from ..lowlevel.simd import as_bits, from_bits
 from .contract import Transport
@@ -38,13 +32,9 @@ class CircleTransport(Transport):
         Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
     """
 
-    def __init__(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> None:  # fmt: skip
-        modes = attraction.shape[1]
-        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes, pairs)
-        self.length, rows = good_length(self.points), 2 if normaliser is None else 3
+    def _prepare(self) -> None:
+        rows = 3 if self.normalised else 2
+        self.length = good_length(self.points)
         self._fft, self.transforms = RealTransform(self.length, rows=rows), rows + 1
         self._enter(
             _transport,
@@ -53,7 +43,7 @@ class CircleTransport(Transport):
                 band=self.band,
                 length=self.length,
                 fft=self._fft.record,
-                velocity=self.tables[0],
+                velocity=1j * np.arange(self.degree + 1) * self.tables[0],
                 normaliser=self.tables[1],
                 speed=self.speed,
             ),

@@ -56,6 +56,14 @@ def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> fl
     return float(number)
 
 
+def orthogonal(rotation: Any, d: int, wanted: str, reflections: bool) -> np.ndarray:
+    """A matrix (d, d) of a rotation, or of a reflection if these are allowed; else ValueError."""
+    matrix = real_array("rotation", rotation)
+    fits = matrix.shape == (d, d) and np.abs(matrix @ matrix.T - np.eye(d)).max() <= 1e-12
+    fits = fits and (reflections or np.linalg.det(matrix) > 0)
+    return fitting("rotation", matrix, wanted, fits)
+
+
 class Transport:
     """Map from the coefficients of mu to those of -div(mu v[mu]), for the compiled time loop.
 
@@ -69,16 +77,16 @@ class Transport:
 
     Parameters
     ----------
+    space : Space
+        Space of the densities.
     attraction : ndarray, (1 or members, degree + 1)
         Multipliers of W, shared or for each member.
     normaliser : ndarray, (1 or members, degree + 1), or None
         Multipliers of Z; None means Z = 1.
-    members, modes : int
-        Number of densities, and of coefficients of each.
+    members : int
+        Number of densities.
     pairs : bool
         Whether densities are followed by the measures that move them.
-    band : int, optional
-        Highest degree of the velocities; by default `band_of(attraction)`.
 
     Attributes
     ----------
@@ -99,16 +107,22 @@ class Transport:
     pairs: bool = False
 
     def __init__(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int, modes: int,
-        pairs: bool = False, band: int | None = None,
+        self, space: "Space", attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
     ) -> None:  # fmt: skip
-        self.degree = attraction.shape[1] - 1
-        self.band = band_of(attraction) if band is None else band
-        self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
+        self.space, self.degree, self.dtype = space, space.degree, space.dtype
+        self.band = int(space.bands(attraction).max())
+        self.normalised = normaliser is not None
+        self.points = 2 * self.degree + (self.degree if self.normalised else self.band) + 1
         below = np.zeros(attraction.shape) if normaliser is None else normaliser
-        self.tables = [1.0 * np.array(table, order="C") for table in (attraction, below)]
-        self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
+        self.tables = [np.array(table, dtype=float, order="C") for table in (attraction, below)]
+        self.speed, self.time = np.zeros(1), np.zeros(1)
+        self._shape = members, space.degrees.size
         self._of_pairs(pairs)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set the compiled function and its context, by `_enter`, for these `tables`."""
 
     def _of_pairs(self, pairs: bool) -> None:
         """Set `pairs`, and the distance in bytes from a density to the measure that moves it.
@@ -152,11 +166,6 @@ def bands_of(attraction: np.ndarray) -> np.ndarray:
     return np.where(counts, np.arange(size.shape[1]), 0).max(axis=1)
 
 
-def band_of(attraction: np.ndarray) -> int:
-    """Highest degree at which the largest multiplier of all potentials is not negligible."""
-    return int(bands_of(np.abs(attraction).max(axis=0, keepdims=True))[0])
-
-
 @lru_cache(maxsize=4096)
 def dimension_of_harmonics(degree: int, dimension: int) -> float:
     """dim H_l on S^(d-1): (2l + d - 2)/(l + d - 2) binomial(l + d - 2, l), and 1 for l = 0."""
@@ -197,6 +206,10 @@ class Space(Kind, family=True):
         Quadrature points, unit vectors.
     weights : ndarray, (N,)
         Quadrature weights, of sum 1; exact to harmonic degree 3 * `degree`.
+    grids : type
+        Class of the transforms for compiled code.
+    transports : (type, type)
+        Classes of the transport of densities, for Z = 1 and for other normalisers Z.
     """
 
     plain_class = True
@@ -204,7 +217,8 @@ class Space(Kind, family=True):
         "bands chart checked_point frame function_values judged minus_divergence mode_axes "
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
-        "next_degree negative_mass synthesis analysis synthesis_at perturbation"
+        "next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
+        "transports mode_dims split"
     )
 
     dimension: int
@@ -215,6 +229,8 @@ class Space(Kind, family=True):
     axisymmetric: bool = False
     largest_degree: int = 4096
     halfway: bool = False
+    grids: ClassVar[type["GridTransforms"]]
+    transports: ClassVar[tuple[type[Transport], type[Transport]]]
 
     @property
     @abstractmethod
@@ -328,11 +344,9 @@ class Space(Kind, family=True):
         arguments = [argument.copy() for argument in self.arguments.values()]
         returned = called(f, f"a function {what}", *arguments)
         values = real_array(f"The values {what}", returned)
-        if values.shape != self.weights.shape:
-            raise ValueError(
-                f"{what} must have the shape of its arguments, {self.weights.shape}; got "
-                f"{values.shape}. Write it with numpy functions of arrays."
-            )
+        wanted, fits = f"{self.weights.shape}", values.shape == self.weights.shape
+        advice = "Write it with numpy functions of arrays."
+        fitting(f"The shape of {what}", values.shape, wanted, fits, advice=advice)
         coefficients, missed = expanded(self, f, values, what)
         return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
@@ -404,11 +418,11 @@ class Space(Kind, family=True):
         `letter` names them in the message.
         """
         coefficients = np.atleast_1d(coefficients)
-        if coefficients.shape[-1] > self.degree + 1:
-            raise ValueError(
-                f"{self!r} holds {letter}_0, ..., {letter}_{self.degree}; got coefficients of "
-                f"shape {coefficients.shape}. Use a degree of {coefficients.shape[-1] - 1} or more."
-            )
+        count, shape = coefficients.shape[-1], coefficients.shape
+        wanted = f"that of {letter}_0, ..., {letter}_{self.degree} at most, on {self!r}"
+        advice = f"Use a degree of {count - 1} or more."
+        fits = count <= self.degree + 1
+        fitting("The shape of the coefficients", shape, wanted, fits, advice=advice)
         result = np.zeros((*coefficients.shape[:-1], self.degree + 1), dtype=coefficients.dtype)
         result[..., : coefficients.shape[-1]] = coefficients
         return result
@@ -418,8 +432,8 @@ class Space(Kind, family=True):
         wanted = f"concentration{' >= 0' if least == 0 else ''}"
         number = one_number("concentration", concentration, wanted, least)
         multipliers = exponential_multipliers(number, self.degree, self.dimension)
-        if not np.isfinite(multipliers / multipliers[0]).all():
-            raise ValueError(f"concentration = {number:g} is too large: its law is one point.")
+        fits = np.isfinite(multipliers / multipliers[0]).all()
+        fitting("concentration", number, "smaller: its law is one point", fits)
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
@@ -503,13 +517,18 @@ class Space(Kind, family=True):
         return np.sqrt(power / dimension_of_harmonics(k, self.dimension))
 
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """Scalar of degree k, (*ensemble,): by default `amplitude`, in some spaces a moment."""
-        return self.amplitude(coefficients, k)
+        """The moment of degree k where it is one number, (*ensemble,), else its `amplitude`."""
+        moment = self.moment(coefficients, k)
+        scalar = moment.ndim < coefficients.ndim
+        return moment if scalar else self.amplitude(coefficients, k)
 
     def scalar_moment_change(
         self, coefficients: np.ndarray, change: np.ndarray, k: int
     ) -> np.ndarray:
         """Derivative of `scalar_moment` along a change of the coefficients; nan at amplitude 0."""
+        moment = self.moment(change, k)
+        if moment.ndim < change.ndim:
+            return moment
         chosen = self.degrees == k
         pairs = self.parseval[chosen] * (np.conj(coefficients) * change)[..., chosen].real
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -526,6 +545,12 @@ class Space(Kind, family=True):
 
     def __hash__(self) -> int:
         return hash((type(self), self.dimension, self.degree))
+
+    mode_dims: ClassVar[tuple[str, ...]] = ("mode",)  # axes of the coefficients in files
+
+    def split(self, flat: np.ndarray) -> np.ndarray:
+        """Coefficients (..., modes), with an axis for each of `mode_dims`."""
+        return flat
 
     @property
     def mode_axes(self) -> dict[str, np.ndarray]:
@@ -578,7 +603,6 @@ class Space(Kind, family=True):
         the poles.
         """
 
-    @abstractmethod
     def transport(
         self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
@@ -589,6 +613,8 @@ class Space(Kind, family=True):
         degree + 1), or (1, degree + 1) if shared; `normaliser` None means Z = 1. With `pairs` the
         map is (mu, nu) -> -div(mu v[nu]), see `Transport`.
         """
+        made = self.transports[normaliser is not None]
+        return made(self, attraction, normaliser, members, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         """Highest degree (n,) that counts in the velocity of each potential.
@@ -597,6 +623,6 @@ class Space(Kind, family=True):
         """
         return bands_of(attraction)
 
-    @abstractmethod
     def transforms(self, points: int) -> "GridTransforms":
         """Transforms between harmonics and values, on a grid with `points` on a great circle."""
+        return self.grids(self, points)

@@ -12,6 +12,7 @@ from ..core.checks import (
     complex_array,
     fitting,
     generator,
+    real,
     real_array,
     whole_number,
 )
@@ -20,15 +21,7 @@ from ..core.forms import Instance, Many
 from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
-from .validity import (
-    DENSITY_TAIL,
-    NEGATIVE_SHARE,
-    UNIT_MASS,
-    check_coefficients,
-    check_positive,
-    tail_of,
-    warn_if_unresolved,
-)
+from .validity import DENSITY_TAIL, NEGATIVE_SHARE, REAL_ENOUGH, UNIT_MASS, tail_start
 
 if TYPE_CHECKING:
     from . import Space
@@ -83,7 +76,17 @@ class Density(State):
         modes = space.degrees.size
         shape, wanted = coefficients.shape, f"(..., {modes}) on {space!r}"
         fitting("coefficients.shape", shape, wanted, shape[-1:] == (modes,) and coefficients.size)
-        check_coefficients(space, coefficients)
+        bad = np.count_nonzero(~np.isfinite(coefficients))
+        fitting("coefficients", coefficients, f"finite, but {bad} are not", bad == 0)
+        error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
+        if error > UNIT_MASS:
+            raise ValueError(
+                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
+                "Divide by the mass, or let the weights of a mixture sum to 1."
+            )
+        imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
+        wanted = "real in the coefficients of order 0"
+        fitting("The imaginary part", imaginary, wanted, imaginary <= REAL_ENOUGH)
         self._set(space=space, coefficients=coefficients)
 
     @classmethod
@@ -130,11 +133,9 @@ class Density(State):
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
         changed = super()._each(change)
         degrees = change(self.member_degrees, ())
-        return (
-            changed.with_member_degrees(degrees)
-            if changed.shape
-            else changed.resample(int(degrees))
-        )
+        if changed.shape:
+            return changed.with_member_degrees(degrees)
+        return changed.resample(int(degrees))
 
     @property
     def dimension(self) -> int:
@@ -158,12 +159,14 @@ class Density(State):
         space, dims = self.space, member_dims(self.shape)
         grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
         sizes = [axis.size for axis in space.axes.values()]
+        series = space.split(self.coefficients)
+        modes = (*dims, *space.mode_dims)
         return {
             **grid,
             **{name: (("mode",), labels) for name, labels in space.mode_axes.items()},
             "density": ((*dims, *grid), self.values.reshape(*self.shape, *sizes)),
-            "coefficient_re": ((*dims, "mode"), self.coefficients.real),
-            "coefficient_im": ((*dims, "mode"), self.coefficients.imag),
+            "coefficient_re": (modes, series.real),
+            "coefficient_im": (modes, series.imag),
         }
 
     def identity(self) -> Any:
@@ -206,13 +209,10 @@ class Density(State):
 
     def at(self, points: Any) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
-        points = real_array("points", points)
-        d = self.space.dimension
-        if points.shape[-1:] != (d,):
-            raise ValueError(
-                f"points must be unit vectors of shape (..., {d}); got shape {points.shape}. "
-                "Angles on the circle: at(circle.embed(theta))."
-            )
+        points, d = real_array("points", points), self.space.dimension
+        advice = "Angles on the circle: at(circle.embed(theta))."
+        wanted, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
+        fitting("points.shape", points.shape, wanted, fits, advice=advice)
         check_unit("at(points)", points)
         return self.space.at(self.coefficients, points)
 
@@ -278,7 +278,8 @@ class Density(State):
 
         The truncation error is of this size: 1e-10 means ten digits are resolved.
         """
-        return np.abs(self.coefficients[..., tail_of(self.space)]).max(axis=-1)
+        tail = self.space.degrees > tail_start(self.space.degree)
+        return np.abs(self.coefficients[..., tail]).max(axis=-1)
 
     # Making others -------------------------------------------------------------------------
 
@@ -323,10 +324,8 @@ class Density(State):
     def stack(cls, densities: Sequence["Density"]) -> "Density":
         """An ensemble of densities, on the space of the highest degree among them."""
         densities = DENSITIES.check("densities", densities)
-        if not densities:
-            raise ValueError("densities: stack expects at least one density; got none.")
         shapes = {density.shape for density in densities}
-        wanted = "of one ensemble shape"
+        wanted = "at least one density, all of one ensemble shape"
         fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
         fine = _on_one_space(densities)
         kind = type(fine[0])
@@ -382,7 +381,15 @@ class Density(State):
 
         Values down to -`tolerance` times the maximum are accepted as rounding or solver errors.
         """
-        check_positive(self, tolerance)
+        real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
+        allowed = tolerance * float(self.values[..., self.space.judged].max())
+        worst = float(self.minimum.min())
+        if worst < -allowed:
+            raise ValueError(
+                f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
+                f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
+                "series is cut off, a higher degree."
+            )
         return self
 
     def warn_if_unresolved(self, tolerance: float = DENSITY_TAIL, *, missed: float = 0.0) -> Self:
@@ -391,7 +398,15 @@ class Density(State):
         `missed` is the root mean square difference between a function and its series; above ten
         times the tolerance there is a warning too.
         """
-        warn_if_unresolved(self, tolerance, missed)
+        real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
+        tail, why = float(self.spectral_tail.max()), ""
+        if tail > tolerance:
+            why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
+        elif missed > 10 * tolerance:
+            why = f"between points of the grid its root mean square error is {missed:.1e}"
+        if why:
+            why = f"The density is not resolved: {why}. Use a degree above {self.space.degree}."
+            warnings.warn(why, UnresolvedWarning, stacklevel=3)
         return self
 
 

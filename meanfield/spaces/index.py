@@ -28,9 +28,7 @@ from ..core.kinds import Kind
 
 FEW_NODES = 5  # nodes on a piece from which the tail is that of two coefficients
 MOST_HERMITE_NODES = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
-DYADIC_EDGES = 4.0 ** -np.arange(
-    18
-)  # edges of the subintervals, shorter towards a node, on which a decay is integrated
+DYADIC_EDGES = 4.0 ** -np.arange(18)  # of subintervals on which a decay is integrated
 DECAY_TOLERANCE = 1e-10  # relative, of integrals with a decay by two rules
 DECAY_NODES = 24  # nodes of the quadrature of a decay, beyond those of the densities
 SINK_ROUNDING = 1e-12  # tolerance of the mass of a sink
@@ -104,13 +102,9 @@ class Index(Kind, family=True):
             return np.broadcast_to(self.weights, (len(self),) * 2).copy()
         J = self._coupling(model.coupling)
         divided = any(part.normalised and part.interacts for _, part in model.drift.terms)
-        if divided and not ((J >= 0).all() and (J.sum(axis=1) > 0).all()):
-            raise ValueError(
-                f"Under {model.drift!r} attention is divided by the sum of its weights, so that "
-                "coupling must be >= 0, and not all 0 for any index; its least value is "
-                f"{J.min():g}, its least sum {J.sum(axis=1).min():g}."
-            )
-        return J * self.weights
+        fits = not divided or ((J >= 0).all() and (J.sum(axis=1) > 0).all())
+        wanted = f">= 0, and not all 0 for any index, under {model.drift!r}, which divides by sums"
+        return fitting("coupling", J, wanted, fits) * self.weights
 
     def _coupling(self, coupling: Any) -> np.ndarray:
         """Matrix (P, P) of a coupling, which is a matrix or a function of two arrays (P, P)."""
@@ -122,9 +116,7 @@ class Index(Kind, family=True):
         values = coupling(s.copy(), tau.copy())
         values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
         J = returned("coupling", values, shape)
-        if not np.isfinite(J).all():
-            raise ValueError("coupling must return finite numbers; some are not.")
-        return J
+        return fitting("The values of coupling", J, "finite", np.isfinite(J).all())
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """Matrix `influence` (P, P) if only positions at or before a node act on it.
@@ -203,30 +195,44 @@ class Positions(Index):
         weights = (1 - self.sink) * self._rule[1].ravel()
         return _read_only(np.concatenate([[self.sink], weights]) if self.sink else weights)
 
-    @property
-    def _first(self) -> int:
-        """Index of the first node on a piece: 1 if node 0 is the sink, else 0."""
-        return 1 if self.sink else 0
-
     def _columns(self, piece: int) -> slice:
-        """Indices of the nodes of a piece, as a slice."""
-        return slice(self._first + piece * self.order, self._first + (piece + 1) * self.order)
-
-    @cached_property
-    def _barycentric(self) -> np.ndarray:
-        """Barycentric weights (order,) of the nodes of a piece, up to a common factor."""
-        x, w = np.polynomial.legendre.leggauss(self.order)
-        return (-1.0) ** np.arange(self.order) * np.sqrt((1 - x**2) * w)
+        """Indices of the nodes of a piece, as a slice; node 0 is the sink, if there is one."""
+        first = bool(self.sink) + piece * self.order
+        return slice(first, first + self.order)
 
     def _lagrange(self, piece: int, s: np.ndarray) -> np.ndarray:
         """Values (n, order) of the Lagrange polynomials of a piece at s (n,)."""
+        x, w = np.polynomial.legendre.leggauss(self.order)
+        barycentric = (-1.0) ** np.arange(self.order) * np.sqrt((1 - x**2) * w)
         apart = s[:, None] - self._rule[0][piece]
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = self._barycentric / apart
+            terms = barycentric / apart
             values = terms / terms.sum(axis=1, keepdims=True)
         at_node = (apart == 0).any(axis=1)
         values[at_node] = apart[at_node] == 0
         return values
+
+    def _integrals(
+        self, begin: float, end: float, order: int, smallest: float,
+        weight: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Integrals (P,) of the Lagrange polynomials, times a weight, from `begin` to `end`.
+
+        Gauss rules have `order` nodes. A weight may be steep near `end`: a piece is then divided
+        into shorter and shorter intervals towards its end. Intervals up to `smallest` are omitted.
+        """
+        integrals, (x, gauss) = np.zeros(len(self)), np.polynomial.legendre.leggauss(order)
+        for piece in range(self.breaks.size - 1):
+            a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], end)
+            if b - a <= smallest:
+                continue
+            graded = [a] if weight is None else b - (b - a) * DYADIC_EDGES
+            edges = np.unique(np.append(graded, b))
+            lengths = np.diff(edges)[:, None]
+            s, w = (edges[:-1, None] + lengths * (1 + x) / 2).ravel(), (lengths * gauss / 2).ravel()
+            w = w if weight is None else w * weight(s)
+            integrals[self._columns(piece)] += (1 - self.sink) * w @ self._lagrange(piece, s)
+        return integrals
 
     def interpolation(self, s: np.ndarray) -> np.ndarray:
         """Interpolation weights (*s.shape, P), by the polynomial of the piece that contains s.
@@ -258,15 +264,8 @@ class Positions(Index):
         ends = np.linspace(0.0, 1.0, count + 1)
         if self.sink:
             weights[:, 0] = np.diff(np.minimum(ends, self.sink))
-        x, gauss = np.polynomial.legendre.leggauss(self.order)
-        edges = self._at_level(ends)
-        for block, (begin, end) in enumerate(itertools.pairwise(edges)):
-            for piece in range(self.breaks.size - 1):
-                a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], end)
-                if b - a > EDGE_ROUNDING:
-                    s = a + (b - a) * (1 + x) / 2
-                    w = (1 - self.sink) * (b - a) * gauss / 2
-                    weights[block, self._columns(piece)] += w @ self._lagrange(piece, s)
+        for block, (begin, end) in enumerate(itertools.pairwise(self._at_level(ends))):
+            weights[block] += self._integrals(begin, end, self.order, EDGE_ROUNDING)
         return weights / weights.sum(axis=1, keepdims=True)
 
     def tail(self, values: np.ndarray) -> np.ndarray:
@@ -278,65 +277,41 @@ class Positions(Index):
         l = np.arange(self.order - (2 if self.order >= FEW_NODES else 1), self.order)
         p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
         project = (l + 0.5)[:, None] * (p * w[:, None]).T
-        pieces = values[..., self._first :, :].reshape(
-            *values.shape[:-2], -1, self.order, values.shape[-1]
-        )
+        count = self.breaks.size - 1
+        shape = *values.shape[:-2], count, self.order, values.shape[-1]
+        pieces = values[..., -count * self.order :, :].reshape(shape)
         return np.abs(project @ pieces).max(axis=(-3, -2, -1))
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
         influence = self._seen(causal, self.order)
         if causal.decay is not None:  # compare two quadrature rules
-            influence, coarse = (
-                self._seen(causal, self.order + more) for more in (2 * DECAY_NODES, DECAY_NODES)
-            )
-            error, largest = np.abs(influence - coarse).max(), np.abs(influence).max()
-            if not error <= DECAY_TOLERANCE * largest:
-                raise ValueError(
-                    f"causal: decay cannot be integrated, two rules differ by {error:.1g}, of "
-                    f"{largest:.1g} at most. It has to be smooth: a jump is a window."
-                )
+            influence = self._seen(causal, self.order + 2 * DECAY_NODES)
+            coarse = self._seen(causal, self.order + DECAY_NODES)
+            error = np.abs(influence - coarse).max() / (np.abs(influence).max() or 1.0)
+            wanted = f"smooth, but two rules for its integrals differ by {error:.1g}"
+            smooth, advice = error <= DECAY_TOLERANCE, "A jump is a window."
+            fitting("decay", causal.decay, wanted, smooth, advice=advice)
         if mean:
             sums = influence.sum(axis=1, keepdims=True)
-            if not (sums > 0).all():
-                s = self.nodes[np.argmin(sums)]
-                raise ValueError(
-                    f"causal: position {s:g} sees nothing: decay is 0, or the window too short."
-                )
+            s, fits = self.nodes[np.argmin(sums)], (sums > 0).all()
+            why = f"position {s:g} sees nothing: decay is 0, or the window too short"
+            fitting("causal", causal, "seen from every position", fits, advice=why)
             influence /= sums
         return influence
 
     def _seen(self, causal: Any, order: int) -> np.ndarray:
-        """Integrals (P, P) of `causal`, by a Gauss rule with `order` nodes on each piece.
-
-        With a decay, which may be steep, a piece is divided into shorter and shorter intervals
-        towards s.
-        """
+        """Integrals (P, P) of `causal`, by a Gauss rule with `order` nodes on each piece."""
         influence = np.zeros((len(self),) * 2)
-        x, gauss = np.polynomial.legendre.leggauss(order)
-        points, gauss = (1 + x) / 2, gauss / 2
         window = np.inf if causal.window is None else causal.window
         end_of_sink = self._end_of_sink(causal)
         for i, s in enumerate(self.nodes):
             begin = max(0.0, s - window)
             apart = begin > end_of_sink
             stretches = [(0.0, end_of_sink), (begin, s)] if apart else [(0.0, s)]
-            for piece, (first_seen, last_seen) in itertools.product(
-                range(self.breaks.size - 1), stretches
-            ):
-                a = max(self.breaks[piece], first_seen)
-                b = min(self.breaks[piece + 1], last_seen)
-                if b - a <= EDGE_ROUNDING * s:
-                    continue
-                edges = np.array([a, b])
-                if causal.decay is not None:
-                    edges = np.unique(np.append(b - (b - a) * DYADIC_EDGES, b))
-                lengths = np.diff(edges)[:, None]
-                tau = (edges[:-1, None] + lengths * points).ravel()
-                w = (lengths * gauss).ravel() * causal.weights(s - tau)
-                influence[i, self._columns(piece)] += (
-                    (1 - self.sink) * w @ self._lagrange(piece, tau)
-                )
+            weight = None if causal.decay is None else (lambda tau, s=s: causal.weights(s - tau))
+            for first, last in stretches:
+                influence[i] += self._integrals(first, last, order, EDGE_ROUNDING * s, weight)
             if self.sink and (s <= window or causal.sink is not None):
                 influence[i, 0] = self.sink * causal.weights(np.array([s]))[0]
         return influence
@@ -345,11 +320,8 @@ class Positions(Index):
         """Position up to which tokens are visible from everywhere, whatever the window is."""
         if causal.sink is None:
             return 0.0
-        if causal.sink < self.sink - SINK_ROUNDING:
-            raise ValueError(
-                f"causal: the atom at s = 0 has the mass {self.sink:g} and is seen as a whole; "
-                f"sink = {causal.sink:g} is less. Use Causal(sink={self.sink:g}) or more."
-            )
+        wanted = f">= {self.sink:g}, the mass of the atom at s = 0, which is seen as a whole"
+        fitting("causal.sink", causal.sink, wanted, causal.sink >= self.sink - SINK_ROUNDING)
         return float(self._at_level(np.array(causal.sink)))
 
 
@@ -375,9 +347,8 @@ class Classes(Index):
         fitting("values", v, "different numbers (P,), increasing", fits)
         shares = np.full(v.shape, 1 / v.size) if self.shares is None else self.shares
         whole = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
-        fitting(
-            "shares", self.shares, f"numbers > 0 of sum 1, one for each of {v.size} values", whole
-        )
+        wanted = f"numbers > 0 of sum 1, one for each of {v.size} values"
+        fitting("shares", self.shares, wanted, whole)
         self._set(shares=shares)
 
     @property
@@ -414,12 +385,8 @@ class NormalIndex(Index):
     centre: float = 0.0
 
     def validate(self) -> None:
-        fitting(
-            "count",
-            self.count,
-            f"at most {MOST_HERMITE_NODES} nodes",
-            self.count <= MOST_HERMITE_NODES,
-        )
+        most = MOST_HERMITE_NODES
+        fitting("count", self.count, f"at most {most} nodes", self.count <= most)
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from ..core.checks import (
     whole_number,
 )
 from ..core.errors import MeanfieldError
-from ..states.contract import Arrays, member_dims
+from ..states.contract import Arrays
 from ..states.tokens import Tokens
 from .contract import Space, read_only
 from .density import Density
@@ -54,6 +54,7 @@ class IndexedSpace(Space):
     """
 
     has_table = False  # files hold the space and the index
+    mode_dims = "index", "mode"
     slice_space: Any = None
     index: Any = None
 
@@ -62,9 +63,8 @@ class IndexedSpace(Space):
         product = isinstance(space, IndexedSpace)
         a_space = isinstance(space, Space) and not product
         fitting("slice_space", space, "a space, such as Circle(64)", a_space, TypeError)
-        fitting(
-            "index", index, "an Index, such as Positions()", isinstance(index, Index), TypeError
-        )
+        an_index = isinstance(index, Index)
+        fitting("index", index, "an Index, such as Positions()", an_index, TypeError)
         count = len(index)
         check_memory("densities at all nodes", (count, 16, space.degrees.size), "degree or nodes")
         self._set(
@@ -124,15 +124,18 @@ class IndexedSpace(Space):
         return {"index": self.index.nodes, **self.slice_space.axes}
 
     @property
+    def mode_axes(self) -> dict[str, np.ndarray]:
+        return self.slice_space.mode_axes
+
+    @property
     def judged(self) -> np.ndarray:
         mask = np.zeros(self.slice_space.weights.size, dtype=bool)
         mask[self.slice_space.judged] = True
         return np.tile(mask, len(self.index))
 
     def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return self.joined(
-            self.slice_space.judged_values(self.split(coefficients), self.split(values))
-        )
+        slices = self.split(coefficients), self.split(values)
+        return self.joined(self.slice_space.judged_values(*slices))
 
     def negative_mass(self, values: np.ndarray) -> np.ndarray:
         """Largest negative mass of a slice, (...,)."""
@@ -142,13 +145,12 @@ class IndexedSpace(Space):
         return self.slice_space.dirac(degree)
 
     def with_degree(self, degree: int) -> "IndexedSpace":
-        return self if degree == self.degree else self._on(self.slice_space.with_degree(degree))
+        if degree == self.degree:
+            return self
+        return IndexedSpace(self.slice_space.with_degree(degree), self.index)
 
     def with_modes(self, modes: int) -> "IndexedSpace":
-        return self._on(self.slice_space.with_modes(modes // len(self.index)))
-
-    def _on(self, space: Space) -> "IndexedSpace":
-        return IndexedSpace(space, self.index)
+        return IndexedSpace(self.slice_space.with_modes(modes // len(self.index)), self.index)
 
     resample = _slicewise("resample")
     to_values = _slicewise("to_values")
@@ -233,14 +235,12 @@ class Indexed(Density):
         what = f"f({', '.join([index.label, *space.arguments])})"
         returned = called(f, f"a function {what}", nodes.copy(), *arguments)
         values = real_array(f"The values {what}", returned)
-        shape = (len(index), space.weights.size)
-        try:
-            values = np.broadcast_to(values, shape)
-        except ValueError:
-            raise ValueError(
-                f"{what} is called with the index (P, 1) and arguments (N,), and must return their "
-                f"common shape {shape}; got {values.shape}. Write it with numpy functions."
-            ) from None
+        shape, form = (len(index), space.weights.size), values.shape
+        sides = zip(form[::-1], shape[::-1], strict=False)
+        fits = values.ndim <= 2 and all(n in (1, m) for n, m in sides)
+        wanted = f"{shape}, the common shape of the index (P, 1) and the arguments (N,)"
+        fitting(f"The shape of {what}", form, wanted, fits, advice="Write it with numpy functions.")
+        values = np.broadcast_to(values, shape)
         coefficients, missed = expanded(space, f, values, what, nodes)
         return cls(product, product.joined(coefficients)).warn_if_unresolved(missed=missed)
 
@@ -439,19 +439,7 @@ class Indexed(Density):
         return {"space": self.slice_space, "index": self.index}
 
     def arrays(self) -> Arrays:
-        space, dims = self.slice_space, member_dims(self.shape)
-        grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
-        sizes = [axis.size for axis in space.axes.values()]
-        values = self.values.reshape(*self.shape, len(self.index), *sizes)
-        return {
-            "index": (("index",), self.positions),
-            "weight": (("index",), self.weights),
-            **grid,
-            **{name: (("mode",), labels) for name, labels in space.mode_axes.items()},
-            "density": ((*dims, "index", *grid), values),
-            "coefficient_re": ((*dims, "index", "mode"), self.each.real),
-            "coefficient_im": ((*dims, "index", "mode"), self.each.imag),
-        }
+        return {**super().arrays(), "weight": (("index",), self.weights)}
 
     @classmethod
     def stacked(cls, states: Any) -> Arrays:

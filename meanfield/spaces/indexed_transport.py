@@ -16,93 +16,63 @@ import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.records import Field, Layout, Record, floats, integers
+from ..lowlevel.records import Field, Layout, floats, integers
 from ..lowlevel.simd import address_of, aligned
 from .contract import Transport
 
 
-class _ByNodes(Transport):
-    """Base class of maps of all slices, by maps of pairs: a slice, and the measure that moves it.
+class IndexedTransport(Transport):
+    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...) of families of P slices.
 
     Parameters
     ----------
     inner : sequence of Transport
-        Map of pairs for each node, or one for all nodes. It is called with the number
-        member P + i for node i of a member.
+        Map of pairs, a slice and the measure that moves it, for each node, or one for all nodes. It
+        is called with the number member P + i for node i of a member.
     size : int
         Number of floats of the coefficients of a slice.
     influence : ndarray, (P, P)
         Matrix C.
+    members : int
+        Number of families of P densities.
+    rows : int
+        1 + p.
     """
 
-    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray) -> None:
-        self._inner, self.time = list(inner), inner[0].time
+    def __init__(
+        self, inner: Sequence[Transport], size: int, influence: np.ndarray, members: int = 1,
+        rows: int = 1,
+    ) -> None:  # fmt: skip
+        self._inner, first = list(inner), inner[0]
+        self.degree, self.points, self.dtype = first.degree, first.points, np.dtype(first.dtype)
+        self.speed, self.time = first.speed, first.time
+        self._shape = members, len(influence) * 8 * size // self.dtype.itemsize
+        self._of_pairs(False)
         called = [(one.address, one.context) for one in self._inner]
         self._shared: dict[str, Any] = {
             "size": size,
             "called": np.array(called, dtype=np.int64),
             "influence": np.array(influence, order="C"),
         }
+        self._fill(rows)
+
+    def _fill(self, rows: int) -> None:
+        influence, size = self._shared["influence"], self._shared["size"]
+        pairs, change = aligned(rows, 2, size), aligned(rows, size)
+        work = {"ranges": _ranges(influence), "pairs": pairs, "change": change}
+        self._enter(_tangents, NODE_TANGENTS.filled(**self._shared, **work))
 
     def check(self) -> None:
         for one in self._inner:
             one.check()
 
-    def _forward(self, rows: int) -> Record:
-        """Record of `_tangents`, for a state and rows - 1 tangents."""
-        influence, size = self._shared["influence"], self._shared["size"]
-        return NODE_TANGENTS.filled(
-            **self._shared,
-            ranges=_ranges(influence),
-            pairs=aligned(rows, 2, size),
-            change=aligned(rows, size),
-        )
 
-
-class IndexedTransport(_ByNodes):
-    """Transport (mu_1, ..., mu_P) -> -div(mu_i v_i[sum_j C_ij mu_j]) of `members` families.
-
-    Parameters
-    ----------
-    inner : Transport
-        Transport of pairs for all nodes.
-    influence : see `_ByNodes`
-    members : int
-        Number of families of P densities.
-    """
-
-    def __init__(self, inner: Transport, influence: np.ndarray, members: int) -> None:
-        modes = inner._shape[1]
-        super().__init__([inner], modes * np.dtype(inner.dtype).itemsize // 8, influence)
-        self.degree, self.points, self.dtype = inner.degree, inner.points, inner.dtype
-        self.speed, self._shape = inner.speed, (members, len(influence) * modes)
-        self._of_pairs(False)
-        self._enter(_tangents, self._forward(1))
-
-
-class IndexedTangents(_ByNodes):
-    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
-
-    Parameters
-    ----------
-    inner, size, influence : see `_ByNodes`
-    rows : int
-        1 + p.
-    """
-
-    def __init__(
-        self, inner: Sequence[Transport], size: int, influence: np.ndarray, rows: int
-    ) -> None:
-        super().__init__(inner, size, influence)
-        self._enter(_tangents, self._forward(rows))
-
-
-class IndexedAdjoint(_ByNodes):
+class IndexedAdjoint(IndexedTransport):
     """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
 
     Parameters
     ----------
-    inner, size, influence : see `_ByNodes`
+    inner, size, influence : see `IndexedTransport`
     weights : ndarray, (P,)
         Weights w of the nodes.
     parameters : int
@@ -113,14 +83,18 @@ class IndexedAdjoint(_ByNodes):
         self, inner: Sequence[Transport], size: int, influence: np.ndarray, weights: np.ndarray,
         parameters: int,
     ) -> None:  # fmt: skip
+        self._weights, self._parameters = weights, parameters
         super().__init__(inner, size, influence)
+
+    def _fill(self, rows: int) -> None:
+        influence, size, w = self._shared["influence"], self._shared["size"], self._weights
         record = NODE_ADJOINT.filled(
             **self._shared,
-            parameters=parameters,
-            back=weights[:, None] * influence / weights,
-            weights=np.array(weights),
+            parameters=self._parameters,
+            back=w[:, None] * influence / w,
+            weights=np.array(w),
             triple=np.zeros((3, size)),
-            pulled=np.zeros(2 * size + parameters),
+            pulled=np.zeros(2 * size + self._parameters),
         )
         self._enter(_adjoint, record)
 

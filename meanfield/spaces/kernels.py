@@ -1,6 +1,7 @@
 """Zonal kernels K(<x, y>) on the unit sphere of R^d and their Funk-Hecke multipliers."""
 
 from collections.abc import Callable
+from functools import partial
 from math import lgamma, log, pi
 from typing import Any
 
@@ -19,9 +20,7 @@ NEAREST = 1.5e-8  # smallest distance of angles from 0 and pi; the cosine is not
 TIGHTEST = 1e-14  # tolerance of the integral beyond the outermost nodes, relative to the kernel
 FEW_ROUNDINGS = 1e-15  # angle: bisection for primitives ends at intervals of this length
 EVEN_EDGES = np.linspace(0, np.pi, PIECE_NODES + 1)  # first intervals of the angle for multipliers
-GRADED_EDGES = EVEN_EDGES[1] * 2.0 ** -np.arange(
-    1, 24
-)  # angles down to 1.5e-8, whose cosine is 1 up to rounding
+GRADED_EDGES = EVEN_EDGES[1] * 2.0 ** -np.arange(1, 24)  # down to 1.5e-8, with cosine 1 - 1e-16
 PRIMITIVE_EDGES = np.concatenate(
     [[0.0], GRADED_EDGES[::-1], EVEN_EDGES[1:-1], np.pi - GRADED_EDGES, [np.pi]]
 )  # first intervals of the angle for primitives
@@ -37,9 +36,8 @@ FAR_APART = 100.0  # accepted ratio of the change from rules to pieces and the l
 
 INSIDE = np.cos(np.pi * (np.arange(PIECE_NODES) + 0.5) / PIECE_NODES)  # Chebyshev nodes
 INSIDE_AND_ENDS = np.append(INSIDE, [1.0, -1.0])
-WITH_ENDS = np.cos(
-    np.pi * np.arange(PIECE_NODES + 1) / PIECE_NODES
-)  # Chebyshev nodes with both ends, so that a jump next to an end is detected
+# Chebyshev nodes with both ends, so that a jump next to an end is detected
+WITH_ENDS = np.cos(np.pi * np.arange(PIECE_NODES + 1) / PIECE_NODES)
 
 FAR_NODES = 1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), where scipy overflows
 
@@ -225,16 +223,14 @@ def quadrature_multipliers(
     agree = unseen or apart <= FAR_APART * max(changes[-2:])
     if error <= accepted and agree and not (continuous and jump):
         return _without_rounding(pieces, dimension)
-    why = (
-        f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
-        if continuous and jump
-        else f"errors are about {max(error, changes[-1]):.1e}, relative to its largest value; "
-        f"expected <= {accepted:g}, the larger of tolerance = {tolerance:g}, and {ACCEPTED:g}"
-    )
+    why = f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
+    if not (continuous and jump):
+        worst = max(error, changes[-1])
+        why = f"relative errors of {worst:.1e} exceed tolerance = {accepted:g}, at least 1e-9"
     raise MeanfieldError(
-        f"The multipliers of the kernel did not converge: {why}. Its singularities are too strong: "
-        "smooth them; or raise the tolerance of an Interaction, or use Interaction.chebyshev; or "
-        "give a drift of your own the methods attraction and normaliser."
+        f"The multipliers of the kernel did not converge: {why}. Smooth its singularities; or "
+        "raise the tolerance of an Interaction, or use Interaction.chebyshev; or give a drift of "
+        "your own the methods attraction and normaliser."
     )
 
 
@@ -248,10 +244,8 @@ def _in_pieces(
     the change with 1.5 times as many nodes. Error and jump are relative to `scale`.
     """
 
-    def roughness(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return _roughness(kernel, low, high, dimension)
-
     for accuracy in ACCURACIES:
+        roughness = partial(_roughness, kernel, dimension)
         ends = _intervals(roughness, EVEN_EDGES, accuracy * scale)
         if ends is not None:
             break
@@ -280,7 +274,7 @@ def _in_pieces(
     return results[1], float(max(error, accuracy)), float(jump if jump > LEAST_JUMP else 0.0)
 
 
-def _roughness(kernel: Kernel, low: np.ndarray, high: np.ndarray, dimension: int) -> np.ndarray:
+def _roughness(kernel: Kernel, dimension: int, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Distance (m,) of K times the law of the angle from polynomials of degree 15, on m intervals.
 
     It is the largest of the last four coefficients of the Chebyshev interpolant and of the errors
@@ -302,7 +296,7 @@ def _is_smooth_at_the_ends(kernel: Kernel, size: int, dimension: int, scale: flo
     """True if K is smooth between the outermost nodes of a rule and t = 1 and -1, to rounding."""
     outermost = float(np.arccos(gauss(size, dimension)[0].max()))
     low, high = np.array([0.0, np.pi - outermost]), np.array([outermost, np.pi])
-    return bool((_roughness(kernel, low, high, dimension) * outermost <= TIGHTEST * scale).all())
+    return bool((_roughness(kernel, dimension, low, high) * outermost <= TIGHTEST * scale).all())
 
 
 def _intervals(
@@ -384,13 +378,10 @@ class Primitive:
         def roughness(low: np.ndarray, high: np.ndarray) -> np.ndarray:
             return np.abs(series(low, high)[:, -4:]).max(axis=1)
 
-        scale = np.diff(PRIMITIVE_EDGES) @ np.abs(
-            _integrand(f, PRIMITIVE_EDGES[:-1], PRIMITIVE_EDGES[1:])
-        ).mean(axis=1)
+        edges, limits = PRIMITIVE_EDGES, (FEW_ROUNDINGS, MOST_OF_ONE)
+        scale = np.diff(edges) @ np.abs(_integrand(f, edges[:-1], edges[1:])).mean(axis=1)
         for accuracy in TIGHT:
-            ends = _intervals(
-                roughness, PRIMITIVE_EDGES, accuracy * scale, FEW_ROUNDINGS, MOST_OF_ONE
-            )
+            ends = _intervals(roughness, edges, accuracy * scale, *limits)
             if ends is not None:
                 break
         else:
@@ -399,9 +390,8 @@ class Primitive:
         half, chebyshev = (high - low) / 2, series(low, high)
         integrals = np.polynomial.chebyshev.chebint(chebyshev, lbnd=-1, axis=1) * half[:, None]
         reached = np.append(0.0, np.cumsum(integrals.sum(axis=1)))
-        left = (
-            np.abs(chebyshev[:, -4:]).max(axis=1) * half
-        )  # error left on each interval, larger if it is too narrow for bisection
+        # The error on each interval is larger if it is too narrow for bisection.
+        left = np.abs(chebyshev[:, -4:]).max(axis=1) * half
         if left.sum() > UNCERTAIN * np.abs(np.diff(reached)).sum():
             t = np.cos(low[left.argmax()])
             raise MeanfieldError(f"it is singular near {t:.6g}, and cannot be integrated")

@@ -380,15 +380,11 @@ class SampledTokens(Law):
 
 
 def _check_series(name: str, coefficients: np.ndarray) -> None:
-    if coefficients.ndim != 1:
-        raise ValueError(
-            f"{name} must be an array of numbers [a_1, a_2, ...]; got shape {coefficients.shape}."
-        )
+    fitting(name, coefficients, "an array of numbers [a_1, a_2, ...]", coefficients.ndim == 1)
 
 
 def _check_entries(name: str, entries: Sequence[Any]) -> None:
-    if not entries:
-        raise ValueError(f"{name} must have at least one entry; got none.")
+    fitting(name, entries, "an array with at least one entry", len(entries) > 0)
 
 
 def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> list[Density]:
@@ -404,18 +400,12 @@ def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> li
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
     """Array (n,) or (n, d) as it is, or one layer of an array (layers, n, d)."""
-    if array.ndim not in (1, 2, 3) or 0 in array.shape:
-        raise ValueError(
-            "expected angles (n,), unit vectors (n, 2) or hidden states (n, d) or "
-            f"(layers, n, d), none of them empty; got shape {array.shape}"
-        )
+    wanted = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
+    fits = array.ndim in (1, 2, 3) and 0 not in array.shape
+    fitting("The shape of the file", array.shape, wanted, fits)
     if array.ndim < 3:
-        if layer is not None:
-            raise ValueError(f"layer = {layer} needs an array (layers, n, d); got {array.shape}")
+        fitting("layer", layer, f"left out for an array {array.shape}", layer is None)
         return array
-    if layer is None or layer >= len(array):
-        raise ValueError(
-            f"the array has {len(array)} layers: expected layer = 0 to {len(array) - 1}; "
-            f"got {'none' if layer is None else layer}"
-        )
-    return array[layer]
+    last = len(array) - 1
+    fits = layer is not None and layer <= last
+    return array[fitting("layer", layer, f"0 to {last}, a layer of the array", fits)]

@@ -35,40 +35,77 @@ class Tables(NamedTuple):
     normaliser: np.ndarray | None
 
 
-class _Linearised(Transport):
-    """Base class of maps that use the transforms of a space, with multipliers and derivatives."""
+class LinearisedTangents(Transport):
+    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
+
+    Parameters
+    ----------
+    space : Space
+    tables : Tables
+        Multipliers of W and Z.
+    changes : sequence of Tables
+        Derivatives of the multipliers by parameters.
+    parameters : sequence of int
+        For each h the index of the parameter that changes with it, or -1.
+    pairs : bool
+        Whether u and each h are followed by the measures that move them.
+    """
 
     def __init__(
-        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool
-    ) -> None:
-        normaliser, all_ = tables.normaliser, (tables, *changes)
-        above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
-        bands = space.bands(above)
-        above[np.arange(above.shape[1]) > bands[:, None]] = 0
-        # The derivative by a parameter may have higher degrees than the drift: take the largest
-        # band. Bands are judged separately, as a derivative may be small compared with the drift.
-        shared = None if normaliser is None else normaliser[None]
-        band, modes = int(bands.max()), space.degrees.size
-        super().__init__(above, shared, 1, modes, pairs, band)
-        self.dtype, parts = space.dtype, space.dtype.itemsize // 8
-        self.transforms = space.transforms(self.points)
+        self, space: Space, tables: Tables, changes: Sequence[Tables],
+        parameters: Sequence[int] = (), pairs: bool = False,
+    ) -> None:  # fmt: skip
+        none, all_ = np.zeros(space.degree + 1), (tables, *changes)
+        above = np.array([t.attraction for t in all_])
         below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
-        above, below = (row[:, np.repeat(space.degrees, parts)].copy() for row in (above, below))
-        self._floats = above.shape[1]
-        self._shared: dict[str, Any] = {
-            "degree": space.degree,
-            "band": band,
-            "components": self.transforms.components,
-            "normalised": int(normaliser is not None),
-            "pairs": int(pairs),
-            "transforms": self.transforms.functions,
-            "above": above,
-            "below": below,
-        }
+        # Bands are judged separately, as a derivative may be small compared with the drift.
+        above[np.arange(above.shape[1]) > space.bands(above)[:, None]] = 0
+        self._which = np.array([-1, *parameters], dtype=np.int64)
+        super().__init__(space, above, None if tables.normaliser is None else below, 1, pairs)
 
-    def _rows(self, rows: int) -> np.ndarray:
-        """Workspace for the values of `rows` functions on the grid."""
-        return aligned(rows, self.transforms.size)
+    def _prepare(self) -> None:
+        self._shape = 1, len(self._which) * self._shape[1]
+        self.transforms = transforms = self.space.transforms(self.points)
+        columns = np.repeat(self.space.degrees, self.dtype.itemsize // 8)
+        self._shared: dict[str, Any] = {
+            "degree": self.degree,
+            "band": self.band,
+            "components": transforms.components,
+            "normalised": int(self.normalised),
+            "pairs": int(self.pairs),
+            "transforms": transforms.functions,
+            "above": self.tables[0][:, columns].copy(),
+            "below": self.tables[1][:, columns].copy(),
+        }
+        self._fill(columns.size, transforms.components, transforms.size)
+
+    def _fill(self, size: int, components: int, points: int) -> None:
+        """Enter the record, for `size` floats of a function and its values at `points`."""
+        record = LINEARISED_TANGENTS.filled(
+            **self._shared,
+            which=self._which,
+            moved=np.zeros(size),
+            kept=aligned(3 + components, points),
+            values=aligned(2 + components, points),
+        )
+        self._enter(_tangents, record)
+
+
+class LinearisedAdjoint(LinearisedTangents):
+    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
+
+    In the output the inner products <l, dN/dp_i> are floats after the coefficients. With `pairs`
+    the map is (u, nu, l) -> (l1, l2, ...), where l1 = <v, grad l> and l2 is the other two terms.
+    """
+
+    def _fill(self, size: int, components: int, points: int) -> None:
+        record = LINEARISED_ADJOINT.filled(
+            **self._shared,
+            parseval=np.repeat(self.space.parseval, size // self.space.degrees.size),
+            work=np.zeros((3, size)),
+            values=aligned(2 + 2 * components, points),
+        )
+        self._enter(_adjoint, record)
 
 
 LINEARISED_FIELDS: dict[str, Field] = {
@@ -99,69 +136,12 @@ LINEARISED_ADJOINT = Layout(
 _tangents_at, _adjoint_at = LINEARISED_TANGENTS.at, LINEARISED_ADJOINT.at
 
 
-class LinearisedTangents(_Linearised):
-    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
-
-    Parameters
-    ----------
-    space : Space
-    tables : Tables
-        Multipliers of W and Z.
-    changes : sequence of Tables
-        Derivatives of the multipliers by parameters.
-    parameters : sequence of int
-        For each h the index of the parameter that changes with it, or -1.
-    pairs : bool
-        Whether u and each h are followed by the measures that move them.
-    """
-
-    def __init__(
-        self, space: Space, tables: Tables, changes: Sequence[Tables], parameters: Sequence[int],
-        pairs: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(space, tables, changes, pairs)
-        self._shape = 1, (1 + len(parameters)) * space.degrees.size
-        components = self.transforms.components
-        record = LINEARISED_TANGENTS.filled(
-            **self._shared,
-            which=np.array([-1, *parameters], dtype=np.int64),
-            moved=np.zeros(self._floats),
-            kept=self._rows(3 + components),
-            values=self._rows(2 + components),
-        )
-        self._enter(_tangents, record)
-
-
-class LinearisedAdjoint(_Linearised):
-    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
-
-    In the output the inner products <l, dN/dp_i> are floats after the coefficients. With `pairs`
-    the map is (u, nu, l) -> (l1, l2, ...), where l1 = <v, grad l> and l2 is the other two terms.
-    """
-
-    def __init__(
-        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
-    ) -> None:
-        super().__init__(space, tables, changes, pairs)
-        record = LINEARISED_ADJOINT.filled(
-            **self._shared,
-            parseval=np.repeat(space.parseval, self._floats // space.degrees.size),
-            work=np.zeros((3, self._floats)),
-            values=self._rows(2 + 2 * self.transforms.components),
-        )
-        self._enter(_adjoint, record)
-
-
 @CompiledFunction
 def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
-    normalised, pairs, rows, functions = (
-        record.normalised,
-        record.pairs,
-        record.rows,
-        record.transforms,
-    )
+    normalised, pairs, rows = record.normalised, record.pairs, record.rows
+    functions = record.transforms
     states = float_array(source, (rows, 1 + pairs, modes))
     result = float_array(target, (rows, modes))
     above, below, which, moved = record.above, record.below, record.which, record.moved
@@ -211,12 +191,8 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
 def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
-    normalised, pairs, tables, functions = (
-        record.normalised,
-        record.pairs,
-        record.tables,
-        record.transforms,
-    )
+    normalised, pairs, tables = record.normalised, record.pairs, record.tables
+    functions = record.transforms
     inner = functions.context
     u = float_array(source, (2 + pairs, modes))[pairs]
     result = float_array(target, (1 + pairs, modes))

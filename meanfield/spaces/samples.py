@@ -29,20 +29,16 @@ def checked_sample(sample: Any, dimension: int) -> np.ndarray:
     if isinstance(sample, str | Path):
         sample = read_numbers(path_of("sample", sample))
     if isinstance(sample, Tokens):
-        if np.ptp(sample.masses) > SAMPLE_MASS_ERROR:
-            raise ValueError(
-                f"estimate expects tokens of equal masses; got masses from {sample.masses.min():g} "
-                f"to {sample.masses.max():g}. Draw tokens by their masses first."
-            )
+        equal, advice = np.ptp(sample.masses) <= SAMPLE_MASS_ERROR, "Draw tokens by their masses."
+        fitting("The masses of a sample", sample.masses, "equal", equal, advice=advice)
         sample = sample.x
     sample = finite_array("A sample", sample)
     angles = dimension == 2 and sample.ndim == 1
-    if not (angles or sample.shape[1:] == (dimension,)) or len(sample) < 2:
-        raise ValueError(
-            f"A sample here is at least 2 unit vectors (n, {dimension})"
-            f"{' or angles (n,) in radians' if dimension == 2 else ''}; got shape {sample.shape}. "
-            "Tokens of higher dimension: see principal_circle and principal_sphere."
-        )
+    fits = (angles or sample.shape[1:] == (dimension,)) and len(sample) >= 2
+    others = " or angles (n,) in radians" if dimension == 2 else ""
+    wanted = f"that of at least 2 unit vectors (n, {dimension}){others}"
+    advice = "Tokens of higher dimension: see principal_circle and principal_sphere."
+    fitting("The shape of a sample", sample.shape, wanted, fits, advice=advice)
     if not angles:
         check_unit("A sample", sample, SAMPLE_LENGTH_ERROR)
     return np.arctan2(sample[:, 1], sample[:, 0]) if sample.shape[1:] == (2,) else sample
@@ -108,11 +104,8 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
     centre = np.angle(np.mean(np.exp(1j * angles)))
     deviations = np.angle(np.exp(1j * (angles - centre)))
     reach = np.abs(deviations).max()
-    if reach < 1e-12:
-        raise ValueError(
-            "All points of the sample coincide, so that no bandwidth follows from it; give one: "
-            "estimate(sample, bandwidth=...)."
-        )
+    advice = "All points of the sample coincide: estimate(sample, bandwidth=...)."
+    fitting("bandwidth", None, "a number", reach >= 1e-12, advice=advice)
     stretch = max(1.0, np.pi / 2 / reach)
     return _sheather_jones(deviations * stretch) / stretch
 
@@ -203,12 +196,10 @@ def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
     wanted, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
     fitting("tokens.shape", tokens.shape, wanted, fits)
     norms = np.linalg.norm(tokens, axis=1, keepdims=True)
-    if not np.isfinite(norms).all() or (norms == 0).any():
-        raise ValueError(
-            f"{name} expects finite, non-zero tokens; got "
-            f"{np.count_nonzero(~np.isfinite(norms))} not finite and "
-            f"{np.count_nonzero(norms == 0)} zero among {len(tokens)}."
-        )
+    bad = np.count_nonzero(~np.isfinite(norms)), np.count_nonzero(norms == 0)
+    if any(bad):
+        got = f"{bad[0]} not finite and {bad[1]} zero among {len(tokens)}"
+        raise ValueError(f"{name} expects finite, non-zero tokens; got {got}.")
     unit = tokens / norms
     triangle = np.linalg.qr(unit, mode="r")  # the same singular vectors, at most (d, d)
     directions = np.linalg.svd(triangle, full_matrices=False)[2][:count]
@@ -216,9 +207,8 @@ def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
     directions = directions * np.sign(directions[range(count), largest])[:, None]
     plane = unit @ directions.T
     radius = np.linalg.norm(plane, axis=1, keepdims=True)
-    if (radius < 1e-12).any():
-        raise ValueError(
-            f"{np.count_nonzero(radius < 1e-12)} tokens are orthogonal to the {count} "
-            "leading principal directions and have no direction among them; leave them out."
-        )
+    lost = np.count_nonzero(radius < 1e-12)
+    if lost:
+        where = f"the {count} leading principal directions"
+        raise ValueError(f"{lost} tokens are orthogonal to {where}; leave them out.")
     return plane / radius

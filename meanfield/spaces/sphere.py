@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, check_memory, fitting, real_array, whole_number
+from ..core.checks import check_memory, fitting, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import Multipliers, NodeChart, Nodes, graded_rule
-from .contract import Space, read_only
+from .contract import Space, orthogonal, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
-from .sphere_rings import Rings
 from .sphere_transport import SphereTransport
 from .transforms import SphereGridTransforms
 
@@ -55,6 +54,8 @@ class Sphere(Space):
     dimension = 3
     largest_degree = 512
     halfway = True
+    transports = SphereTransport, SphereTransport
+    grids = SphereGridTransforms
     _elsewhere: ClassVar[dict[str, str]] = {
         "dimension": "it is S^2; Zonal(dimension, degree) holds axisymmetric densities on S^(d-1)"
     }
@@ -128,9 +129,8 @@ class Sphere(Space):
             the density is negative somewhere.
         """
         a = self._padded("a", real_array("The coefficients", coefficients))
-        return self._around(
-            "axis", axis, a / (2 * np.arange(self.degree + 1) + 1)
-        ).checked_positive()
+        a = a / (2 * np.arange(self.degree + 1) + 1)
+        return self._around("axis", axis, a).checked_positive()
 
     def von_mises_fisher(self, mean: Any = (0.0, 0.0, 1.0), concentration: float = 0.0) -> Density:
         """concentration / sinh(concentration) exp(concentration <x, mean>).
@@ -225,8 +225,7 @@ class Sphere(Space):
         C_km are Racah's harmonics, Y_km / sqrt(2k + 1): C_10 = z, C_k0 = P_k(z).
         """
         if not 0 <= k <= self.degree:
-            if k < 0:
-                raise ValueError(f"A moment has a degree k >= 0; got k = {k}.")
+            fitting("k", k, "the degree of a moment, >= 0", k >= 0)
             shape = (*coefficients.shape[:-1], k + 1)
             check_memory(f"k = {k}, of which a moment has {k + 1} numbers", (*shape, 2), "k")
             return np.zeros(shape, dtype=complex)
@@ -235,9 +234,7 @@ class Sphere(Space):
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Rotation by an orthogonal matrix (3, 3), or a scipy Rotation."""
         matrix = rotation.as_matrix() if hasattr(rotation, "as_matrix") else rotation
-        matrix = real_array("rotation", matrix)
-        orthogonal = matrix.shape == (3, 3) and np.abs(matrix @ matrix.T - np.eye(3)).max() <= 1e-12
-        fitting("rotation", matrix, "an orthogonal matrix (3, 3)", orthogonal)
+        matrix = orthogonal(matrix, 3, "an orthogonal matrix (3, 3)", reflections=True)
         members = coefficients.reshape(-1, self.degrees.size)
         rotated = [sphere_points.rotate(member, self.degree, matrix) for member in members]
         return np.reshape(rotated, coefficients.shape)
@@ -256,9 +253,9 @@ class Sphere(Space):
         return SphereNodeChart(self, limit)
 
     @cached_property
-    def rings(self) -> Rings:
+    def rings(self) -> sphere_points.Rings:
         """Transforms on the grid of the space for harmonics of any degree."""
-        return Rings(self.z, self._latitudes.node_weights, self.longitudes.size)
+        return sphere_points.Rings(self.z, self._latitudes.node_weights, self.longitudes.size)
 
     @cached_property
     def frame(self) -> np.ndarray:
@@ -274,15 +271,6 @@ class Sphere(Space):
 
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return self.rings.minus_divergence(field, self.degree)
-
-    def transport(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> SphereTransport:  # fmt: skip
-        return SphereTransport(attraction, normaliser, members, pairs)
-
-    def transforms(self, points: int) -> SphereGridTransforms:
-        return SphereGridTransforms(self.degree, points)
 
 
 class SphereNodeChart(NodeChart):
@@ -300,16 +288,11 @@ class SphereNodeChart(NodeChart):
         upright[..., 1] = np.sin(phi) / np.cosh(s)[:, None]
         upright[..., 2] = -np.tanh(s)[:, None]
         row, column = np.indices((s.size, around)).reshape(2, -1)
-        points = self.projected(upright.reshape(-1, 3) @ self._frame())
-        return points, np.repeat(weights / around, around), [row % 2 == 0, column % 2 == 0]
-
-    def _frame(self) -> np.ndarray:
-        """Orthonormal rows (3, 3): two directions orthogonal to `limit`, and `limit`."""
         z = self.limit
-        helper = np.eye(3)[np.argmin(np.abs(z))]
-        x = np.cross(helper, z)
+        x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
         x /= np.linalg.norm(x)
-        return np.stack([x, np.cross(z, x), z])
+        points = self.projected(upright.reshape(-1, 3) @ np.stack([x, np.cross(z, x), z]))
+        return points, np.repeat(weights / around, around), [row % 2 == 0, column % 2 == 0]
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
         return coordinates
@@ -317,10 +300,14 @@ class SphereNodeChart(NodeChart):
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         return sphere_points.empirical_coefficients(coordinates, masses, degree)
 
-    def velocity_of_nodes(
-        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
+    def velocity_tangents(
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        if len(changes):
+            arguments = coordinates, masses, changes, by_masses, multipliers, by_multipliers
+            return self.field_tangents(*arguments)[:2]
+        attraction, normaliser = multipliers
         degree = attraction.size - 1
         degrees = sphere_points.degrees_of(degree)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
@@ -328,15 +315,7 @@ class SphereNodeChart(NodeChart):
         if normaliser is not None:
             level = (normaliser[degrees] * moments)[None]
             velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
-        return velocity
-
-    def velocity_tangents(
-        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
-        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        arguments = coordinates, masses, changes, by_masses, multipliers, by_multipliers
-        v, by_v, _ = self.field_tangents(*arguments)
-        return v, by_v
+        return velocity, changes
 
     def field_tangents(
         self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
@@ -431,10 +410,9 @@ def from_pyshtools(field: "pyshtools.SHCoeffs | pyshtools.SHGrid") -> Density:
     """
     if hasattr(field, "expand") and hasattr(field, "to_array") and not hasattr(field, "coeffs"):
         field = field.expand(normalization="4pi", csphase=1)
-    if not hasattr(field, "convert"):
-        raise TypeError(f"Expected pyshtools' SHCoeffs or SHGrid; got {type(field).__name__}.")
-    if field.kind != "real":
-        raise ValueError("A density is real; got complex coefficients. Take the real part first.")
+    known = hasattr(field, "convert")
+    fitting("field", field, "an SHCoeffs or SHGrid of pyshtools", known, TypeError)
+    fitting("field.kind", field.kind, "real, as a density is", field.kind == "real")
     real = field.convert(normalization="4pi", csphase=1).coeffs
     sphere = Sphere(real.shape[1] - 1)
     cos, sin = real[:, sphere.degrees, sphere.orders]
@@ -453,8 +431,8 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
     from pyshtools import SHCoeffs
 
     sphere = density.space if isinstance(density, Density) else None
-    if not isinstance(sphere, Sphere) or density.shape:
-        raise TypeError(f"density must be a single one on a Sphere; got {as_given(density)}.")
+    single = isinstance(sphere, Sphere) and not density.shape
+    fitting("density", density, "a single one on a Sphere", single, TypeError)
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))
     scale = np.where(sphere.orders == 0, 1, np.sqrt(2))
     real[0, sphere.degrees, sphere.orders] = scale * density.coefficients.real

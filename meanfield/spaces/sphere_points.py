@@ -252,6 +252,56 @@ def _embed(
     vector[2] = outwards * height - south * radius
 
 
+class Rings:
+    """Transforms on a grid of latitudes times longitudes: harmonics of any degree, divergences.
+
+    Parameters
+    ----------
+    z, weights : ndarray, (rings,)
+        Heights of the rings, from north to south, and their quadrature weights, of sum 1.
+    longitudes : int
+        Number of points of each ring, the first of them at the longitude 0.
+    """
+
+    def __init__(self, z: np.ndarray, weights: np.ndarray, longitudes: int) -> None:
+        self.count = longitudes
+        self._weights = weights / longitudes
+        self._options = {
+            "theta": np.arctan2(np.sqrt((1 - z) * (1 + z)), z),
+            "nphi": np.full(z.size, longitudes, dtype=np.uint64),
+            "phi0": np.zeros(z.size),
+            "ringstart": longitudes * np.arange(z.size, dtype=np.uint64),
+            "nthreads": 1,
+        }
+
+    def synthesis(self, series: np.ndarray, degree: int) -> np.ndarray:
+        """Values (r, N) of series (r, modes) of this degree, whatever it is."""
+        return self._synthesis(series[:, None], degree, spin=0)[:, 0]
+
+    def analysis(self, values: np.ndarray, degree: int) -> np.ndarray:
+        """int conj(Y_lm) f dsigma of functions with values (r, N), as series (r, modes)."""
+        return self._adjoint(np.ascontiguousarray(values)[:, None], degree, spin=0)[:, 0]
+
+    def gradient(self, series: np.ndarray, degree: int) -> np.ndarray:
+        """The gradient, southwards and east (2, N), of a series (modes,)."""
+        return self._synthesis(series[None], degree, spin=1, mode="DERIV1")
+
+    def minus_divergence(self, field: np.ndarray, degree: int) -> np.ndarray:
+        """Coefficients of -div F, int <F, grad conj(Y_lm)> dsigma; F southwards and east (2, N)."""
+        return self._adjoint(field, degree, spin=1, mode="DERIV1")[0]
+
+    def _synthesis(self, series: np.ndarray, degree: int, **kind: Any) -> np.ndarray:
+        from ducc0.sht import synthesis
+
+        return synthesis(alm=series * factors(degree), lmax=degree, **kind, **self._options)
+
+    def _adjoint(self, values: np.ndarray, degree: int, **kind: Any) -> np.ndarray:
+        from ducc0.sht import adjoint_synthesis
+
+        kind |= {"lmax": degree, "ringfactor": self._weights}
+        return adjoint_synthesis(map=values, **kind, **self._options) * factors(degree)
+
+
 def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:
     """Series (modes,) of the pushforward by an orthogonal matrix (3, 3), exact."""
     return rotation(degree, matrix)(coefficients)

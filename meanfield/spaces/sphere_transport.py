@@ -61,13 +61,9 @@ class SphereTransport(Transport):
         Number of longitudes.
     """
 
-    def __init__(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> None:  # fmt: skip
-        degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
-        super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2, pairs)
-        self.latitudes, self.length, values = sphere_values(degree, self.points)
+    def _prepare(self) -> None:
+        fields = 4 if self.normalised else 3
+        self.latitudes, self.length, values = sphere_values(self.degree, self.points)
         weights = self.latitudes.weights / (2 * self.length)
         record = SPHERE.filled(
             **values,

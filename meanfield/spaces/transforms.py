@@ -16,6 +16,7 @@ from ..lowlevel.legendre import analyse, unfold
 from ..lowlevel.records import InCode, Layout, Record, floats, numbers_at
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import minus_derivative
+from .contract import Space
 from .latitudes import Latitudes
 from .sphere_transport import (
     PAIRS,
@@ -45,8 +46,8 @@ class GridTransforms:
 
     Parameters
     ----------
-    degree : int
-        Highest degree of the functions.
+    space : Space
+        Space of the functions, with their highest degree.
     points : int
         Least number of points on a great circle.
 
@@ -63,6 +64,9 @@ class GridTransforms:
     components = 1
     size: int
     compiled: tuple[CompiledFunction, CompiledFunction, CompiledFunction, CompiledFunction]
+
+    def __init__(self, space: Space, points: int) -> None:
+        raise NotImplementedError
 
     def _enter(self, record: Record) -> None:
         """Set the record of numbers and arrays that is the context of the four functions."""
@@ -149,11 +153,11 @@ class CircleGridTransforms(GridTransforms):
         _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
     )  # fmt: skip
 
-    def __init__(self, degree: int, points: int) -> None:
+    def __init__(self, space: Space, points: int) -> None:
         self.size = good_length(points)
         self._fft = RealTransform(self.size, rows=1)
         fft = self._fft.record
-        self._enter(CIRCLE_GRID.filled(modes=degree + 1, length=self.size, fft=fft))
+        self._enter(CIRCLE_GRID.filled(modes=space.degree + 1, length=self.size, fft=fft))
 
 
 # Axisymmetric functions ------------------------------------------------------------------------
@@ -231,10 +235,10 @@ class ZonalGridTransforms(GridTransforms):
 
     compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
-    def __init__(self, degree: int, points: int, dimension: int) -> None:
-        latitudes = Latitudes(-(-points // 4), degree + 1, 0, dimension)
+    def __init__(self, space: Space, points: int) -> None:
+        latitudes = Latitudes(-(-points // 4), space.degree + 1, 0, space.dimension)
         self.size, sines = 2 * latitudes.x.size, np.sqrt(latitudes.sines_squared)
-        values = axis_values(latitudes, degree)
+        values = axis_values(latitudes, space.degree)
         record = AXIS_GRID.filled(
             **values,
             weights=latitudes.weights,
@@ -348,13 +352,13 @@ class SphereGridTransforms(GridTransforms):
         _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
     )  # fmt: skip
 
-    def __init__(self, degree: int, points: int) -> None:
-        latitudes, length, values = sphere_values(degree, points)
+    def __init__(self, space: Space, points: int) -> None:
+        latitudes, length, values = sphere_values(space.degree, points)
         weights, sines = latitudes.weights / (2 * length), np.sqrt(latitudes.sines_squared)
         self.size = 2 * latitudes.x.size * length
         record = SPHERE_GRID.filled(
             **values,
-            ones=np.ones(degree + 1),
+            ones=np.ones(space.degree + 1),
             weights=with_heights(weights, latitudes),
             divided_weights=with_heights(weights / sines, latitudes),
             spectrum=aligned(length * ROW // 8),

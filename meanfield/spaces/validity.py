@@ -1,17 +1,12 @@
-"""Checks that densities are positive, of mass 1, real, and resolved by their harmonics."""
+"""Tolerances of densities, and expansions of functions with the error of their series."""
 
-import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import real
-from ..core.errors import UnresolvedWarning
-
 if TYPE_CHECKING:
     from .contract import Space
-    from .density import Density
 
 DENSITY_TAIL = 1e-8  # tolerance of the last coefficients, above which there is a warning
 UNIT_MASS = 1e-12  # tolerance of a mass of 1
@@ -22,30 +17,6 @@ NEGATIVE_SHARE = 1e-4  # tolerance of negative values after a run, relative to t
 def tail_start(degree: int) -> float:
     """Degree above which the tail begins: the last eighth, but two degrees or more from 4 on."""
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
-
-
-def tail_of(space: "Space") -> np.ndarray:
-    """Mask (modes,) of the modes in the tail."""
-    return space.degrees > tail_start(space.degree)
-
-
-def check_coefficients(space: "Space", coefficients: np.ndarray) -> None:
-    """Raise ValueError unless coefficients are those of a real function of mass 1."""
-    if not np.isfinite(coefficients).all():
-        bad = np.count_nonzero(~np.isfinite(coefficients))
-        raise ValueError(f"A density needs finite coefficients; {bad} are not.")
-    error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
-    if error > UNIT_MASS:
-        raise ValueError(
-            f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
-            "Divide by the mass, or let the weights of a mixture sum to 1."
-        )
-    imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
-    if imaginary > REAL_ENOUGH:
-        raise ValueError(
-            "A density has real coefficients of order 0; got one with the imaginary part "
-            f"{imaginary:.3g}."
-        )
 
 
 def expanded(
@@ -73,10 +44,10 @@ def expanded(
     with np.errstate(over="ignore", invalid="ignore"):
         mass = (values @ space.weights)[..., None]
     if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
+        bad = np.count_nonzero(~np.isfinite(values))
         raise ValueError(
             f"A density needs finite values >= 0, not all zero; {what} has minimum "
-            f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are not "
-            "finite."
+            f"{np.min(values)} and {bad} values that are not finite."
         )
     coefficients = space.to_coefficients(values / mass)
     coefficients[..., 0] = 1
@@ -107,36 +78,3 @@ def _missed_by_grid(
         squares = (values / mass - series) ** 2 @ finer.weights
         missed = max(missed, float(np.sqrt(np.max(squares))))
     return missed
-
-
-def check_positive(density: "Density", tolerance: Any) -> None:
-    """Raise ValueError where a density is below -`tolerance` times its maximum."""
-    real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
-    allowed = tolerance * float(density.values[..., density.space.judged].max())
-    worst = float(density.minimum.min())
-    if worst < -allowed:
-        raise ValueError(
-            f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
-            f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
-            "series is cut off, a higher degree."
-        )
-
-
-def warn_if_unresolved(density: "Density", tolerance: Any, missed: float) -> None:
-    """Warn, where a user made the density, if it is unresolved: see its method of this name."""
-    real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
-    tail, degree = float(density.spectral_tail.max()), density.space.degree
-    if tail > tolerance:
-        why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
-    elif missed > 10 * tolerance:
-        why = (
-            "between the points of the grid it differs from the function by "
-            f"{missed:.1e} in root mean square"
-        )
-    else:
-        return
-    warnings.warn(
-        f"The density is not resolved: {why}. Use a degree above {degree}.",
-        UnresolvedWarning,
-        stacklevel=4,
-    )

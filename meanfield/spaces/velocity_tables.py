@@ -22,7 +22,7 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import IN_ANY_ORDER, INNER, SUBROUTINE, WITHIN, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values
-from ..lowlevel.records import Field, Layout, Record, floats, integers
+from ..lowlevel.records import Field, Layout, floats, integers
 from ..lowlevel.simd import aligned
 from .circle_transport import largest, minus_derivative
 from .contract import Transport
@@ -132,32 +132,39 @@ class TabulatedVelocity(NamedTuple):
         return cls(steady, [table.trimmed(share) for table in [VelocityTable(total), *quotients]])
 
 
-class _ByTables(Transport):
-    """Base class of maps of densities by tables of velocities.
+class TableTransport(Transport):
+    """(u, k_1, ..., k_p) -> (N(u), DN(u) k_1 + dN/dp_1, ...), N(u) = -(u v)' with v by tables.
 
     Parameters
     ----------
     velocities : sequence of TabulatedVelocity
-        Velocities of all members, or a velocity and its derivatives by parameters; all have the
+        One velocity for each member, or one for all. All velocities and their derivatives have the
         same number of tables.
+    changes : sequence of TabulatedVelocity
+        Derivatives of the velocity by parameters; then there is a single velocity.
     degree : int
         Highest degree of the densities.
+    members : int
+        Number of densities.
+    parameters : sequence of int
+        For each k the index of the parameter that changes with it, or -1.
     pairs : bool
-        Whether each density is followed by the measure that moves it.
-    bounds : int
-        Number of velocities, the first ones, whose denominators have lower bounds.
+        Whether u and each k are followed by the measures that move them.
     """
 
     def __init__(
-        self, velocities: Sequence[TabulatedVelocity], degree: int, pairs: bool, bounds: int
-    ) -> None:
-        self.pairs, self.degree, self._modes = pairs, degree, degree + 1
+        self, velocities: Sequence[TabulatedVelocity], changes: Sequence[TabulatedVelocity],
+        degree: int, members: int = 1, parameters: Sequence[int] = (), pairs: bool = False,
+    ) -> None:  # fmt: skip
+        self.degree, self._modes = degree, degree + 1
         self.points = self.length = velocities[0].steady.size
         self.time, self.speed = np.zeros(1), np.zeros(1)
-        self._fft = RealTransform(self.points, rows=1)
-        parts, size = [np.stack([velocity.steady for velocity in velocities])], len(velocities)
-        entries = np.zeros((size, len(velocities[0].tables), 4), dtype=np.int64)
-        for number, velocity in enumerate(velocities):
+        self._shape = members, (1 + len(parameters)) * self._modes
+        self.pairs, self._fft = pairs, RealTransform(self.points, rows=1)
+        every = [*velocities, *changes]
+        parts, size = [np.stack([velocity.steady for velocity in every])], len(every)
+        entries = np.zeros((size, len(every[0].tables), 4), dtype=np.int64)
+        for number, velocity in enumerate(every):
             for h, table in enumerate(velocity.tables):
                 for kind, part in ((0, table.numerator), (2, table.denominator)):
                     if part is not None:
@@ -166,26 +173,33 @@ class _ByTables(Transport):
                         size += len(parts[-1])
         stored = aligned(size, self.points)
         np.concatenate(parts, out=stored)
-        least = np.array([[t.least for t in velocity.tables] for velocity in velocities[:bounds]])
         self._shared: dict[str, Any] = {
             "modes": self._modes,
             "pairs": int(pairs),
             "fft": self._fft.record,
             "entries": entries,
-            "least": least,
+            "least": np.array([[t.least for t in velocity.tables] for velocity in velocities]),
             "tables": stored,
             "speed": self.speed,
         }
+        self._fill(np.array([-1, *parameters], dtype=np.int64))
 
-    def _forward(self, which: Sequence[int]) -> Record:
-        """Record of `_tangents` for a density and its tangents.
-
-        `which` has for each tangent the index of the parameter that changes with it, or -1.
-        """
-        shape = 1 + len(which), self.points
+    def _fill(self, which: np.ndarray) -> None:
+        shape = len(which), self.points
         v, above, below = (aligned(*shape) for _ in range(3))
-        rows = np.array([-1, *which], dtype=np.int64)
-        return TABLE_TANGENTS.filled(**self._shared, which=rows, v=v, above=above, below=below)
+        record = TABLE_TANGENTS.filled(**self._shared, which=which, v=v, above=above, below=below)
+        self._enter(_tangents, record)
+
+
+class TableAdjoint(TableTransport):
+    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
+
+    In the output the inner products <l, dN/dp_i> are floats after the coefficients of DN(u)* l.
+    """
+
+    def _fill(self, which: np.ndarray) -> None:
+        work, back = aligned(7, self.points), np.zeros(2 * self._modes)
+        self._enter(_adjoint, TABLE_ADJOINT.filled(**self._shared, work=work, back=back))
 
 
 TABLE_FIELDS: dict[str, Field] = {
@@ -193,7 +207,7 @@ TABLE_FIELDS: dict[str, Field] = {
     "fft": TRANSFORM,
     # Number of columns, and the first of them in `tables`, of numerators and denominators.
     "entries": integers("velocities", "count", 4),
-    "least": floats("bounds", "count"),
+    "least": floats("bounds", "count"),  # of the velocities that are no derivatives
     "tables": floats("size", "length"),
     "speed": floats(1),
 }
@@ -211,99 +225,6 @@ TABLE_ADJOINT = Layout(
 _tangents_at, _adjoint_at = TABLE_TANGENTS.at, TABLE_ADJOINT.at
 
 
-class TableTransport(_ByTables):
-    """Transport mu -> -(mu v)' with v by tables, compiled.
-
-    Parameters
-    ----------
-    velocities : sequence of TabulatedVelocity
-        One velocity for each member, or one for all.
-    degree, count : int
-        Degree of the densities, and their number.
-    pairs : bool
-        Whether each density is followed by the measure that moves it.
-    """
-
-    def __init__(
-        self, velocities: Sequence[TabulatedVelocity], degree: int, count: int, pairs: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(velocities, degree, pairs, len(velocities))
-        self._shape = count, self._modes
-        self._enter(_transport, self._forward([]))
-
-
-class TableTangents(_ByTables):
-    """(u, k_1, ..., k_p) -> (N(u), DN(u) k_1 + dN/dp_1, ...), for compiled code: see `Transport`.
-
-    Parameters
-    ----------
-    velocity : TabulatedVelocity
-        Velocity of the transport N.
-    changes : sequence of TabulatedVelocity
-        Derivatives of the velocity by parameters.
-    degree : int
-        Highest degree of the densities.
-    parameters : sequence of int
-        For each k the index of the parameter that changes with it, or -1.
-    """
-
-    def __init__(
-        self, velocity: TabulatedVelocity, changes: Sequence[TabulatedVelocity], degree: int,
-        parameters: Sequence[int], pairs: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__([velocity, *changes], degree, pairs, 1)
-        self._shape = 1, (1 + len(parameters)) * self._modes
-        self._enter(_tangents, self._forward(parameters))
-
-
-class TableAdjoint(_ByTables):
-    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
-
-    In the output the inner products <l, dN/dp_i> are floats after the coefficients of DN(u)* l.
-    """
-
-    def __init__(
-        self, velocity: TabulatedVelocity, changes: Sequence[TabulatedVelocity], degree: int,
-        pairs: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__([velocity, *changes], degree, pairs, 1)
-        self._shape, work, back = (1, self._modes), aligned(7, self.points), 2 * self._modes
-        self._enter(_adjoint, TABLE_ADJOINT.filled(**self._shared, work=work, back=np.zeros(back)))
-
-
-@CompiledFunction
-def _transport(context: int, member: int, source: int, target: int) -> None:
-    record = _tangents_at(context)
-    modes, pairs, length, fft = record.modes, record.pairs, record.length, record.fft
-    parts = float_array(source, (1 + pairs, 2 * modes))[pairs : pairs + 1]
-    tables, entries, spectrum, values = (
-        record.tables,
-        record.entries,
-        fft.spectrum[0],
-        fft.values[0],
-    )
-    v, above, below = record.v, record.above, record.below
-    first = member if record.bounds > 1 else 0
-    for j in range(length):
-        v[0, j] = tables[first, j]
-    _accumulate(v, tables, entries[first, 0, 1], entries[first, 0, 0], parts)
-    for h in range(1, record.count):
-        for j in range(length):
-            above[0, j] = below[0, j] = 0.0
-        _accumulate(above, tables, entries[first, h, 1], entries[first, h, 0], parts)
-        _accumulate(below, tables, entries[first, h, 3], entries[first, h, 2], parts)
-        least = record.least[first, h]
-        for j in range(length):
-            v[0, j] += above[0, j] / max(below[0, j], least)
-    record.speed[0] = max(record.speed[0], largest(v[0], length))
-    _write_padded(complex_array(source, (modes,)), spectrum)
-    fill_values(fft)
-    for j in range(length):
-        values[j] *= v[0, j]
-    fill_spectrum(fft)
-    minus_derivative(spectrum, length, complex_array(target, (modes,)))
-
-
 @CompiledFunction
 def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
@@ -314,18 +235,20 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     spectrum, values = fft.spectrum[0], fft.values[0]
     tables, entries, which = record.tables, record.entries, record.which
     v, above, below = record.v, record.above, record.below
+    first = member if record.bounds > 1 else 0
     for row in range(rows):
-        of = which[row] + 1
+        of = which[row] + 1 if row > 0 else first
         for j in range(length):
             v[row, j] = tables[of, j] if of > 0 or row == 0 else 0.0
-    _add_sums(v, tables, entries, 0, 0, which, parts)
+    _add_sums(v, tables, entries, first, 0, 0, which, parts)
     for h in range(1, record.count):
         for row in range(rows):
             for j in range(length):
                 above[row, j] = below[row, j] = 0.0
-        _add_sums(above, tables, entries, h, 0, which, parts)
-        _add_sums(below, tables, entries, h, 2, which, parts)
-        _quotient(v, above, below, record.least[0, h])
+        _add_sums(above, tables, entries, first, h, 0, which, parts)
+        _add_sums(below, tables, entries, first, h, 2, which, parts)
+        _quotient(v, above, below, record.least[first, h])
+    record.speed[0] = max(record.speed[0], largest(v[0], length))
     for row in range(rows):
         _write_padded(densities[row], spectrum)
         fill_values(fft)
@@ -425,14 +348,15 @@ def _write_padded(series: np.ndarray, spectrum: np.ndarray) -> None:
 
 @njit(**INNER)
 def _add_sums(
-    total: np.ndarray, tables: np.ndarray, entries: np.ndarray, h: int, kind: int,
+    total: np.ndarray, tables: np.ndarray, entries: np.ndarray, first: int, h: int, kind: int,
     which: np.ndarray, parts: np.ndarray,
 ) -> None:  # fmt: skip
     """Add the numerators (`kind` 0) or denominators (`kind` 2) of table h for all rows.
 
-    A row r with a parameter, which[r] >= 0, also gets the derivative of the table by it.
+    They are those of the velocity with the index `first`. A row r with a parameter, which[r] >= 0,
+    also gets the derivative of the table by it.
     """
-    columns, at = entries[0, h, kind], entries[0, h, kind + 1]
+    columns, at = entries[first, h, kind], entries[first, h, kind + 1]
     _accumulate(total, tables, at, columns, parts)
     for row in range(1, len(total)):
         if which[row] >= 0:

@@ -1,6 +1,7 @@
 """Axisymmetric densities on the unit sphere of R^d, for any d."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from math import lgamma, log
 from typing import Any
 
@@ -12,13 +13,13 @@ from ..core.dual import differentiable
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence, values_at_the_pole
-from .chart import Multipliers, NodeChart, Nodes, graded_rule
+from .chart import LineChart, Nodes, graded_rule
 from .clusters import MEAN_ROUNDING, Cluster, cap_at
-from .contract import Space, Transport, read_only
+from .contract import Space, bands_of, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
 from .transforms import ZonalGridTransforms
-from .zonal_transport import zonal_bands, zonal_transport
+from .zonal_transport import PolynomialTransport, QuotientTransport
 
 HEIGHTS_AT_ONCE = 256
 LARGEST_LOG_VALUE = 300 * log(10)
@@ -72,16 +73,16 @@ class Zonal(Space):
 
     dtype = np.dtype(float)
     axisymmetric = True
+    transports = PolynomialTransport, QuotientTransport
+    grids = ZonalGridTransforms
 
     def __init__(self, dimension: int, degree: int) -> None:
         self.dimension = whole_number("dimension", dimension, least=2, most=MOST_DIMENSIONS)
         self.degree = whole_number("degree", degree)
         l, d = self.degree, self.dimension
         check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
-        if _overflows(d, l):
-            raise ValueError(
-                f"Zonal(dimension={d}, degree={l}): the harmonics overflow. Use a lower degree."
-            )
+        fits = not _overflows(d, l)
+        fitting("degree", l, f"lower for dimension = {d}, as the harmonics overflow", fits)
         fine = (k for k in (4096, 2048, 1024, 512, 256, 128) if not _overflows(d, k))
         self.largest_degree = next(fine, l)
         self._set(degrees=np.arange(l + 1), parseval=np.ones(l + 1))
@@ -90,16 +91,10 @@ class Zonal(Space):
     def _latitudes(self) -> Latitudes:
         return Latitudes(-(-(3 * self.degree + 1) // 4), self.degree, 0, self.dimension)
 
-    @cached_property
-    def _slopes(self) -> tuple[Latitudes, np.ndarray, np.ndarray, np.ndarray]:
-        """Latitudes, sin(theta), up and down, for (1 - x^2) p_l' = up p_(l-1) - down p_(l+1).
-
-        The latitudes are those of `x`, for sums to `degree` + 1.
-        """
-        latitudes = Latitudes(self._latitudes.x.size, self.degree + 1, 0, self.dimension)
-        e, l = recurrence(self.degree + 1, 0, self.dimension), self.degrees
-        sines = np.sqrt((1 - self.x) * (1 + self.x))
-        return latitudes, sines, (l + self.dimension - 2) * e[:-1], l * e[1:]
+    @property
+    def _sines(self) -> np.ndarray:
+        """Sine of the angle from the axis at the nodes `x`."""
+        return np.sqrt((1 - self.x) * (1 + self.x))
 
     @property
     def x(self) -> np.ndarray:
@@ -112,7 +107,7 @@ class Zonal(Space):
             f"points of degree {self.degree} in R^{shape[1]}", shape, "degree or dimension"
         )
         points = np.zeros(shape)
-        points[:, 0], points[:, -1] = np.sqrt((1 - self.x) * (1 + self.x)), self.x
+        points[:, 0], points[:, -1] = self._sines, self.x
         return read_only(points)
 
     @property
@@ -178,11 +173,8 @@ class Zonal(Space):
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
         for other in (mirrored, turned):
             change = np.abs(f(other.copy()) - 1.0 * values).max(initial=0)
-            if not change <= 1e-9 * np.abs(values).max(initial=0):
-                raise ValueError(
-                    "f must be symmetric about the axis e_d, a function of the last coordinate: "
-                    f"it changes by {change:.2g} under a rotation about it."
-                )
+            wanted = f"symmetric about the axis e_d: a rotation about it changes f by {change:.2g}"
+            fitting("f", f, wanted, change <= 1e-9 * np.abs(values).max(initial=0))
         return values
 
     def dirac(self, degree: int) -> float:
@@ -200,24 +192,14 @@ class Zonal(Space):
         return self._latitudes.analysis(values[..., None]).real
 
     def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
-        e = recurrence(self.degree + 1, 0, self.dimension)
-        return _sums(np.array(points[:, -1]), np.array(series), np.zeros((0, 0)), e)
+        return legendre_sums(points[:, -1], series, [0] * len(series), self.dimension)
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int P_k(x) dmu with Legendre's polynomial, P_k(1) = 1; 0 beyond the degree."""
-        if k < 0:
-            raise ValueError(f"A moment has a degree k >= 0; got k = {k}.")
+        fitting("k", k, "the degree of a moment, >= 0", k >= 0)
         if k > self.degree:
             return np.zeros(coefficients.shape[:-1])
         return coefficients[..., k] / self._sizes[k]
-
-    def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        return self.moment(coefficients, k)
-
-    def scalar_moment_change(
-        self, coefficients: np.ndarray, change: np.ndarray, k: int
-    ) -> np.ndarray:
-        return self.moment(change, k)
 
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Coefficients after the reflection x -> -x, rotation = -1; rotation = 1 is the identity.
@@ -238,9 +220,8 @@ class Zonal(Space):
 
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = super().checked_point(point, name)
-        if abs(point[-1]) < 1:
-            raise ValueError(f"{name} of axisymmetric densities is e_d or -e_d; got {point}.")
-        return point
+        wanted = "e_d or -e_d, the axis of the densities"
+        return fitting(name, point, wanted, abs(point[-1]) == 1)
 
     def mean_direction(self, density: Density) -> np.ndarray:
         last = np.eye(self.dimension)[-1]
@@ -250,33 +231,25 @@ class Zonal(Space):
         return ZonalNodeChart(self, limit)
 
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:
-        latitudes, sines, up, down = self._slopes
-        series = np.zeros(self.degree + 2)
-        series[:-2] = (up * coefficients)[1:]
-        series[1:] -= down * coefficients
-        return latitudes.synthesis(series[None], 1)[:, :, 0].real / sines
+        return self._sines * legendre_sums(self.x, coefficients[None], [1], self.dimension)
 
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
-        latitudes, sines, up, down = self._slopes
-        sums = latitudes.analysis((field / sines)[..., None]).real[0]
-        series = -down * sums[1:]
-        series[1:] += up[1:] * sums[:-2]
-        return series
-
-    def transport(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> Transport:  # fmt: skip
-        return zonal_transport(attraction, normaliser, members, self.dimension, pairs)
+        slopes = self.weights * self._sines * field[0]
+        return legendre_moments(self.x, 0 * slopes, slopes, self.degree, self.dimension)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
-        return zonal_bands(attraction, self.dimension)
+        """Highest degree (n,) that counts in the velocity of each potential (n, degree + 1).
 
-    def transforms(self, points: int) -> ZonalGridTransforms:
-        return ZonalGridTransforms(self.degree, points, self.dimension)
+        It is judged by the terms of W' = sum_l W_l dim H_l P_l' at a cluster, which in high
+        dimension are far larger than W_l.
+        """
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.abs(attraction)) + np.log(-self.laplacian) + 2 * np.log(self._sizes)
+        largest = logs.max(axis=1, keepdims=True)
+        return bands_of(np.exp(logs - np.where(np.isfinite(largest), largest, 0.0)))
 
 
-class ZonalNodeChart(NodeChart):
+class ZonalNodeChart(LineChart):
     """Coordinate s = log tan(theta / 2) of axisymmetric nodes, theta the angle from `limit`.
 
     With x = <point, limit> = -tanh(s) the flow is ds/dt = -(W * mu)'(x) / (Z * mu)(x).
@@ -285,59 +258,33 @@ class ZonalNodeChart(NodeChart):
     """
 
     usual_nodes = 1024
+    sign = -1.0
 
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
         s, weights = graded_rule(max(count, 2), self.space.dimension, peak)
         return s, weights, [np.arange(s.size) % 2 == 0]
 
-    def _heights(self, coordinates: np.ndarray) -> np.ndarray:
-        """Inner products <point, limit>, (n,), of nodes with these coordinates."""
+    def variable(self, coordinates: np.ndarray) -> np.ndarray:
         return -np.tanh(coordinates)
+
+    def by_coordinate(self, coordinates: np.ndarray) -> np.ndarray:
+        return -(_sech(coordinates) ** 2)
+
+    def turns(self, degree: int) -> np.ndarray:
+        return np.sign(self.limit[-1]) ** np.arange(degree + 1)
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
         across, nothing = _sech(coordinates), np.zeros((coordinates.size, self.space.dimension - 2))
-        along = self._heights(coordinates) * self.limit[-1]
+        along = -np.tanh(coordinates) * self.limit[-1]
         return np.concatenate([across[:, None], nothing, along[:, None]], axis=1)
 
-    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        e = recurrence(degree + 1, 0, self.space.dimension)
-        return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
+    def projections(
+        self, x: np.ndarray, masses: np.ndarray, slopes: np.ndarray | None, degree: int
+    ) -> np.ndarray:
+        return legendre_moments(x, masses, slopes, degree, self.space.dimension)
 
-    def velocity_of_nodes(
-        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
-        x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.space.dimension)
-        moments = _moments(x, np.array(masses), e)
-        weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
-        level, slope = _sums(x, weights, (attraction * moments)[None], e)
-        return -slope / level
-
-    def velocity_tangents(
-        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
-        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        (attraction, normaliser), x = multipliers, self._heights(coordinates)
-        e = recurrence(attraction.size + 1, 0, self.space.dimension)
-        dx = -(_sech(coordinates) ** 2) * changes
-        moments = _moments(x, np.array(masses), e[:-1])
-        derivatives = np.empty((2 + len(changes), x.size))
-        slopes = [attraction * moments]
-        levels = [] if normaliser is None else [normaliser * moments]
-        for by, dm, (of_slope, of_level) in zip(dx, by_masses, by_multipliers, strict=True):
-            moved = _moments(x, np.array(dm), e[:-1]) + _slope_moments(x, masses * by, e[:-1])
-            slopes.append(attraction * moved + of_slope * moments)
-            if normaliser is not None:
-                levels.append(normaliser * moved + of_level * moments)
-        bends, tilts = slopes[:1], levels[:1]
-        derivatives = _derivatives(x, np.array(slopes), 1, e)
-        by_slope = derivatives[1:] + _derivatives(x, np.array(bends), 2, e) * dx
-        if normaliser is None:
-            return -derivatives[0], -by_slope
-        level, *by_level = _derivatives(x, np.array(levels), 0, e)
-        moved = np.reshape(by_level, dx.shape) + _derivatives(x, np.array(tilts), 1, e) * dx
-        v = -derivatives[0] / level
-        return v, -(by_slope + v * moved) / level
+    def sums(self, x: np.ndarray, series: np.ndarray, orders: Sequence[int]) -> np.ndarray:
+        return legendre_sums(x, series, orders, self.space.dimension)
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         raise MeanfieldError(
@@ -354,8 +301,7 @@ class ZonalNodeChart(NodeChart):
         return np.where(s > 0, np.pi - near, near)
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        mean = masses @ self._heights(coordinates)
-        return -self.limit if mean < -MEAN_ROUNDING else self.limit
+        return self.limit * (-1 if masses @ np.tanh(coordinates) > MEAN_ROUNDING else 1)
 
     def clusters(
         self, coordinates: np.ndarray, masses: np.ndarray, *, radius: float, least: float
@@ -379,87 +325,78 @@ def _sech(s: np.ndarray) -> np.ndarray:
     return 2 * small / (1 + small**2)
 
 
+_recurrence = lru_cache(maxsize=16)(partial(recurrence, order=0))
+
+# Compiled functions are called with copies: numba treats read-only arrays as another type.
+
+
+def legendre_moments(
+    x: np.ndarray, masses: np.ndarray, slopes: np.ndarray | None, degree: int, dimension: int
+) -> np.ndarray:
+    """sum_i masses_i p_l(x_i) + slopes_i p_l'(x_i), l = 0, ..., degree."""
+    slopes = np.empty(0) if slopes is None else slopes
+    return _moments(
+        np.array(x), np.array(masses), slopes, _recurrence(degree + 1, dimension=dimension)
+    )
+
+
+def legendre_sums(
+    x: np.ndarray, series: np.ndarray, orders: Sequence[int], dimension: int
+) -> np.ndarray:
+    """Sums (rows, n) of series (rows, modes) times derivatives of p_l, each row of its order."""
+    e = _recurrence(series.shape[1], dimension=dimension)
+    return _sums(np.array(x), np.array(series), np.array(orders), e)
+
+
 @njit(cache=True)
-def _moments(x: np.ndarray, masses: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """sum_i masses_i p_l(x_i), l = 0, ..., e.size - 2."""
+def _moments(x: np.ndarray, masses: np.ndarray, slopes: np.ndarray, e: np.ndarray) -> np.ndarray:
     total = np.zeros(e.size - 1)
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):
-        block, mass = x[begin : begin + HEIGHTS_AT_ONCE], masses[begin : begin + HEIGHTS_AT_ONCE]
-        before, p = np.zeros(block.size), np.empty(block.size)
-        for i in range(block.size):
-            p[i] = mass[i]
+        block = x[begin : begin + HEIGHTS_AT_ONCE]
+        n = block.size
+        p, q = masses[begin : begin + n].copy(), slopes[begin : begin + n].copy()
+        p_before, q_before, slope, slope_before = np.zeros((4, n))
         for l in range(total.size):
             a, b, sum_of_p = 1 / e[l + 1], e[l], 0.0
-            for i in range(block.size):
+            for i in range(n):
                 sum_of_p += p[i]
-                after = a * (block[i] * p[i] - b * before[i])
-                before[i], p[i] = p[i], after
+                after = a * (block[i] * p[i] - b * p_before[i])
+                p_before[i], p[i] = p[i], after
+            if q.size > 0:
+                for i in range(n):
+                    sum_of_p += slope[i]
+                    after = a * (q[i] + block[i] * slope[i] - b * slope_before[i])
+                    slope_before[i], slope[i] = slope[i], after
+                    after = a * (block[i] * q[i] - b * q_before[i])
+                    q_before[i], q[i] = q[i], after
             total[l] += sum_of_p
     return total
 
 
 @njit(cache=True)
-def _slope_moments(x: np.ndarray, weights: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """sum_i weights_i p_l'(x_i), l = 0, ..., e.size - 2."""
-    total = np.zeros(e.size - 1)
-    p, before = np.ones(x.size), np.zeros(x.size)
-    slope, slope_before = np.zeros(x.size), np.zeros(x.size)
-    for l in range(total.size):
-        a, b, sum_of_slopes = 1 / e[l + 1], e[l], 0.0
-        for i in range(x.size):
-            sum_of_slopes += weights[i] * slope[i]
-            after = a * (p[i] + x[i] * slope[i] - b * slope_before[i])
-            slope_before[i], slope[i] = slope[i], after
-            after = a * (x[i] * p[i] - b * before[i])
-            before[i], p[i] = p[i], after
-        total[l] = sum_of_slopes
-    return total
-
-
-@njit(cache=True)
-def _derivatives(x: np.ndarray, series: np.ndarray, order: int, e: np.ndarray) -> np.ndarray:
-    """Sums (rows, n) of series_l times the derivative of p_l, of order 0, 1 or 2, at x (n,)."""
-    result = np.zeros((len(series), x.size))
-    p, before = np.zeros((3, x.size)), np.zeros((3, x.size))
-    p[0] = 1.0
-    for l in range(series.shape[1]):
-        for row in range(len(series)):
-            weight, target = series[row, l], result[row]
-            for i in range(x.size):
-                target[i] += weight * p[order, i]
-        a, b = 1 / e[l + 1], e[l]
-        for k in range(order, -1, -1):
-            for i in range(x.size):
-                lower = k * p[k - 1, i] if k > 0 else 0.0
-                after = a * (lower + x[i] * p[k, i] - b * before[k, i])
-                before[k, i], p[k, i] = p[k, i], after
-    return result
-
-
-@njit(cache=True)
-def _sums(x: np.ndarray, series: np.ndarray, potentials: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """Sums (rows, n): sum series_l p_l(x) for each series, then sum potentials_l p_l'(x).
-
-    There is at most one row of `potentials`.
-    """
-    members, sums = len(series), np.zeros((len(series) + len(potentials), x.size))
+def _sums(x: np.ndarray, series: np.ndarray, orders: np.ndarray, e: np.ndarray) -> np.ndarray:
+    sums, highest = np.zeros((len(series), x.size)), orders.max()
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):
         block, here = x[begin : begin + HEIGHTS_AT_ONCE], sums[:, begin : begin + HEIGHTS_AT_ONCE]
-        before, p = np.zeros(block.size), np.ones(block.size)
-        before_slope, p_slope = np.zeros(block.size), np.zeros(block.size)
-        for l in range(max(series.shape[1], potentials.shape[1])):
-            for member in range(members if l < series.shape[1] else 0):
-                row, weight = here[member], series[member, l]
-                for i in range(block.size):
-                    row[i] += weight * p[i]
+        n = block.size
+        p, slope, bend, p_before, slope_before, bend_before = np.zeros((6, n))
+        p[:] = 1.0
+        for l in range(series.shape[1]):
+            for row in range(len(series)):
+                weight, target, order = series[row, l], here[row], orders[row]
+                values = p if order == 0 else (slope if order == 1 else bend)
+                for i in range(n):
+                    target[i] += weight * values[i]
             a, b = 1 / e[l + 1], e[l]
-            for member in range(len(potentials)):
-                row, weight = here[members + member], potentials[member, l]
-                for i in range(block.size):
-                    row[i] += weight * p_slope[i]
-                    after_slope = a * (p[i] + block[i] * p_slope[i] - b * before_slope[i])
-                    before_slope[i], p_slope[i] = p_slope[i], after_slope
-            for i in range(block.size):
-                after = a * (block[i] * p[i] - b * before[i])
-                before[i], p[i] = p[i], after
+            if highest > 1:
+                for i in range(n):
+                    after = a * (2 * slope[i] + block[i] * bend[i] - b * bend_before[i])
+                    bend_before[i], bend[i] = bend[i], after
+            if highest > 0:
+                for i in range(n):
+                    after = a * (p[i] + block[i] * slope[i] - b * slope_before[i])
+                    slope_before[i], slope[i] = slope[i], after
+            for i in range(n):
+                after = a * (block[i] * p[i] - b * p_before[i])
+                p_before[i], p[i] = p[i], after
     return sums

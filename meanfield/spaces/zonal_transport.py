@@ -13,43 +13,12 @@ import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.legendre import (
-    analyse,
-    fold,
-    recurrence,
-    synthesise,
-    unfold,
-    values_at_the_pole,
-)
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold, values_at_the_pole
 from ..lowlevel.records import Field, InCode, Layout, floats
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
-from .contract import Transport, bands_of
+from .contract import Transport
 from .latitudes import LATITUDE_FIELDS, Latitudes
-
-
-def zonal_bands(attraction: np.ndarray, dimension: int) -> np.ndarray:
-    """Highest degree (n,) that counts in the velocity of each potential (n, degree + 1).
-
-    It is judged by the terms of W' = sum_l W_l dim H_l P_l' at a cluster, which in high dimension
-    are far larger than W_l.
-    """
-    degree = attraction.shape[1] - 1
-    l = np.arange(degree + 1)
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.abs(attraction)) + np.log(l * (l + dimension - 2.0))
-    logs += 2 * np.log(values_at_the_pole(degree, dimension))
-    largest = logs.max(axis=1, keepdims=True)
-    return bands_of(np.exp(logs - np.where(np.isfinite(largest), largest, 0.0)))
-
-
-def zonal_transport(
-    attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
-) -> Transport:
-    """Transport mu -> -div(mu v[mu]), v = grad (W * mu) / (Z * mu); see `Space.transport`."""
-    if normaliser is None:
-        return PolynomialTransport(attraction, members, dimension, pairs)
-    return QuotientTransport(attraction, normaliser, members, dimension, pairs)
 
 
 class PolynomialTransport(Transport):
@@ -66,24 +35,22 @@ class PolynomialTransport(Transport):
     times the tail.
     """
 
-    dtype = float
-
-    def __init__(self, attraction: Any, members: int, dimension: int, pairs: bool = False) -> None:
-        modes, band = attraction.shape[1], _band(attraction, dimension)
-        super().__init__(attraction, None, members, modes, pairs, band)
+    def _prepare(self) -> None:
+        attraction, dimension, band = self.tables[0], self.space.dimension, self.band
+        modes = attraction.shape[1]
         l, sizes = np.arange(modes), values_at_the_pole(modes - 1, dimension)
         rates = attraction * sizes * (l * (l + dimension - 2.0) / (dimension - 1))
         size = modes + band // 2 + 2  # coefficients beyond do not affect the modes kept
-        x = np.cos(np.pi * (np.arange(LANES * (band // 2 + 2)) + 0.5) / (LANES * (band // 2 + 2)))
+        count = LANES * (band // 2 + 2)
         record = POLYNOMIAL.filled(
             apart=self._apart,
             band=band,
             dimension=dimension,
             rates=rates,
             e=recurrence(size + 1, 0, dimension),
-            x=x,
+            x=np.cos(np.pi * (np.arange(count) + 0.5) / count),
             sums=aligned(2, size),
-            slopes=aligned(2, x.size),
+            slopes=aligned(2, count),
             padded=aligned(size),
             speed=self.speed,
         )
@@ -104,17 +71,11 @@ POLYNOMIAL = Layout(
 _polynomial_at = POLYNOMIAL.at
 
 
-def _band(attraction: np.ndarray, dimension: int) -> int:
-    """Highest degree that counts in the velocity of any member."""
-    return int(zonal_bands(np.abs(attraction).max(axis=0, keepdims=True), dimension)[0])
-
-
 @CompiledFunction
 def _polynomial(context: int, member: int, source: int, target: int) -> None:
     record = _polynomial_at(context)
-    modes, band, d, size, count = (
-        record.modes, record.band, record.dimension, record.size, record.count
-    )  # fmt: skip
+    modes, band, d = record.modes, record.band, record.dimension
+    size, count = record.size, record.count
     density, result = float_array(source, (modes,)), float_array(target, (modes,))
     moving = float_array(source + record.apart, (modes,))
     rates = record.rates[member if record.tables > 1 else 0]
@@ -171,15 +132,8 @@ class QuotientTransport(Transport):
         Latitudes of the grid.
     """
 
-    dtype = float
-
-    def __init__(
-        self, attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
-    ) -> None:
-        modes = attraction.shape[1]
-        super().__init__(
-            attraction, normaliser, members, modes, pairs, _band(attraction, dimension)
-        )
+    def _prepare(self) -> None:
+        dimension, modes = self.space.dimension, self.degree + 1
         self.latitudes = latitudes = Latitudes(-(-self.points // 4), modes, 0, dimension)
         values = axis_values(latitudes, self.degree)
         record = QUOTIENT.filled(

@@ -188,11 +188,9 @@ class State(Start, Shown):
         try:
             numbers = np.arange(math.prod(self.shape)).reshape(self.shape)[index]
         except IndexError as error:
-            raise IndexError(
-                f"{'Replicas' if self.replicated else 'Members'} alone are indexed, an array of "
-                f"shape {self.shape}: {error}. Their numbers are the arrays "
-                f"{', '.join(self.arrays())}."
-            ) from None
+            what, names = "Replicas" if self.replicated else "Members", ", ".join(self.arrays())
+            why = f"{what} alone are indexed, an array of shape {self.shape}: {error}"
+            raise IndexError(f"{why}. Their numbers are the arrays {names}.") from None
         chosen = np.unravel_index(numbers, self.shape)
         return self._each(lambda array, _: array[chosen])
 
@@ -252,13 +250,11 @@ class State(Start, Shown):
     def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Self]:
         """The states of a run, from the arrays of `stacked` and the header of the states."""
         count = next(len(values) for dims, values in arrays.values() if dims[:1] == ("t",))
-        return [
-            cls.of_arrays(
-                **{n: v[i] if dims[:1] == ("t",) else v for n, (dims, v) in arrays.items()},
-                **header,
-            )
+        rows = (
+            {n: v[i] if dims[:1] == ("t",) else v for n, (dims, v) in arrays.items()}
             for i in range(count)
-        ]
+        )
+        return [cls.of_arrays(**row, **header) for row in rows]
 
     def check_arrays(self) -> None:
         """Raise TypeError unless its arrays, as in files, and its header restore the state."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import fitting, real_array
 from .contract import State, StatePart
 from .points import check_unit, function_values
 
@@ -31,11 +31,9 @@ class Dirac(State):
 
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
-        if point.ndim != 1 or point.size < 2:
-            raise ValueError(
-                f"The point of a Dirac is a unit vector (d,), d >= 2; got shape {point.shape}. On "
-                "the circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
-            )
+        advice = "On the circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
+        wanted, fits = "that of a unit vector (d,), d >= 2", point.ndim == 1 and point.size >= 2
+        fitting("point.shape", point.shape, wanted, fits, advice=advice)
         check_unit("Dirac(point)", point)
         self._set(point=point)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, real_array, whole_number
+from ..core.checks import check_memory, common_shape, fitting, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
 from .contract import State, StatePart
 from .tokens import Tokens
@@ -62,26 +62,16 @@ class Equiangular(State):
         *,
         gap: PositiveNumbers | None = None,
     ):
-        if (rho is None) == (gap is None):
-            raise ValueError(
-                "Equiangular takes rho, or gap = 1 - rho instead; got "
-                f"{'neither' if rho is None else 'both'}."
-            )
-        n, radius = real_array("n", n), real_array("radius", radius)
-        given = real_array("rho" if gap is None else "gap", rho if gap is None else gap)
-        try:
-            n, given, radius = np.broadcast_arrays(n, given, radius)
-        except ValueError:
-            raise ValueError(
-                f"Equiangular needs n, {'rho' if gap is None else 'gap'} and radius that "
-                f"broadcast; got shapes {n.shape}, {given.shape} and {radius.shape}."
-            ) from None
-        if n.size == 0:
-            raise ValueError(f"n, {'rho' if gap is None else 'gap'} and radius must have entries.")
-        if not ((n >= 2) & (n < np.inf)).all():
-            raise ValueError(f"Equiangular needs finite n >= 2 tokens; got n = {n.tolist()}.")
-        if not ((radius > 0) & (radius < np.inf)).all():
-            raise ValueError(f"Equiangular needs finite radius > 0; got {radius.tolist()}.")
+        name = "rho" if gap is None else "gap"
+        got, one = "neither" if rho is None else "both", (rho is None) != (gap is None)
+        fitting("Arguments of Equiangular", got, "one of rho and gap = 1 - rho", one)
+        arrays = {"n": n, name: rho if gap is None else gap, "radius": radius}
+        arrays = {key: real_array(key, value) for key, value in arrays.items()}
+        common_shape("Equiangular", {key: array.shape for key, array in arrays.items()})
+        n, given, radius = np.broadcast_arrays(*arrays.values())
+        fitting("n", n, "numbers, at least one", n.size > 0)
+        fitting("n", n.tolist(), "finite n >= 2 tokens", ((n >= 2) & (n < np.inf)).all())
+        fitting("radius", radius, "finite radius > 0", ((radius > 0) & (radius < np.inf)).all())
         name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)
         _check_inside(n, rho, gap, name)
         self._set(n=np.array(n), logit=np.array(_logit(n, rho, gap)), radius=np.array(radius))
@@ -90,11 +80,8 @@ class Equiangular(State):
     def described(self) -> dict[str, Any]:
         """Parameters that restore it: n, radius, and rho, or gap if that is below 1/2 anywhere."""
         near = bool((np.abs(self.gap) < 0.5).any())
-        return {
-            "n": self.n,
-            **({"gap": self.gap} if near else {"rho": self.rho}),
-            "radius": self.radius,
-        }
+        rho = {"gap": self.gap} if near else {"rho": self.rho}
+        return {"n": self.n, **rho, "radius": self.radius}
 
     @property
     def size_in_words(self) -> str:
@@ -163,15 +150,11 @@ class Equiangular(State):
             more tokens than memory holds.
         """
         count = {whole_number("n", n, least=2) for n in self.n.flat}
-        if len(count) > 1:
-            raise ValueError(
-                f"Tokens of an ensemble have one n; got {sorted(count)}. Convert members one by "
-                "one: state[i].to_tokens()."
-            )
+        advice = "Convert members one by one: state[i].to_tokens()."
+        fitting("n", sorted(count), "the same in an ensemble", len(count) == 1, advice=advice)
         (n,) = count
         d = n if d is None else whole_number("d", d)
-        if d < n:
-            raise ValueError(f"{n} equiangular tokens are linearly independent; got d = {d} < n.")
+        fitting("d", d, f">= n = {n}, as equiangular tokens are linearly independent", d >= n)
         check_memory(f"n = {n} tokens of R^{d}", (*self.shape, 3 * n, d), "n or d")
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])

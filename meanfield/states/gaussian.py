@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import check_memory, finite, finite_array, fitting, generator, whole_number
+from ..core.checks import check_memory, finite_array, fitting, generator, real, whole_number
 from .contract import State, StatePart
 from .points import Seed
 from .tokens import Tokens
@@ -94,9 +94,8 @@ class Gaussian(State):
 
     def rank(self, negligible: float = NEGLIGIBLE_VARIANCE) -> int:
         """The number of `variances` that exceed `negligible` times the largest."""
-        negligible = finite("negligible", negligible)
-        if not 0 <= negligible < 1:
-            raise ValueError(f"negligible is a share >= 0 and < 1; got negligible = {negligible}.")
+        wanted = "a share, 0 <= negligible < 1"
+        negligible = real("negligible", negligible, wanted, lambda share: 0 <= share < 1)
         variances = self.variances
         return int((variances > negligible * variances[0]).sum())
 
@@ -146,13 +145,10 @@ def _symmetric_root(cov: np.ndarray) -> np.ndarray:
     scaled = cov / largest  # sums of its entries may overflow
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
     off, allowed = np.abs(scaled - scaled.T).max(), COVARIANCE_TOLERANCE * len(cov)
-    if off > allowed or values[0] < -allowed:
-        raise ValueError(
-            "A covariance is symmetric and positive semidefinite; got one that is off by "
-            f"{off * largest:.2g} from its transpose, with the eigenvalue "
-            f"{values[0] * largest:.3g}."
-        )
-    if largest > np.finfo(float).max / max(values.sum(), 1.0):
-        raise ValueError("Gaussian expects a covariance with a trace below 1.8e308; got inf.")
+    got = f"{off * largest:.2g} from its transpose, with the eigenvalue {values[0] * largest:.3g}"
+    fits = off <= allowed and values[0] >= -allowed
+    fitting("cov", cov, f"symmetric and positive semidefinite; it is off by {got}", fits)
+    fits = largest <= np.finfo(float).max / max(values.sum(), 1.0)
+    fitting("The trace of cov", np.inf, "a trace below 1.8e308", fits)
     roots = np.sqrt(np.maximum(values, 0.0))  # negative ones are rounding, as was checked
     return np.sqrt(largest) * (vectors * roots) @ vectors.T

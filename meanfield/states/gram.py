@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import check_memory, finite_array, positive
+from ..core.checks import check_memory, finite_array, fitting, positive
 from .contract import StatePart
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
@@ -37,8 +37,8 @@ class Gram(TokenSet):
             check_memory("G, inner products", (*x.shape[:-1], 3 * x.shape[-2]), "n")
             G = x @ np.swapaxes(x, -1, -2)
         G = finite_array("The inner products of Gram", G)
-        if G.ndim < 2 or G.shape[-1] != G.shape[-2] or min(G.shape) < 1:
-            raise ValueError(f"Gram expects G of shape (n, n) or (*replicas, n, n); got {G.shape}.")
+        square = G.ndim >= 2 and G.shape[-1] == G.shape[-2] and min(G.shape) > 0
+        fitting("G.shape", G.shape, "(n, n) or (*replicas, n, n)", square)
         asymmetry = np.abs(G - np.swapaxes(G, -1, -2)).max()
         diagonal = np.abs(np.diagonal(G, axis1=-2, axis2=-1) - 1).max()
         lowest = np.linalg.eigvalsh(G).min()

@@ -35,7 +35,7 @@ def unit_vectors(who: str, vectors: Any, advice: str = DIVIDE) -> np.ndarray:
     coarse = kind.kind == "f" and kind.itemsize < x.itemsize
     tolerance = ROUNDINGS * float(np.finfo(kind).eps) if coarse else UNIT
     check_unit(who, x, tolerance, advice)
-    return x / np.linalg.norm(x, axis=-1, keepdims=True) if coarse else x
+    return unit(x) if coarse else x
 
 
 def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT, advice: str = DIVIDE) -> None:
@@ -43,17 +43,12 @@ def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT, advice: str = D
     error = np.abs(np.linalg.norm(x, axis=-1) - 1)
     if (error <= tolerance).all():
         return
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"{who} expects unit vectors; {np.count_nonzero(~np.isfinite(x))} entries are not "
-            "finite. Remove them first."
-        )
     where = np.unravel_index(error.argmax(), error.shape)
     place = f" at index {', '.join(map(str, where))}" if where else ""
-    raise ValueError(
-        f"{who} expects unit vectors; the worst length is off by {error[where]:.2g}{place}. "
-        f"{advice}"
-    )
+    why = f"the worst length is off by {error[where]:.2g}{place}. {advice}"
+    if not np.isfinite(x).all():
+        why = f"{np.count_nonzero(~np.isfinite(x))} entries are not finite. Remove them first."
+    raise ValueError(f"{who} expects unit vectors; {why}")
 
 
 def function_values(f: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
@@ -160,8 +155,7 @@ class Uniform(_Drawn):
     """Independent uniform points of S^(d-1)."""
 
     def draw(self) -> np.ndarray:
-        x = self.normal()
-        return x / np.linalg.norm(x, axis=-1, keepdims=True)
+        return unit(self.normal())
 
 
 class File(Points):

@@ -148,11 +148,10 @@ class Tokens(TokenSet):
             x = unit_vectors("Tokens (x, unless on_sphere=False)", given, ADVICE)
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
-        self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
         if radii is not None:
-            wanted = f"finite radii > 0 of shape {x.shape[:-1]}"
-            radii = _of_each_token(wanted, "radii", radii, x.shape[:-1], _are_lengths)
-        self._set(radii=radii)
+            radii = _of_each_token("radii", radii, x.shape[:-1])
+        masses = checked_masses(masses, x.shape[:-1])
+        self._set(x=x, masses=masses, on_sphere=on_sphere, radii=radii)
 
     # What it is ----------------------------------------------------------------------------
 
@@ -191,11 +190,10 @@ class Tokens(TokenSet):
         ValueError, TypeError
             In other dimensions, which have no such basis, and in R^d; for a k < 0 on S^2.
         """
-        if not self.on_sphere or self.dimension > 3:
-            raise ValueError(
-                f"Moments are known of tokens on the circle and on S^2; got {self!r}. Take "
-                "expect(lambda x: ...) of the function that you need."
-            )
+        wanted = "on the circle or on S^2, where moments are known"
+        advice = "Take expect(lambda x: ...) of the function that you need."
+        known = self.on_sphere and self.dimension <= 3
+        fitting("Tokens with moments", self, wanted, known, advice=advice)
         k = whole_number("k", k, least=-(2**63) if self.dimension == 2 else 0)
         if self.dimension == 2:
             angles = np.arctan2(self.x[..., 1], self.x[..., 0])
@@ -351,11 +349,9 @@ class Tokens(TokenSet):
         fitting("space", space, "a space itself", not isinstance(space, type), TypeError)
         estimates = hasattr(space, "estimate")
         fitting("space", space, "a Circle or a Sphere, where densities are estimated", estimates)
-        if self.shape or not self.on_sphere:
-            raise ValueError(
-                "A density is estimated from a single set of tokens on the sphere; got "
-                f"{self!r}. Estimate the replicas one by one: tokens[i].to_density(space)."
-            )
+        wanted, single = "a single set on the sphere", not self.shape and self.on_sphere
+        advice = "Estimate the replicas one by one: tokens[i].to_density(space)."
+        fitting("Tokens with a density", self, wanted, single, advice=advice)
         return space.estimate(self, bandwidth=bandwidth)
 
     def gram(self) -> "Gram":
@@ -363,8 +359,7 @@ class Tokens(TokenSet):
         from .gram import Gram
 
         check_memory("the inner products", (*self.shape, len(self), len(self)), "the tokens")
-        if not self.on_sphere:
-            raise ValueError("Gram holds inner products of unit vectors; these are in R^d.")
+        fitting("Tokens of a Gram", self, "unit vectors; these are in R^d", self.on_sphere)
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
 
 
@@ -394,31 +389,22 @@ def checked_masses(masses: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarr
     """
     if masses is None:
         return np.full(shape, 1 / shape[-1])
-    return _of_each_token(f"{shape[-1]} masses >= 0 of sum 1", "masses", masses, shape, _is_law)
+    return _of_each_token("masses", masses, shape)
 
 
-def _is_law(masses: np.ndarray) -> bool:
-    """Whether masses (..., n) are >= 0 and sum to 1, to 1e-9."""
-    return bool((masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all())
-
-
-def _are_lengths(radii: np.ndarray) -> bool:
-    return bool(((radii > 0) & np.isfinite(radii)).all())
-
-
-def _of_each_token(
-    wanted: str,
-    name: str,
-    numbers: ArrayLike,
-    shape: tuple[int, ...],
-    valid: Callable[[np.ndarray], bool],
-) -> np.ndarray:
-    """Numbers (*replicas, n), (n,) or () as a new array of this shape; ValueError if not valid."""
+def _of_each_token(name: str, numbers: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Masses or radii (*replicas, n), (n,) or () as a new array of this shape; else ValueError."""
     values = real_array(name, numbers)
     fits = values.shape in (shape, shape[-1:], ())
-    if not fits or not valid(np.broadcast_to(values, shape)):
+    array = np.broadcast_to(values, shape).copy() if fits else values
+    if name == "masses":
+        wanted = f"{shape[-1]} masses >= 0 of sum 1"
+        valid = (array >= 0).all() and (np.abs(array.sum(axis=-1) - 1) <= UNIT).all()
+    else:
+        wanted, valid = f"finite radii > 0 of shape {shape}", ((array > 0) & (array < np.inf)).all()
+    if not fits or not valid:
         raise ValueError(
             f"Tokens expects {wanted}; got shape {values.shape}, minimum "
             f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
-    return np.broadcast_to(values, shape).copy()
+    return array

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from ..core import system
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
 from ..results.provenance import Origin
@@ -100,7 +101,7 @@ class Store:
             self._write()
 
     def _open(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | system.OPEN_FLAGS)
         self._size = os.fstat(self._file).st_size
 
     def _write(self) -> None:

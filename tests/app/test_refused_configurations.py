@@ -203,7 +203,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         (
             {"model.drift.Q": [[1, 2]], "model.drift.K": [[1, 2, 3]]},
             "model.drift.Q",
-            "equal shapes",
+            r"one k; got Q \(1, 2\), K \(1, 3\)|one d; got Q \(1, 2\), K \(1, 3\)",
         ),
         (
             {"model.drift.V": {"kind": "PerLayer", "values": [1, {"kind": "GOE", "rng": -1}]}},

@@ -270,3 +270,25 @@ def test_random_starts_find_all_states_and_files_keep_them(tmp_path):
         np.testing.assert_allclose(one.legendre_moments, other.legendre_moments, atol=1e-15)
     with pytest.raises(TypeError, match="densities"):
         mf.stationary_states(model, mf.Circle(16), starts=[1.0])
+
+
+def test_rotations_of_states_with_a_reaction_are_neutral():
+    """Means over the sphere of perturbations of order 1 vanish, whatever part of it nodes cover."""
+    model = mf.Transformer(mf.USA(1.5) + 0.5 * mf.Kuramoto(), 2.5, reaction=0.3)
+    run = mf.solve(model, CIRCLE.von_mises(0.3, 2.0), (0, 30), rtol=1e-8)
+    stability = mf.stationary(model, run.final).stability(3)
+    assert stability.neutral[0] and abs(stability.eigenvalues[0]) < 1e-10
+
+
+def test_orders_share_the_spectrum_of_all_perturbations():
+    """Under reflections of a state, and with a reaction: the same eigenvalues without them."""
+    noise = mf.Anisotropic(np.diag([1.2, 0.8]))
+    model = mf.Transformer(mf.USA(1.5), 2.0, noise=noise, reaction=0.4)
+    state = mf.stationary(model, CIRCLE.von_mises(0.0, 1.0))
+    basis, m = state.equation.basis, state.legendre_moments
+    every = equation_of(model, basis.keeping((0,)))
+    whole = np.linalg.eigvals(every.linearised(m, 2.0, every.basis.of_order(0))).real
+    parts = [np.linalg.eigvals(state.equation.linearised(m, 2.0, basis.of_order(order))).real
+             for order in range(basis.orders)]  # fmt: skip
+    assert basis.orders > 1
+    np.testing.assert_allclose(np.sort(np.concatenate(parts)), np.sort(whole), atol=1e-9)

@@ -38,6 +38,7 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
     others = [".whole.mine", ".other.0123456789abcdef.part", "whole.part", ".whole.my.part"]
     for name in [*others, ".whole.00000000000000ff.part", ".whole.0123456789abcdef.part"]:
         (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (0, 0))
     write_whole(tmp_path / "whole", b"content")
     assert names(tmp_path) == sorted([*others, "whole"])
 
@@ -51,6 +52,7 @@ files.write_whole(Path(sys.argv[1]), b"content")
 """
 
 
+@pytest.mark.posix
 def test_what_a_living_process_writes_stays_until_it_is_killed(tmp_path):
     path = tmp_path / "whole"
     command = [sys.executable, "-c", WRITER, str(path)]
@@ -187,6 +189,7 @@ elif os.read(ready, 1):
 """
 
 
+@pytest.mark.posix
 def test_a_fork_has_no_part_in_a_lock(tmp_path):
     """It neither lets others have the file, nor keeps it when the process that locked it ends."""
     path = tmp_path / "run.ckpt"

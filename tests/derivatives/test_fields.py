@@ -9,7 +9,7 @@ from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
 from meanfield.engines.density_heads import GridDensity
 from meanfield.engines.fields import fields_of
 from meanfield.engines.kernels import SphereKernels
-from meanfield.spaces.velocity_tables import TableAdjoint, TableTangents
+from meanfield.spaces.velocity_tables import TableAdjoint, TableTransport
 
 FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 STEP = 1e-2
@@ -110,7 +110,7 @@ def test_compiled_and_in_python_they_are_the_same(name):
     drift, fields, _, c, h = setting(mf.Circle(12), name)
     names, floats = [*drift.parameters, None], 2 * c.size
     compiled, python = fields.tangents(names), FieldTangents(fields, names)
-    assert isinstance(compiled, TableTangents)
+    assert isinstance(compiled, TableTransport)
     size, rows = (1 + len(names)) * floats, [c, *[h] * len(names)]
     pair = [called(one, size, *rows) for one in (compiled, python)]
     np.testing.assert_allclose(*pair, atol=1e-12)

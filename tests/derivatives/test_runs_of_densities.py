@@ -5,7 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.derivatives.densities import DifferentiatedRun
-from meanfield.derivatives.journal import DensityJournal
+from meanfield.derivatives.journal import EVER, Journal
+from meanfield.dynamics import DensityMotion
 from meanfield.steppers import DormandPrince, HochbruckOstermann, Krogstad
 
 CIRCLE = mf.Circle(24)
@@ -23,17 +24,17 @@ def difference(f):
 
 def journal_of(scheme, steps, dt, degrees=(24, 32)):
     """Equal steps on one degree, then as many on the other."""
-    journal = DensityJournal()
+    journal = Journal()
     starts = dt * np.arange(steps)
     for half, degree in zip(np.split(starts, 2), degrees, strict=True):
-        journal.add(degree, scheme, np.stack([half, np.full(half.size, dt)], axis=1))
+        journal.add(np.stack([half, np.full(half.size, dt)], axis=1), scheme, EVER, degree)
     return journal
 
 
 def differentiated(drift, beta, kappa, moved, journal, parameters=()):
     model = mf.Transformer(drift(beta=beta), kappa=kappa)
     start = mf.Density(CIRCLE, MU0.coefficients + moved * DIRECTION)
-    return DifferentiatedRun(model, start, (), journal, parameters)
+    return DifferentiatedRun(DensityMotion(model, start), start, (), journal, parameters)
 
 
 @pytest.mark.repeats
@@ -290,7 +291,7 @@ def test_adaptive_runs_are_taken_again(name):
     model, times = mf.Transformer(mf.USA(beta=4.0), **noise), [0.5, 0.57, 0.61, 0.8]
     run = mf.solve(model, MU0, (0.5, 0.8), t_eval=times, tangents=[TOWARDS])
     journal, initial = run.stored["journal"], run.stored["initial"]
-    again = DifferentiatedRun(model, initial, (), journal, (), 0.5)
+    again = DifferentiatedRun(DensityMotion(model, initial), initial, (), journal, (), 0.5)
     for state, (found,) in zip(run, again.tangents(run.t - 0.5, []), strict=True):
         kept = min(found.size, state.coefficients.size)
         assert np.abs(found[:kept] - state.coefficients[:kept]).max() < 1e-13

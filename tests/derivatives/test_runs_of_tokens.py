@@ -295,7 +295,7 @@ def test_refusals():
         solved(["gamma"])
     with pytest.raises(ValueError, match="tangential"):
         solved([x])
-    with pytest.raises(TypeError, match="changes of the tokens"):
+    with pytest.raises(ValueError, match=r"change of x must be of shape \(5, 3\); got \(4, 2\)"):
         solved([np.ones((4, 2))])
     with pytest.raises(ValueError, match="sum 0"):
         solved([{"masses": np.ones(5)}])

@@ -269,7 +269,7 @@ def test_functionals_of_a_position_need_one(differentiated):
 def test_parameters_are_names(differentiated, wrong):
     with pytest.raises(TypeError, match="parameters must be names of parameters of the model"):
         mf.gradient(_first, differentiated, parameters=[wrong])
-    with pytest.raises(TypeError, match="tangents must have the name of a parameter"):
+    with pytest.raises(TypeError, match="tangents must be lists of names of parameters"):
         mf.solve(MODEL, start, (0, 0.1), tangents=[wrong])
 
 

@@ -24,7 +24,7 @@ def test_states_of_one_space_are_needed(distance):
         (CIRCLE, TOKENS),
         (mf.Tokens(TOKENS.x, on_sphere=False), TOKENS),
     ):
-        with pytest.raises(ValueError, match="needs two states of one space; got"):
+        with pytest.raises(ValueError, match="two states of one space; got"):
             distance(a, b)
     for wrong in (TOKENS.x, None, "state", mf.Gram(np.eye(3))):
         with pytest.raises(TypeError, match=f"{distance.__name__} compares states"):
@@ -51,7 +51,7 @@ def test_negative_densities_are_no_measures():
 
 def test_ensembles_broadcast():
     a, b = (mf.Tokens.uniform(3, 2, rng=0, shape=(k,)) for k in (2, 3))
-    with pytest.raises(ValueError, match=r"shapes broadcast; got \(2,\) and \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\), b of shape \(3,\)"):
         mf.wasserstein(a, b)
     with pytest.raises(ValueError, match="between single states on a sphere"):
         mf.sliced_wasserstein(a, b[0])
@@ -120,7 +120,11 @@ def test_other_arguments_are_checked():
 
 @pytest.mark.parametrize(
     ("point", "match"),
-    [([1.0, 1.0], "off by 0.41"), ([1.0], r"shape \(1,\)"), (np.eye(2), r"shape \(2, 2\)")],
+    [
+        ([1.0, 1.0], "off by 0.41"),
+        ([1.0], r"point.shape = \(1,\)"),
+        (np.eye(2), r"point.shape = \(2, 2\)"),
+    ],
 )
 def test_a_point_is_a_unit_vector(point, match):
     with pytest.raises(ValueError, match=match):

@@ -137,8 +137,8 @@ def test_velocities_turn_with_data_and_matrices(d):
     model = mf.Transformer(mf.Attention(Q, K, V))
     turned = mf.Transformer(mf.Attention(Q @ turn.T, K @ turn.T, turn @ V @ turn.T))
     places = state.points @ turn.T if d == 3 else state.coordinates
-    other = mf.Characteristics.of_nodes(
-        state.space, turn @ state.limit, places, state.masses, state.halves
+    other = mf.Characteristics.of_arrays(
+        state.space, places, state.masses, state.halves, turn @ state.limit
     )
     v = CharacteristicsMotion(model, state).velocity(state.coordinates)
     w = CharacteristicsMotion(turned, other).velocity(other.coordinates)
@@ -218,7 +218,7 @@ REFUSED = {
     ),
     "causal": (mf.Transformer(mf.Attention(causal=True)), "causal attention goes by the order"),
     "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no radii; got PreLN"),
-    "noise": (mf.Transformer(mf.Attention(), 2.0), "without noise, kappa = inf"),
+    "noise": (mf.Transformer(mf.Attention(), 2.0), r"without noise; got .*kappa=2\.0"),
     "ensemble": (mf.Transformer(mf.Attention(beta=[1.0, 2.0])), r"got an ensemble \(2,\)"),
     "dimension": (mf.Transformer(mf.Attention(np.eye(4), np.eye(4))), "is for dimension 4"),
     "softmax": (mf.Transformer(mf.Attention(), reaction=1.0), "reaction needs a potential"),

@@ -68,7 +68,7 @@ def test_on_s2(name):
     rng, state = np.random.default_rng(1), mf.Characteristics(SPHERE, nodes=4096)
     points = state.chart.projected(rng.normal([0, 1, 1], 1, (500, 3)))
     masses = rng.dirichlet(np.ones(500))
-    state = mf.Characteristics.of_nodes(state.space, state.limit, points, masses, [])
+    state = mf.Characteristics.of_arrays(state.space, points, masses, [], state.limit)
     found, kernel = velocities(name, state)
     assert_close(found, direct_sums.at_points(kernel, points, masses), 3e-11)
 
@@ -122,7 +122,7 @@ def test_near_a_dirac_points_move_in_its_field(model):
     state = mf.Characteristics(mf.Zonal(3, 4).uniform(), nodes=256)
     s = np.where(np.arange(256) % 32, -30.0, np.linspace(-2, 2, 256))
     masses = np.where(np.arange(256) % 32, 1 / 248, 0.0)
-    state = mf.Characteristics.of_nodes(state.space, state.limit, s, masses, state.halves)
+    state = mf.Characteristics.of_arrays(state.space, s, masses, state.halves, state.limit)
     motion = CharacteristicsMotion(mf.Transformer(model), state)
     x = -np.tanh(s)
     weight = {"USA": np.exp(2.0 * x)}.get(type(model).__name__, 1.0)
@@ -213,9 +213,9 @@ def test_a_function_is_as_good_as_its_formula(d):
 
 def test_noise_and_ensembles_are_refused():
     state = mf.Characteristics(CIRCLE)
-    with pytest.raises(ValueError, match=r"without noise, .*kappa=3\.0"):
+    with pytest.raises(mf.MeanfieldError, match=r"without noise; .*kappa=3\.0"):
         CharacteristicsMotion(mf.Transformer(mf.USA(1.0), 3.0), state)
-    with pytest.raises(ValueError, match=r"kappa=\[inf, 2\.0\]"):
+    with pytest.raises(mf.MeanfieldError, match=r"kappa=\[inf, 2\.0\]"):
         CharacteristicsMotion(mf.Transformer(mf.USA(1.0), [np.inf, 2.0]), state)
     with pytest.raises(ValueError, match=r"a single model; got an ensemble \(2,\).*one by one"):
         CharacteristicsMotion(mf.Transformer(mf.USA([1.0, 2.0])), state)

@@ -99,9 +99,9 @@ def test_what_has_no_biases_refuses_them():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"Q_bias": np.ones(3)}, r"Q_bias must be \(k,\) or \(H, k\).*got \(3,\)"),
-        ({"V_bias": np.ones((3, K))}, "different numbers of heads"),
-        ({"output_bias": np.ones(3)}, "different dimensions d"),
+        ({"Q_bias": np.ones(3)}, r"Q_bias \(k\).* one k; got .*Q_bias \(3,\)"),
+        ({"V_bias": np.ones((3, K))}, r"V_bias \(H, v\).* one H; got .*V_bias \(3, "),
+        ({"output_bias": np.ones(3)}, r"output_bias \(d\).* one d; got .*output_bias \(3,\)"),
         ({"K_bias": 1.0}, "K_bias must be None or an array"),
         ({"K_bias": [np.nan] * K}, "K_bias"),
     ],

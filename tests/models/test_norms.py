@@ -163,7 +163,7 @@ def test_norms_are_refused_where_they_mean_nothing():
     with pytest.raises(ValueError, match="dimension 5; got points of dimension 3"):
         wide = model(mf.PreLN(FIRST), feedforward=None).replace(drift=mf.Attention())
         mf.solve(wide, mf.Tokens(H[:, :3], on_sphere=False), (0, 1))
-    with pytest.raises(ValueError, match="one dimension d"):
+    with pytest.raises(ValueError, match=r"one d; got gain \(3,\), bias \(4,\)"):
         mf.LayerNorm(np.ones(3), np.ones(4))
     with pytest.raises(ValueError, match="gate_bias must be left out"):
         mf.FeedForward(np.eye(2), np.eye(2), gate_bias=np.ones(2))

@@ -83,7 +83,7 @@ def test_what_a_function_returns_is_checked_whenever_it_is_evaluated():
         growing.at(1.0)
     with pytest.raises(ValueError, match=r"<lambda>\(t = 2\.0\): Q must be finite; got 1 nan"):
         Attention(Q=lambda t: np.nan).at(2.0)
-    with pytest.raises(ValueError, match=r"V must be square.*got \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"V \(d, d\).*one d; got V \(2, 3\)"):
         Attention(V=lambda t: np.ones((2, 3))).at(0.0)
     with pytest.raises(ValueError, match="beta must be finite"):
         Attention(beta=lambda t: np.inf).at(0.0)

@@ -66,10 +66,10 @@ def test_a_gate_and_biases_against_numpy():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"outer_bias": np.zeros(5)}, r"outer_bias of shape \(d,\).*got \(5,\) for d = 3"),
-        ({"outer_bias": np.zeros((1, 3))}, r"outer_bias of shape"),
-        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\) with gate_bias.* got .* gate \(4, 3\)"),
-        ({"gate": 2.0}, "a number stands for a square matrix"),
+        ({"outer_bias": np.zeros(5)}, r"outer_bias \(d\) must have one d; got .*outer_bias \(5,\)"),
+        ({"outer_bias": np.zeros((1, 3))}, r"outer_bias.shape must be \(d\); got.* \(1, 3\)"),
+        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\).* one k; got .*gate \(4, 3\)"),
+        ({"gate": 2.0}, r"inner \(d, d\).* one d; got inner \(5, 3\)"),
     ],
 )
 def test_gates_and_biases_that_do_not_fit(given, message):
@@ -186,3 +186,30 @@ def test_a_feed_forward_map_of_ones_own_may_change_with_time():
     x = np.eye(2)
     np.testing.assert_array_equal(model.feedforward_at(x, 0.5), 0.5 * np.roll(x, 1, axis=-1))
     np.testing.assert_array_equal(model.feedforward_at(x, 1.5), -0.5 * np.roll(x, 1, axis=-1))
+
+
+class Layer:
+    """A layer of a network, as of torch: callable, but no function of arrays."""
+
+    def __call__(self, *given):
+        raise TypeError("linear(): argument 'input' must be Tensor, not numpy.ndarray")
+
+    def state_dict(self):
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mf.Attention(Q=Layer()), r"Q must be an array or a function of time.*detach"),
+        (lambda: mf.Attention(beta=lambda: 1.0), "beta must be an array or a function of time"),
+        (lambda: mf.Field(Layer()), r"function must be a function of points"),
+        (lambda: mf.Field(lambda x, y: x), r"function must be a function of points"),
+        (lambda: mf.FeedForward(1.0, 1.0, 0.0, Layer()), r"activation must be.*must be Tensor"),
+    ],
+)
+def test_layers_of_networks_are_refused_at_construction(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+    with pytest.raises(ValueError, match=r"activation must return .* \(2,\); got shape \(\)"):
+        mf.FeedForward(1.0, 1.0, 0.0, np.max)

@@ -169,7 +169,7 @@ def test_a_zonal_sum_obeys_the_laws_of_zonal_drifts(drift):
     """Slope, potential, multipliers, members, tokens and densities, files: `testing.check`."""
     zonal = drift.as_zonal()
     assert drift.is_zonal and isinstance(zonal, mf.ZonalDrift) and zonal.as_zonal() is zonal
-    assert zonal.shape == drift.shape and repr(zonal.in_file()) == repr(zonal)
+    assert zonal.shape == drift.shape and repr(zonal.stored_kind()) == repr(zonal)
     assert len(mf.testing.check(zonal)) == 6
 
 

@@ -68,8 +68,8 @@ def test_a_degree_is_a_whole_number_from_one(degree):
 
 
 WRONG = {
-    "shape": (lambda x: np.ones(3), r"shape of its arguments, \(100,\); got \(3,\)"),
-    "scalar": (lambda x: 1.0, r"shape of its arguments, \(100,\); got \(\)"),
+    "shape": (lambda x: np.ones(3), r"must be \(100,\); got \(3,\)"),
+    "scalar": (lambda x: 1.0, r"must be \(100,\); got \(\)"),
     "nan": (lambda x: np.where(x > 1, NAN, 1.0), "finite values >= 0.* not finite"),
     "infinity": (lambda x: np.where(x > 6, INF, 1.0), "finite values >= 0.* not finite"),
     "negative": (np.cos, r"finite values >= 0.*minimum -1\.0"),
@@ -88,7 +88,7 @@ def test_coefficients_must_make_a_density():
     zeros = np.zeros(31)
     with pytest.raises(ValueError, match=r"coefficients.shape must be \(..., 33\)"):
         mf.Density(CIRCLE, np.ones(5))
-    with pytest.raises(ValueError, match="finite coefficients; 2 are not"):
+    with pytest.raises(ValueError, match="finite, but 2 are not"):
         mf.Density(CIRCLE, [1, NAN, INF, *zeros[1:]])
     with pytest.raises(ValueError, match=r"got a mass off by 0\.5"):
         mf.Density(CIRCLE, [1.5, 0.1, *zeros])

@@ -162,7 +162,7 @@ NOISY = mf.Transformer(mf.USA(1.0), 3.0)
 MANY = mf.Transformer(mf.USA([1.0, 2.0]))
 SERIES = mf.Interaction(np.abs)
 REFUSED = {
-    "noise": (NOISY, {}, ValueError, r"without noise, kappa = inf.*kappa=3\.0.*Tokens"),
+    "noise": (NOISY, {}, mf.MeanfieldError, r"without noise; .*kappa=3\.0.*Tokens"),
     "an ensemble": (MANY, {}, ValueError, r"single model; got an ensemble \(2,\)"),
     "least degree": (MODEL, {"min_degree": 8}, ValueError, "Characteristics has none"),
     "most degree": (MODEL, {"max_degree": 64}, ValueError, r"nodes=\.\.\."),

@@ -182,11 +182,11 @@ def test_a_run_ends_where_tokens_rest():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (mf.Transformer(mf.SA(1.0), kappa=2.0), "Noise moves each token its own way"),
+        (mf.Transformer(mf.SA(1.0), kappa=2.0), "Equiangular moves without noise"),
         (mf.Transformer(mf.Attention(np.eye(3))), "inner products alone"),
         (mf.Transformer(mf.Attention(causal=True)), "causal=True.* its own past"),
         (mf.Transformer(mf.Hardmax()), "Hardmax.* neighbour"),
-        (mf.Transformer(mf.SA(1.0), feedforward=np.tanh), "feed-forward map tells directions"),
+        (mf.Transformer(mf.SA(1.0), feedforward=np.tanh), "Equiangular moves without feedforward"),
     ],
 )
 def test_models_that_part_the_tokens_are_refused(model, message):

@@ -33,9 +33,9 @@ def test_the_inverse_temperature_is_finite(drift, beta):
 def test_matrices_fit_the_tokens():
     wrong = mf.Transformer(mf.Attention(V=np.eye(4)))
     refused("dimension 4; got points of dimension 3", model=wrong)
-    with pytest.raises(ValueError, match=r"V must be square.*got \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"V \(d, d\).*one d; got V \(2, 3\)"):
         mf.Attention(V=np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"Q \(2, 3\) and K \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"Q \(2, 3\), K \(3, 3\)"):
         mf.Attention(Q=np.ones((2, 3)), K=np.eye(3))
 
 

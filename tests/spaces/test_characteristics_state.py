@@ -144,7 +144,7 @@ def test_what_is_not_symmetric_about_the_axis_has_no_expectation(d, make):
         with pytest.raises(ValueError, match="f must be symmetric about the axis e_d"):
             state.expect(f)
     if d > 2:
-        with pytest.raises(ValueError, match="changes by"):
+        with pytest.raises(ValueError, match=r"changes f by \d"):
             state.expect(lambda x: x[:, 1] ** 2)
 
 

@@ -95,7 +95,7 @@ def test_sinks_of_windows_are_refused():
     for wrong in ({"window": 0.2, "sink": 1.0}, {"window": 0.2, "sink": 0.0}, {"sink": 0.1}):
         with pytest.raises(ValueError, match="sink"):
             mf.Causal("mean", **wrong)
-    with pytest.raises(ValueError, match=r"atom at s = 0 has the mass 0\.3"):
+    with pytest.raises(ValueError, match=r"causal.sink must be >= 0\.3"):
         mf.Positions(sink=SINK).causal(mf.Causal("mean", window=0.2, sink=0.1), True)
 
 

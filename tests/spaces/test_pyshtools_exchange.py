@@ -48,7 +48,7 @@ def test_what_is_no_density_on_the_sphere_is_refused():
         mf.to_pyshtools(mf.Circle(4).uniform())
     with pytest.raises(TypeError, match="a single one on a Sphere"):
         mf.to_pyshtools(mf.Density.stack([lopsided(), lopsided()]))
-    with pytest.raises(TypeError, match="Expected pyshtools"):
+    with pytest.raises(TypeError, match="of pyshtools; got field"):
         mf.from_pyshtools(np.zeros((2, 4, 4)))
     with pytest.raises(ValueError, match="real"):
         mf.from_pyshtools(mf.to_pyshtools(lopsided()).convert(kind="complex"))

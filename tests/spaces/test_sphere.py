@@ -154,7 +154,7 @@ def test_expect_and_moment_are_integrals():
         assert (Sphere(6).parseval[of_degree] * np.abs(turned) ** 2).sum() == pytest.approx(square)
     assert mu.moment(7).shape == (8,) and not mu.moment(7).any()
     assert Density(Sphere(6), rough(6, 0, (2, 3))).moment(2).shape == (2, 3, 3)
-    with pytest.raises(ValueError, match="k >= 0; got k = -1"):
+    with pytest.raises(ValueError, match=">= 0; got k = -1"):
         mu.moment(-1)
     with pytest.raises(TypeError, match="whole number"):
         mu.moment(1.0)
@@ -187,10 +187,10 @@ def test_values_have_the_shape_of_ensemble_and_points():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([1.0, 0.0], r"of shape \(..., 3\); got shape \(2,\)"),
+        ([1.0, 0.0], r"points.shape must be \(..., 3\).* got points.shape = \(2,\)"),
         ([1.0, 0.1, 0.0], "the worst length is off by 0.005"),
         ([np.nan, 0.0, 1.0], "1 entries are not finite"),
-        (0.5, r"got shape \(\)"),
+        (0.5, r"got points.shape = \(\)"),
     ],
 )
 def test_points_that_are_no_unit_vectors_are_refused(points, message):
@@ -290,7 +290,7 @@ def test_coefficients_of_a_real_function_have_real_ones_of_order_zero():
     [
         (lambda c: c[:-1], r"coefficients.shape must be \(..., 10\) on .*\(9,\)"),
         (lambda c: np.append(c, 0), r"coefficients.shape = \(11,\)"),
-        (lambda c: c * np.nan, "finite coefficients; 10 are not"),
+        (lambda c: c * np.nan, "finite, but 10 are not"),
         (lambda c: 0.5 * c, "mass off by 0.5"),
     ],
     ids=["few", "many", "nan", "mass"],

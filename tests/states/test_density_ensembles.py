@@ -199,7 +199,7 @@ def test_an_integrand_may_be_a_vector():
 
 @pytest.mark.parametrize("shape", [(), (5,), (4, 3)], ids=str)
 def test_values_are_asked_for_at_unit_vectors(shape):
-    with pytest.raises(ValueError, match=r"unit vectors of shape \(..., 2\).*circle.embed\(theta"):
+    with pytest.raises(ValueError, match=r"points.shape must be \(..., 2\).*circle.embed\(theta"):
         Circle(3).uniform().at(np.ones(shape))
 
 

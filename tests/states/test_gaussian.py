@@ -27,7 +27,7 @@ def test_ranks_count_variances():
     assert [law.rank(share) for share in (1e-1, 1e-6, 1e-10, 0)] == [1, 2, 3, 3]
     assert mf.Gaussian([0, 0], np.zeros((2, 2))).rank() == 0
     for share in ("a", None, True, -1.0, 1.0, np.nan):
-        with pytest.raises(ValueError, match=r"negligible (is a share|must be a finite number)"):
+        with pytest.raises(ValueError, match="negligible must be a share"):
             law.rank(share)
 
 

@@ -21,7 +21,7 @@ def test_they_are_those_of_tokens_and_back():
 @pytest.mark.parametrize(
     ("G", "message"),
     [
-        (np.ones((2, 3)), r"shape \(n, n\)"),
+        (np.ones((2, 3)), r"G.shape must be \(n, n\)"),
         ([[1, 0.5], [0.4, 1]], "the asymmetry is 0.1"),
         ([[1, 0.5], [0.5, 1.2]], "off by 0.2"),
         ([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]], "the lowest is -0.8"),

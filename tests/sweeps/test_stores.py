@@ -151,6 +151,7 @@ def emptied(path):
     path.write_bytes(b"")
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("harm", [Path.unlink, cut, emptied])
 @pytest.mark.parametrize("last", [False, True])
 def test_a_store_that_is_removed_or_cut_while_the_sweep_runs_is_written_anew(tmp_path, harm, last):
@@ -165,6 +166,7 @@ def test_a_store_that_is_removed_or_cut_while_the_sweep_runs_is_written_anew(tmp
         assert store.payloads == ([b"one"] if last else [b"one", b"two"])
 
 
+@pytest.mark.posix
 def test_a_store_that_cannot_be_written_anew_ends_with_a_warning(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

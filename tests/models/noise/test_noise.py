@@ -139,5 +139,5 @@ def test_messages_for_what_does_not_fit(noise):
     for bad in ([0.1, 0.1], 0.1, [0.1, -0.1, 0.1], [0.1, np.nan, 0.1], [np.inf, 0, 0]):
         with pytest.raises(ValueError, match=r"one finite s = dt/kappa >= 0 for each of 3"):
             noise.moved(x, np.array(bad), increments)
-    with pytest.raises(ValueError, match=r"expects increments of shape .* Draw them with"):
+    with pytest.raises(ValueError, match=r"Increments of .* must be of shape .* Draw them with"):
         noise.moved(x, np.ones(3), increments[:2])

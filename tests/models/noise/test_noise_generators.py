@@ -255,7 +255,12 @@ def test_a_rotated_noise_moves_rotated_densities(which):
         (Anisotropic(np.eye(3)), CIRCLE, ValueError, "is for dimension 3"),
         (Anisotropic(np.eye(3)), mf.Zonal(3, 8), MeanfieldError, "about an axis"),
         (MultiplicativeIto(lambda x: x[..., 0] ** 2), CIRCLE, MeanfieldError, "scale > 0"),
-        (MultiplicativeIto(lambda x: x[..., 0]), CIRCLE, ValueError, "scale must be >= 0"),
+        (
+            MultiplicativeIto(lambda x: x[..., 0]),
+            CIRCLE,
+            ValueError,
+            "scale.* must return finite numbers >= 0",
+        ),
     ],
 )
 def test_noise_that_densities_cannot_have(noise, space, error, match):
