@@ -13,6 +13,7 @@ from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..spaces.circle_transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
+from .attention import not_balanced
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # largest logit whose exponential, times values, does not overflow
@@ -502,12 +503,7 @@ def _fixed_point(
             steps = np.diff(changes, axis=0).T
             parts = np.linalg.lstsq(steps, change, rcond=1e-10)[0]
             x = value - np.diff(values, axis=0).T @ parts
-    raise MeanfieldError(
-        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
-        f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
-        "kernels need more), or tolerance if it is small (about 1e-16 times the range of the "
-        "kernel is rounding)."
-    )
+    raise not_balanced(most, error, tolerance, "the kernel")
 
 
 def _smooth(kernel: Kernel | None) -> Kernel:

@@ -61,7 +61,7 @@ class EnsembleIntegration(Integration):
         self.ends: list[str | None] = [None] * len(self.members)
         self._last: dict[int, tuple[float, Any]] = {}  # (t, state) of the events that ended members
         self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
-        self._watch()
+        self._watches = [EventWatch(arguments.events, m) for m in self.members if arguments.events]
         self._arrive(0.0)
         for i, member in enumerate(self.members):
             if arguments.steady and member.rate <= arguments.steady:
@@ -80,11 +80,6 @@ class EnsembleIntegration(Integration):
             batch.begin(runs)
             self.members += runs
             self._batches.append(numbers)
-
-    def _watch(self) -> None:
-        """Create the watches for events, which begin at the present states."""
-        functions = self._arguments.events
-        self._watches = [EventWatch(functions, m) for m in self.members] if functions else []
 
     # The present ---------------------------------------------------------------------------
 
@@ -278,7 +273,8 @@ class EnsembleIntegration(Integration):
         self._last = {
             int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
         }
-        self._watch()
+        events = self._arguments.events  # watches begin at the present states
+        self._watches = [EventWatch(events, m) for m in self.members if events]
 
 
 def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
