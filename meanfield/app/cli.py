@@ -201,11 +201,16 @@ def check_figure(out: Path, metavar: str, replace: bool) -> Path:
 def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) -> None:
     """Raise MeanfieldError if a result cannot be written, or would overwrite something."""
     from ..core.files import check_writable
+    from ..results.files import result_path
     from .tasks import checkpoint_of
 
     for out in files:
         if out.resolve() == config.resolve():
             raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
+        try:
+            result_path("--out", out)
+        except ValueError as error:
+            raise MeanfieldError(str(error)) from None
         check_writable(out)
     checkpoints = [path for path in map(checkpoint_of, files) if path.exists()]
     there = [path for path in files if path.exists()]

@@ -16,7 +16,8 @@ from ..core.checks import as_given, boolean, check_memory, fitting, path_of
 from ..core.descriptions import describe
 from ..core.errors import ConfigError
 from ..core.files import Lock
-from ..core.forms import INVALID, Reading, nearest
+from ..core.forms import INVALID, Plain, Reading, Schema, nearest
+from ..results.files import result_path
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
 MAX_PROBLEMS = 20  # listed in one message
@@ -117,7 +118,7 @@ def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _seeds(data: Any, at: str, group: str) -> Iterator[tuple[str, int, str]]:
+def _seeds(data: Plain, at: str, group: str) -> Iterator[tuple[str, int, str]]:
     """Yield key, seed and group of the seeds below a key; seeds of one group may be equal."""
     if isinstance(data, Mapping):
         for name, value in data.items():
@@ -158,7 +159,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return data
 
 
-def _deeper_than(most: int, data: Any) -> bool:
+def _deeper_than(most: int, data: Plain) -> bool:
     """Whether tables and arrays are nested deeper than this."""
     for _ in range(most):
         entries = (v.values() if isinstance(v, Mapping) else v for v in data)
@@ -168,7 +169,7 @@ def _deeper_than(most: int, data: Any) -> bool:
     return True
 
 
-def schema(kind: str = "solve") -> dict[str, Any]:
+def schema(kind: str = "solve") -> Schema:
     """The JSON schema of a configuration file of a run ("solve") or another of the `TASKS`.
 
     JSON has no inf; TOML's `inf` is accepted where it means no noise.
@@ -180,7 +181,7 @@ def schema(kind: str = "solve") -> dict[str, Any]:
     """
     fitting("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
     chosen = TASKS[kind]
-    definitions: dict[str, Any] = {}
+    definitions: Schema = {}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": kind,
@@ -237,7 +238,7 @@ def run_config(
         If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
     """
     progress = None if progress is None else boolean("progress", progress)
-    resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
+    resume, out = boolean("resume", resume), None if out is None else result_path("out", out)
     if not isinstance(config, Configuration):
         raise TypeError(f"config must be a configuration from read_config; got {as_given(config)}")
     if resume and out is None:

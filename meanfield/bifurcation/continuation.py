@@ -26,6 +26,7 @@ SHORTEST_STEP = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines between tangents: steps grow above, and are halved below
 MOST_NEWTON_STEPS = 7  # of a step; with more it is halved
 GROWTH = 1.6  # factor by which steps grow
+LARGEST_DETERMINANT = 1e300  # larger ones overflow, as with many frequencies; the sign counts
 ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
 REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are followed up to it
 
@@ -82,6 +83,8 @@ class Curve(ABC):
     ):
         self.max_step, self.journal = max_step, journal
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
+
+    straight, curved = STRAIGHT, CURVED
 
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
@@ -181,13 +184,13 @@ class Curve(ABC):
             step /= 2
             if step < SHORTEST_STEP:
                 return None
-        straight = self._cosine(new, point) > STRAIGHT
+        straight = self._cosine(new, point) > self.straight
         return new, step, min(step * GROWTH, self.max_step) if straight else step
 
     def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
         """The next point; None if Newton's method fails or the tangent turns too far."""
         new = self.ahead(point, step, MOST_NEWTON_STEPS)
-        return new if new is not None and self._cosine(new, point) > CURVED else None
+        return new if new is not None and self._cosine(new, point) > self.curved else None
 
     def _cosine(self, new: CurvePoint, point: CurvePoint) -> float:
         """Cosine of the angle between the tangents of two points, in the metric of the curve."""
@@ -283,7 +286,9 @@ class StationaryCurve(Curve):
         """
 
         def find() -> float:
-            return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+            with np.errstate(over="ignore"):
+                value = np.linalg.det(np.vstack([self.jacobian(z), row]))
+            return float(np.clip(value, -LARGEST_DETERMINANT, LARGEST_DETERMINANT))
 
         return self.recalled("singular", (z, row), find).item()
 
