@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from ..core.errors import MeanfieldError, StorageError
-from ..core.version import __version__
 from . import commands
 
 MOVIE_SUFFIXES = (".mp4", ".gif")
@@ -36,8 +35,22 @@ FORCE = option("--force", "Overwrite an existing result.")
 QUIET = option("--quiet -q", "No progress bar and no report.")
 
 
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        from ..core.version import version_of  # slow to import
+
+        click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
+        context.exit()
+
+
 @click.group(cls=commands.Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="meanfield %(version)s", help="Print the version.")
+@option(
+    "--version",
+    "Print the version and exit.",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+)
 @option(
     "--traceback shows_traceback",
     "Show where an error arose, for a bug report.",
