@@ -189,7 +189,8 @@ class DifferentiatedFlow:
             if start != self.start:
                 flow.restart(Y, start)
             return flow
-        return FixedSteps(scheme, lambda Y, t, dt: field.step(scheme, Y, t, dt), Y, self.start)
+        step = lambda Y, t, dt: field.step(scheme, Y, t, dt)  # noqa: E731
+        return FixedSteps(scheme, step, Y, start=self.start)
 
     def _merged(self, Y: np.ndarray, before: Any, labels: np.ndarray) -> np.ndarray:
         """The stack after a merge; `before`, `labels`: rows of all tokens before and after."""
