@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIRST_AMPLITUDE = 0.02  # of the first orbit at a Hopf point, root of the mean square in L^2
-HOPF_AMPLITUDE = 0.01  # below which a branch that shrinks has come to a Hopf point
+HOPF_AMPLITUDE = 0.015  # below which a branch that shrinks has come to a Hopf point
 SHOWN_MULTIPLIERS = 8
 FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
 LONGER = 2.0  # factor by which such a period exceeds the least one
@@ -240,6 +240,12 @@ def _centred(orbit: Orbit, curve: CycleCurve) -> Array:
     return ends - curve.mesh.weights @ ends
 
 
+def _turned(one: _Point, other: _Point) -> bool:
+    """Whether two orbits differ by half a period, as on both sides of a Hopf point."""
+    product = _centred(one.orbit, one.curve) * _centred(other.orbit, other.curve)
+    return float(product.sum()) < 0
+
+
 class _Follower:
     """Continuation of cycles from one point in one direction; `end` and `limit` after it."""
 
@@ -268,7 +274,12 @@ class _Follower:
                 yield from self._at_end(here, new)
                 return
             there = _Point(here.curve, new)
-            if self._at_hopf(last, here, there):
+            turned = _turned(here, there)
+            if turned and here.amplitude > HOPF_AMPLITUDE:  # beyond the Hopf point
+                step = used / 2
+                continue
+            if turned or there.amplitude < min(HOPF_AMPLITUDE, here.amplitude):
+                self._to_hopf(*((last, here) if turned else (here, there)))
                 return
             self._special(here, new, used)
             better = self._resolved(there)
@@ -317,18 +328,11 @@ class _Follower:
         fresh = CycleCurve(curve.motion, curve.mesh, curve.orbit(point.z), curve.max_step)
         return _Point(fresh, point)
 
-    def _at_hopf(self, last: _Point, here: _Point, new: _Point) -> bool:
-        """Whether the amplitude vanishes: it is small, or the orbit turns by half a period."""
-        one, other = _centred(here.orbit, here.curve), _centred(new.orbit, new.curve)
-        turned = float((one * other).sum()) < 0
-        shrinking = new.amplitude < here.amplitude < last.amplitude
-        if not turned and not (shrinking and new.amplitude < HOPF_AMPLITUDE):
-            return False
-        pair = (last, here) if turned else (here, new)
+    def _to_hopf(self, *pair: _Point) -> None:
+        """End at the parameter where the squared amplitude, by two points, vanishes."""
         squares, values = zip(*((one.amplitude**2, one.point.value) for one in pair), strict=True)
         slope = (values[1] - values[0]) / (squares[1] - squares[0])
         self.end, self.limit = "Hopf", float(values[1] - slope * squares[1])
-        return True
 
     def _infinite(self, last: _Point, here: _Point, least: float) -> bool:
         """Whether the period grows at a parameter that hardly changes."""
