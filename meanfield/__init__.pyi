@@ -12,6 +12,9 @@ from .app.doctor import doctor as doctor
 from .app.tasks import Configuration as Configuration
 from .bifurcation import Basins as Basins
 from .bifurcation import Cusp as Cusp
+from .bifurcation import Cycle as Cycle
+from .bifurcation import CycleBranch as CycleBranch
+from .bifurcation import CycleSpecial as CycleSpecial
 from .bifurcation import Diagram as Diagram
 from .bifurcation import NoisePhaseDiagram as NoisePhaseDiagram
 from .bifurcation import PhaseDiagram as PhaseDiagram
@@ -23,6 +26,9 @@ from .bifurcation import Transition as Transition
 from .bifurcation import Tricritical as Tricritical
 from .bifurcation import basins as basins
 from .bifurcation import branches as branches
+from .bifurcation import cycle as cycle
+from .bifurcation import cycles as cycles
+from .bifurcation import first_lyapunov as first_lyapunov
 from .bifurcation import follow as follow
 from .bifurcation import phase_diagram as phase_diagram
 from .bifurcation import stability as stability

@@ -16,7 +16,7 @@ from ..core.checks import as_given, boolean, check_memory, fitting, path_of
 from ..core.descriptions import describe
 from ..core.errors import ConfigError
 from ..core.files import Lock
-from ..core.forms import INVALID, Reading, nearest
+from ..core.forms import INVALID, Plain, Reading, Schema, nearest
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
 MAX_PROBLEMS = 20  # listed in one message
@@ -117,7 +117,7 @@ def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _seeds(data: Any, at: str, group: str) -> Iterator[tuple[str, int, str]]:
+def _seeds(data: Plain, at: str, group: str) -> Iterator[tuple[str, int, str]]:
     """Yield key, seed and group of the seeds below a key; seeds of one group may be equal."""
     if isinstance(data, Mapping):
         for name, value in data.items():
@@ -158,7 +158,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return data
 
 
-def _deeper_than(most: int, data: Any) -> bool:
+def _deeper_than(most: int, data: Plain) -> bool:
     """Whether tables and arrays are nested deeper than this."""
     for _ in range(most):
         entries = (v.values() if isinstance(v, Mapping) else v for v in data)
@@ -168,7 +168,7 @@ def _deeper_than(most: int, data: Any) -> bool:
     return True
 
 
-def schema(kind: str = "solve") -> dict[str, Any]:
+def schema(kind: str = "solve") -> Schema:
     """The JSON schema of a configuration file of a run ("solve") or another of the `TASKS`.
 
     JSON has no inf; TOML's `inf` is accepted where it means no noise.
@@ -180,7 +180,7 @@ def schema(kind: str = "solve") -> dict[str, Any]:
     """
     fitting("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
     chosen = TASKS[kind]
-    definitions: dict[str, Any] = {}
+    definitions: Schema = {}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": kind,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from ..core.namesake import OVERWRITES, REMEDY, namesakes
 from ..core.system import usable_cores
 from ..core.version import __version__, program_of_ffmpeg, version_of
 
@@ -33,6 +34,9 @@ REQUIRED_PACKAGES = {
 }
 OPTIONAL_PACKAGES = {"imageio-ffmpeg": "BSD-2-Clause; its wheels contain ffmpeg, GPL-3.0-or-later"}
 MODULE_NAMES = {"POT": "ot", "imageio-ffmpeg": "imageio_ffmpeg"}  # where the name differs
+WITHOUT_WHEEL = (
+    ("pyshtools",) if platform.machine() == "arm64" and sys.version_info >= (3, 13) else ()
+)
 THREADED_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA", "DUCC0")
 THREAD_VARIABLES = tuple(f"{name}_NUM_THREADS" for name in THREADED_LIBRARIES)
 LICENCE_NOTE = """\
@@ -61,6 +65,7 @@ def doctor() -> dict[str, Any]:
         for name, package in packages.items()
         if package["required"] and (package["broken"] or not package["version"])
     ]
+    problems += [f"{name} {OVERWRITES}: {REMEDY}" for name in namesakes()]
     if numba and not numba["cache"]:
         from ..lowlevel.code_cache import NO_FOLDER
 
@@ -87,7 +92,7 @@ def _package(name: str, licence: str) -> dict[str, Any]:
     except Exception as error:  # the report includes any error of a broken installation
         broken = f"cannot be imported ({type(error).__name__}: {error})"
     report = {"version": version_of(name), "licence": licence, "broken": broken}
-    return {**report, "required": name in REQUIRED_PACKAGES}
+    return {**report, "required": name in REQUIRED_PACKAGES and name not in WITHOUT_WHEEL}
 
 
 def _fftw() -> str | None:

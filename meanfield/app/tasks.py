@@ -20,7 +20,7 @@ import numpy as np
 from ..core.descriptions import KindOf, call_json, located, read_arguments
 from ..core.errors import CheckpointError, ConfigError, MeanfieldError
 from ..core.files import checksum
-from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
+from ..core.forms import INVALID, TEXT, Form, Many, Plain, Reading, Schema, choice, toml
 from ..core.parameters import parameters_of
 from ..dynamics.observables import measure
 from ..models import Drift
@@ -78,25 +78,25 @@ class ArgumentTable(Form):
     def keys(self) -> list[str]:
         return [name for name in parameters_of(self.function) if name not in PROGRAM_ONLY]
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
             return reading.refuse(at, f"expected a table; got {toml(data)}")
         return read_arguments(self.function, data, at, reading, self.keys)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return call_json(self.function, definitions, names=self.keys)
 
 
 class DriftToFollow(KindOf):
     """A drift, or only its name if the parameter that it requires is followed."""
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         kind = self.base.kinds.get(data) if isinstance(data, str) else None
         if kind is not None and any(p.required for p in parameters_of(kind).values()):
             return kind
         return super().read(data, at, reading)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return {"anyOf": [*super().json(definitions)["anyOf"], {"enum": self.names}]}
 
 
@@ -107,14 +107,14 @@ class NamesOfDrifts(Form):
     def array(self) -> Many:
         return Many(choice({name: Drift.kinds[name] for name in KindOf(Drift).names}))
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         drifts = self.array.read(data, at, reading)
         if drifts is INVALID or 0 < len(set(drifts)) == len(drifts):
             return drifts
         words = "expected an array of names of drifts, each at most once"
         return reading.refuse(at, f"{words}; got {toml(data)}")
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return {**self.array.json(definitions), "minItems": 1, "uniqueItems": True}
 
 

@@ -2,6 +2,9 @@
 
 from .basins import Basins, basins
 from .branches import branches, follow
+from .cycle import Cycle, cycle
+from .cycle_branch import CycleBranch, CycleSpecial, cycles
+from .cycle_onset import first_lyapunov
 from .diagram import Diagram, SpecialPoint, Transition
 from .multistability import StationaryStates, stationary_states
 from .phase_diagram import phase_diagram
@@ -13,6 +16,9 @@ from .stationary import StationaryState, stability, stationary, symmetrised
 __all__ = [
     "Basins",
     "Cusp",
+    "Cycle",
+    "CycleBranch",
+    "CycleSpecial",
     "Diagram",
     "NoisePhaseDiagram",
     "PhaseDiagram",
@@ -24,6 +30,9 @@ __all__ = [
     "Tricritical",
     "basins",
     "branches",
+    "cycle",
+    "cycles",
+    "first_lyapunov",
     "follow",
     "phase_diagram",
     "stability",

@@ -15,6 +15,7 @@ from .detection import Special, TestFunctions, across, meeting
 from .normal_forms import VANISHES, Onset, Ray, all_rays
 
 AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
+PLANE, DIRECTIONS = 2, 6  # of two neutral perturbations: directions in which branches are sought
 AMPLITUDE_PART = 3  # a branch starts at a third of the amplitude of its first fold or bifurcation
 CLEARANCE_PART = 5  # a branch starts at a fifth of the distance to the next special point
 FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first point
@@ -364,6 +365,8 @@ class BranchSearch:
         """Curves that cross a branch at a special point, as (curve, z, direction)."""
         basis: Any = curve.basis
         z, tangent = curve.padded(special.point.z), curve.padded(special.point.tangent)
+        if special.kind == "bifurcation" and not basis.symmetric:
+            yield from self._several(curve, z)
         if special.kind == "bifurcation":
             direction = across(curve.kernel(z)[0], tangent)
             symmetric, _ = basis.fitted(z[:-1])  # more symmetric at the end of a branch
@@ -373,6 +376,29 @@ class BranchSearch:
                 curve = curve.among(symmetric)
             yield curve, z, direction
         yield from (self._second_axis if basis.symmetric else self._breaking)(curve, special, z)
+
+    def _several(
+        self, curve: StationaryCurve, z: np.ndarray
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        """Curves that begin where two perturbations of order 0 become neutral at once.
+
+        In several directions in their plane, from which Newton's method converges.
+        """
+        equation, kappa = curve.at(z[-1])
+        part: Any = curve.basis.even
+        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
+        neutral = np.flatnonzero(np.abs(values) < NEUTRAL * np.abs(values).max())
+        if len(neutral) - part.rotations(z[:-1]) != PLANE:
+            return
+        plane = np.linalg.qr(vectors[:, neutral[:PLANE]].real)[0]
+        for angle in np.pi * np.arange(DIRECTIONS) / DIRECTIONS:
+            direction = np.zeros(len(z))
+            turned = plane @ [np.cos(angle), np.sin(angle)]
+            direction[part.members] = turned / curve.basis.sizes[part.members]
+            for sign in (1.0, -1.0):
+                near = z + sign * AMPLITUDE / CLEARANCE_PART * direction
+                if curve.solved(near, direction, float(direction @ near)) is not None:
+                    yield curve, z, sign * direction
 
     def _second_axis(
         self, curve: StationaryCurve, special: Special, z: np.ndarray

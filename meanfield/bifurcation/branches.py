@@ -37,6 +37,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
+from .detection import SAME_VALUE, Special
 from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
@@ -605,6 +606,15 @@ class Search(NamedTuple):
             yield from growth.from_edge(curve, np.append(m, value), value, degree)
 
 
+def _turned(branch: Branch, special: Special, branches: list[Branch]) -> bool:
+    """Whether a special point is that of a perturbation turned by a rotation of the model."""
+    begun = [s for s in branch.specials if any(other.origin is s for other in branches)]
+    values = [one.point.value for one in begun]
+    return bool(getattr(branch.curve.basis, "turnings", [])) and bool(
+        np.isclose(values, special.point.value, rtol=SAME_VALUE, atol=0.0).any()
+    )
+
+
 def _special_points(
     curve: StationaryCurve, onsets: list[Onset], branches: list[Branch]
 ) -> list[SpecialPoint]:
@@ -625,6 +635,8 @@ def _special_points(
             degree, character = branch.degree, ""
             if number == 0 and kind == "symmetry breaking":
                 child = next((b for b in branches if b.origin is special), None)
+                if child is None and _turned(branch, special, branches):
+                    continue
                 kind, status = "bifurcation", "not followed" if child is None else status
                 if child is not None:
                     later = child.points[0].value > point.value
@@ -727,19 +739,13 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
         "unstable": (("point", "order"), counts),
     }
     for name, f in observables.items():
-        values = [_observed(name, f, curve, point.m) for _, curve, point in rows]
+        values = []
+        for _, curve, point in rows:
+            density = partial(curve.basis.density, curve.basis.padded(point.m), curve.basis.axis)
+            find = lambda f=f, density=density: float(f(density()))  # noqa: E731
+            values.append(curve.recalled(f"observable {name}", (point.m,), find).item())
         arrays[name] = ("point", values)
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
-
-
-def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.ndarray) -> float:
-    """f(density) of the state with the moments m; looked up in the journal, if there is one."""
-
-    def find() -> float:
-        basis = curve.basis
-        return float(f(basis.density(basis.padded(m), basis.axis)))
-
-    return curve.recalled(f"observable {name}", (m,), find).item()
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:

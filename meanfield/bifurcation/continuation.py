@@ -17,7 +17,7 @@ from ..core.cached import cached_property
 from ..core.identity import digest
 from .bases import Basis
 from .families import EquationFamily, OutsideDomain, equation_of
-from .journal import AnswerJournal
+from .journal import AnswerJournal, recalled
 from .newton import newton
 from .normal_forms import Onset, normal_form, zeros
 
@@ -26,6 +26,7 @@ SHORTEST_STEP = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines between tangents: steps grow above, and are halved below
 MOST_NEWTON_STEPS = 7  # of a step; with more it is halved
 GROWTH = 1.6  # factor by which steps grow
+LARGEST_DETERMINANT = 1e300  # larger ones overflow, as with many frequencies; the sign counts
 ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
 REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are followed up to it
 
@@ -83,6 +84,8 @@ class Curve(ABC):
         self.max_step, self.journal = max_step, journal
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 
+    straight, curved = STRAIGHT, CURVED
+
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
         """Values that distinguish this curve from others of one search, in the journal."""
@@ -97,9 +100,8 @@ class Curve(ABC):
 
         `what` and `given` name the computation and its arguments.
         """
-        if self.journal is None:
-            return np.ravel(find())
-        return self.journal.recall((self._digest, what, *given), find)
+        question = () if self.journal is None else (self._digest, what, *given)
+        return recalled(self.journal, question, find)
 
     @abstractmethod
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -182,13 +184,13 @@ class Curve(ABC):
             step /= 2
             if step < SHORTEST_STEP:
                 return None
-        straight = self._cosine(new, point) > STRAIGHT
+        straight = self._cosine(new, point) > self.straight
         return new, step, min(step * GROWTH, self.max_step) if straight else step
 
     def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
         """The next point; None if Newton's method fails or the tangent turns too far."""
         new = self.ahead(point, step, MOST_NEWTON_STEPS)
-        return new if new is not None and self._cosine(new, point) > CURVED else None
+        return new if new is not None and self._cosine(new, point) > self.curved else None
 
     def _cosine(self, new: CurvePoint, point: CurvePoint) -> float:
         """Cosine of the angle between the tangents of two points, in the metric of the curve."""
@@ -284,7 +286,9 @@ class StationaryCurve(Curve):
         """
 
         def find() -> float:
-            return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+            with np.errstate(over="ignore"):
+                value = np.linalg.det(np.vstack([self.jacobian(z), row]))
+            return float(np.clip(value, -LARGEST_DETERMINANT, LARGEST_DETERMINANT))
 
         return self.recalled("singular", (z, row), find).item()
 
@@ -377,15 +381,12 @@ class InParameter(StationaryCurve):
         for degree in degrees:
             index, row = self.basis.index(degree), excesses[:, degree]
             for value in zeros(excess, grid, row):
+                points, slopes = self.family.stencil(value)
+                attraction = self.family.weights(points)[:, degree]
+                growth = slopes @ np.log([self.at(p)[1] for p in points] * attraction)
                 form = normal_form(self.family.at(value), degree)
-                onsets.append(Onset(value, form, value, 1 / self._growth(value, degree)))
+                onsets.append(Onset(value, form, value, 1 / float(growth)))
         return onsets
-
-    def _growth(self, value: float, degree: int) -> float:
-        """d log(kappa w_l)/dp for the multiplier w_l of a degree l."""
-        points, slopes = self.family.stencil(value)
-        kappas = [self.at(point)[1] for point in points]
-        return float(slopes @ np.log(kappas * self.family.weights(points)[:, degree]))
 
 
 def curve_of(

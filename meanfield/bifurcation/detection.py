@@ -222,8 +222,14 @@ class TestFunctions:
                 special = located(self._curve, first, step, f, lows[i], highs[i])
                 kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
                 special = special._replace(kind=kind, order=order, place=number)
-                known = specials and _same(specials[-1], special)  # second of two equal rates
-                if not known and (order or kind == "Hopf"):
+                if (
+                    not order and kind != "Hopf"
+                ):  # two at once, where the determinant keeps its sign
+                    located_here = any(s.kind in ("fold", "bifurcation") for s in specials)
+                    if located_here or special.status != "converged":
+                        continue
+                    special = special._replace(kind="bifurcation")
+                if not (specials and _same(specials[-1], special)):  # second of two equal rates
                     specials.append(special)
         return specials
 

@@ -40,6 +40,7 @@ NO_COEFFICIENTS = (float("nan"), float("nan"))
 EDGE_OF_RANGE = 1e-9  # relative to the range: tolerance for values at its ends
 ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # tolerances for special points near a step: see `_change`
 UNIFORM_PART = 0.5  # of the guess: smaller solutions are on the parent branch
+CROSSED = "bifurcation", "Hopf", "symmetry breaking"  # kinds of points at which branches begin
 PRESENT_MOMENT = 1e-10  # smaller moments count as zero
 END_SENTENCES = {  # sentences for ends of branches and curves that were cut short
     "not continued": "was not continued beyond {place}: take a smaller max_step",
@@ -364,7 +365,8 @@ class Diagram(Result):
         amplitudes if another onset is close.
         """
         here = (self.data.branch.values > 0) & (self.data[self.parameter].values <= onset)
-        lowest = min([*self.data.free_energy.values[here], *self._lower], default=0.0)
+        others = np.atleast_1d(self.data.attrs.get("lower", []))  # of states that lie on no branch
+        lowest = min([*self.data.free_energy.values[here], *others], default=0.0)
         ways = all_rays(self.curve().at(0.0)[0], form) if form.close else []
         if lowest < LOWER_ENERGY or form.kind in ("subcritical", "transcritical"):
             return "discontinuous"
@@ -380,11 +382,6 @@ class Diagram(Result):
         """Range of kappa from the lowest fold below the onset to the onset; or None."""
         folds = [s.value for s in self.special("fold", branch) if s.value < onset]
         return (min(folds), onset) if folds else None
-
-    @property
-    def _lower(self) -> list[float]:
-        """Free energies at the onset of states that lie on no branch."""
-        return [float(energy) for energy in np.atleast_1d(self.data.attrs.get("lower", []))]
 
     def stable_ranges(self) -> list[tuple[int, float, float]]:
         """Ranges of stable states: branch, first and last value of the parameter of each.
@@ -553,6 +550,7 @@ class _Node(NamedTuple):
     value: float
     m: np.ndarray
     power: float
+    parent: bool = False
 
 
 def _crossings(
@@ -576,7 +574,7 @@ def _crossings(
             part = (value - first.value) / (last.value - first.value)
             near = first.m + part**first.power * (last.m - first.m)
             z = curve.at_value(np.append(near, curve.coordinate(value)), value)
-            middle = curve.basis.symmetrised(near)  # approximates the state on the parent branch
+            middle = first.m if first.parent else curve.basis.symmetrised(near)  # on the parent
             if z is None:
                 warn(
                     f"Branch {number} passes {diagram.parameter} = {value:g}, but its state there "
@@ -609,4 +607,11 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
         onset = min(onsets, key=lambda special: abs(special.value - nodes[0].value))
         power = 1.0 if onset.character == "transcritical" else 0.5
         nodes.insert(0, _Node(onset.value, np.zeros(len(basis.degrees)), power))
+    if number and not basis.symmetric:
+        begun = [s for s in diagram.special_points if s.branch != number and s.kind in CROSSED]
+        others = [basis.padded(special.state.legendre_moments) for special in begun]
+        apart = np.array([np.linalg.norm(basis.sizes * (m - nodes[0].m)) for m in others])
+        if apart.min(initial=np.inf) < NEAR_UNIFORM:
+            origin = begun[int(apart.argmin())]
+            nodes.insert(0, _Node(origin.value, others[int(apart.argmin())], 0.5, True))
     return nodes

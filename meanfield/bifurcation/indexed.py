@@ -99,7 +99,7 @@ class IndexedBasis(Reflected, space=IndexedSpace):
     space: Any
     all: Any
     harmonics: ClassVar[type[AllHarmonics]] = IndexedHarmonics
-    bounds: ClassVar = {2: (16, 128, 1e-12), 3: (6, 16, 1e-10)}
+    bounds: ClassVar = {2: (16, 128, 1e-12), 3: (6, 32, 1e-10)}
 
     @cached_property
     def shares(self) -> np.ndarray:

@@ -44,6 +44,7 @@ from .special_curves import (
     Tricritical,
     between,
     curve_through,
+    hopf_curve_at,
     reference,
 )
 from .stationary import check_model
@@ -294,8 +295,7 @@ class CurveSearch:
 
         The degree of truncation is raised until it resolves the curve.
         """
-        place = start.kind, start.order, value, start.kappa
-        if any(curve is not None and curve.passes(*place) for _, curve, _ in self.curves):
+        if self._followed(start.kind, start.order, value, start.kappa):
             return
         basis = basis_of_states(self.basis, start.truncation, start.kept)
         while True:
@@ -317,6 +317,20 @@ class CurveSearch:
         self.curves += [(start.kind, piece, ends) for piece, ends in pieces]
         self.cusps += curve.cusps
         self.bogdanov_takens += curve.bogdanov_takens
+        for z in curve.hopf_starts:
+            hopf, first = hopf_curve_at(curve, z)
+            if first is None:
+                self.missing.append(
+                    f"the Hopf points at {self.family.name} = {z[-1]:.6g}, kappa = "
+                    f"{np.exp(z[-2]):.6g} were not found, where a Bogdanov-Takens point is."
+                )
+            elif not self._followed("Hopf", hopf.order, first[-1], float(np.exp(first[-2]))):
+                pieces = list(hopf.pieces(first, self.kappas, self.following))
+                self.curves += [("Hopf", piece, ends) for piece, ends in pieces]
+
+    def _followed(self, *place: Any) -> bool:
+        """Whether a curve followed so far passes through a place: see `SpecialCurve.passes`."""
+        return any(curve is not None and curve.passes(*place) for _, curve, _ in self.curves)
 
     def result(
         self, kind: type[PhaseDiagram], rows: list[tuple[Any, ...]], corners: list[Tricritical],

@@ -259,17 +259,13 @@ class PhaseDiagram(Result):
         names = [(f"kappa_{l}", "critical", int(l)) for l in np.unique(critical)]
         return names + [(name, name, self.degree) for name in self.loci]
 
-    @property
-    def _marked(self) -> list[Any]:
-        """All points at which the kind of a curve changes."""
-        return [*self.tricritical, *self.end_points, *self.cusps, *self.bogdanov_takens]
-
     def __repr__(self) -> str:
         low, high = self.data.attrs[self.parameter]
         names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
         drift, name = self.data.attrs["drift"], self.parameter
         lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
-        lines += [f"  {point!r}" for point in self._marked]
+        points = [*self.tricritical, *self.end_points, *self.cusps, *self.bogdanov_takens]
+        lines += [f"  {point!r}" for point in points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
     @property

@@ -39,6 +39,9 @@ CHANGE_HALVINGS = 4  # bisections of an interval in which the change of a curve 
 CUSP_SLOPE = 1e-4  # a turn of p is a cusp if |d log kappa| along the curve is smaller
 NEXT_KAPPA = 1e-6  # relative distance in kappa at which states on both sides are compared
 SAME_CURVE = 1e-6  # relative tolerance on kappa for two equal curves
+FIRST_FREQUENCY = (
+    0.1  # relative to the slowest diffusion: of Hopf points near a Bogdanov-Takens point
+)
 CURVE_KINDS = ("onset", "fold", "transition", "symmetry breaking", "Hopf")
 MEETING_ENDS = ("cusp", "turn", "onset", "Bogdanov-Takens")  # ends at which curves meet
 
@@ -139,6 +142,8 @@ class SpecialCurve(Curve):
     ----------
     cusps, bogdanov_takens : list of Cusp
         Cusps and Bogdanov-Takens points found by `pieces` on a curve of folds.
+    hopf_starts : list of ndarray, (N + 2,)
+        The points z of the latter.
     """
 
     def __init__(
@@ -155,6 +160,7 @@ class SpecialCurve(Curve):
         self._recent: tuple[bytes, Any] = b"", None
         self.cusps: list[Cusp] = []
         self.bogdanov_takens: list[Cusp] = []
+        self.hopf_starts: list[np.ndarray] = []
 
     def identity(self) -> tuple[Any, ...]:
         basis, borders = self.basis, (self.borders.real, self.borders.imag)
@@ -300,11 +306,15 @@ class SpecialCurve(Curve):
         curve: Any = self
         for i, points in enumerate((self.cusps, self.bogdanov_takens)):
             first, second = (float(value[i]) for value in values)
-            if first * second < 0:
-                f = lambda point, i=i: float(self.folding(point.z)[i])  # noqa: E731
-                z = located(curve, last, step, f, first, second).point.z
+            if first * second >= 0:
+                continue
+            f = lambda point, i=i: float(self.folding(point.z)[i])  # noqa: E731
+            special = located(curve, last, step, f, first, second)
+            if special.status == "converged":  # at a pole, where c . v = 0, it is not
+                z = special.point.z
                 kind = Cusp if i == 0 else BogdanovTakens
                 points.append(kind(float(z[-1]), float(np.exp(z[-2])), self.family.name))
+                self.hopf_starts += [z] if i else []
 
     def _between_changes(self, one: np.ndarray, other: np.ndarray, change: int) -> list[np.ndarray]:
         """Points on both sides of where the change of a curve ends, by bisection; at most two."""
@@ -530,3 +540,18 @@ def curve_through(
         left, _, right = np.linalg.svd(curve.matrix(z))
         curve.borders = np.array([left[:, -1], right[-1]])
     return curve, curve.at_value(z, float(z[-1]))
+
+
+def hopf_curve_at(fold: SpecialCurve, z: np.ndarray) -> tuple[SpecialCurve, np.ndarray | None]:
+    """The curve of Hopf points that begins at the Bogdanov-Takens point z of a curve of folds.
+
+    Also its point at a small frequency; None if Newton's method fails.
+    """
+    curve = SpecialCurve(fold.family, "Hopf", fold.order, (), fold.max_step, journal=fold.journal)
+    frequency = FIRST_FREQUENCY * (fold.basis.dimension - 1) / float(np.exp(z[-2]))
+    start = np.insert(z, fold.size, frequency)
+    left, _, right = np.linalg.svd(curve.matrix(start))
+    curve.borders = np.array([left[:, -1], right[-1]])
+    row = np.zeros(len(start))
+    row[fold.size] = 1.0
+    return curve, curve.solved(start, row, frequency)

@@ -13,7 +13,7 @@ import numpy as np
 from . import checks
 from .checks import fitting
 from .errors import ConfigError, MeanfieldError
-from .forms import INVALID, REFUSED, Form, Reading, nearest, without_name
+from .forms import INVALID, REFUSED, Form, Plain, Reading, Schema, nearest, without_name
 from .kinds import Kind
 from .parameters import parameters_of
 
@@ -77,7 +77,7 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     return {"function": repr(value)}
 
 
-def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str = "") -> Any:
+def build(family: type[Kind], data: Plain, reading: Reading | None = None, at: str = "") -> Any:
     """The kind that plain data describe.
 
     Parameters
@@ -104,7 +104,7 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
     return value
 
 
-def schema(family: type[Kind]) -> dict[str, Any]:
+def schema(family: type[Kind]) -> Schema:
     """The JSON schema of all registered kinds of a family, installed packages included."""
     form, definitions = _form_of(family), dict[str, Any]()
     _read_entry_points()
@@ -148,7 +148,7 @@ class KindOf(Form):
         some = ", ".join(f"{name}(...)" for name in self.names)
         return f"one of {some}" if "," in some else some or f"a {self.base.__name__}"
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         if reading.in_python:
             fits = isinstance(data, self.base)
             if fits:
@@ -185,7 +185,7 @@ class KindOf(Form):
         except REFUSED as error:
             return reading.refuse(*located(str(error), at, parameters_of(kind), reading.files))
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         choices, default = [], self.base.default_kind
         owner = self.base if default else self.base.family
         for name in self.in_files:
@@ -250,10 +250,10 @@ def read_arguments(
 
 def call_json(
     target: Callable[..., Any],
-    definitions: dict[str, Any],
+    definitions: Schema,
     kind: str | None = None,
     names: Collection[str] | None = None,
-) -> dict[str, Any]:
+) -> Schema:
     """The JSON schema of the table of a class or function; the key `kind` is required if given."""
     properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
     required = [] if kind is None else ["kind"]
@@ -323,7 +323,7 @@ def _absent_class(family: type[Kind], name: str) -> type[Any]:
     return cls
 
 
-def _with_arrays(data: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _with_arrays(data: Plain, arrays: Mapping[str, np.ndarray]) -> Any:
     """Plain data of a result file, with references replaced by its long arrays."""
     if isinstance(data, Mapping):
         if set(data) == {"array"} and data["array"] in arrays:

@@ -20,6 +20,8 @@ from . import checks
 from .errors import MeanfieldError
 from .files import NUMBER_FORMATS, RESULT_FORMATS
 
+Plain = Any  # data of TOML or JSON: numbers, texts, arrays, tables
+Schema = dict[str, Any]  # of JSON
 REFUSED = (TypeError, ValueError, MeanfieldError)
 MOST_OF_KEY = 200  # characters of a dotted key that messages show
 INVALID: Any = type("Invalid", (), {})()  # result of reading invalid data
@@ -62,7 +64,7 @@ class Reading:
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
-    def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
+    def expected(self, at: str, what: str, data: Plain, known: Any = ()) -> Any:
         """Add the problem that `what` was expected, with the nearest of the `known` names."""
         hint = nearest(data, known) if isinstance(data, str) else ""
         return self.refuse(at, f"expected {what}; got {toml(data)}{hint}")
@@ -73,7 +75,7 @@ class Call(Reading):
 
     in_python = True
 
-    def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
+    def expected(self, at: str, what: str, data: Plain, known: Any = ()) -> Any:
         name = data.__name__ if isinstance(data, type) else data
         hint = nearest(name, known, "{}(...)") if isinstance(name, str) else ""
         raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(data)}{hint or '.'}")
@@ -105,11 +107,11 @@ class Form:
         """The value of parameter `name` in a call, converted; else TypeError or ValueError."""
         return self.read(value, name, Call())
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         """The value of plain data at the dotted key `at`; INVALID, with a problem, if none."""
         raise NotImplementedError
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         """The JSON schema; schemas of kinds are added to `definitions` and referenced."""
         return {}
 
@@ -132,10 +134,10 @@ class Leaf(Form):
 
     expected: str
     accept: Callable[[str, Any], Any]
-    schema: dict[str, Any]
+    schema: Schema
     known: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         if reading.in_python:
             named = isinstance(data, str) and data in self.known
             return self.accept(at, self.known[data] if named else data)
@@ -167,7 +169,7 @@ class Leaf(Form):
             return lost_function(str(data["function"]))
         return reading.expected(at, self.expected, data)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return {"enum": list(self.known)} if self.known else dict(self.schema)
 
 
@@ -183,7 +185,7 @@ def lost_function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _numbers(name: str, data: Any) -> Any:
+def _numbers(name: str, data: Plain) -> Any:
     """Numbers of a file, with "inf", "-inf" and "nan" as floats; TypeError for other values."""
     if isinstance(data, list | tuple):
         return [_numbers(name, entry) for entry in data]
@@ -217,9 +219,7 @@ def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> L
     return Leaf(expected, accept, {"type": "integer", **schema})
 
 
-def _ensemble(
-    expected: str, words: str, fits: Callable[[Any], Any], schema: dict[str, Any]
-) -> Leaf:
+def _ensemble(expected: str, words: str, fits: Callable[[Any], Any], schema: Schema) -> Leaf:
     """Form of non-empty arrays whose entries satisfy `fits`, which `words` describes."""
 
     def accept(name: str, value: Any) -> np.ndarray:
@@ -231,7 +231,7 @@ def _ensemble(
     return Leaf(f"{expected}, or an array of them", accept, schema)
 
 
-def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict[str, Any]) -> Leaf:
+def _of_type(expected: str, fits: Callable[[Any], bool], schema: Schema) -> Leaf:
     """Form of the values that satisfy `fits`, returned unchanged; TypeError for others."""
     return Leaf(
         expected,
@@ -278,7 +278,7 @@ class _FileOf(Leaf):
 
     formats: tuple[str, ...] = ()
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         if reading.in_python:
             return self.accept(at, data)
         path = reading.folder / data if isinstance(data, str) else Path()
@@ -332,12 +332,12 @@ class Instance(Form):
             return f"a class itself: {', '.join(names)}"
         return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         fits = isinstance(data, type) and issubclass(data, self.base)
         fits = fits if self.itself else isinstance(data, self.base)
         return data if fits else reading.expected(at, self.expected, data)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return {"not": {}}
 
 
@@ -355,7 +355,7 @@ class Many(Form):
     def expected(self) -> str:  # type: ignore[override]
         return self.title or f"an array, each entry {self.form.expected}"
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         a_sequence = hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
         if isinstance(data, str | bytes | bytearray | Mapping) or not a_sequence:
             a_number = isinstance(data, int | float) and reading.in_python and not self.title
@@ -364,7 +364,7 @@ class Many(Form):
         entries = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
         return INVALID if any(entry is INVALID for entry in entries) else tuple(entries)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return {"type": "array", "items": self.form.json(definitions)}
 
 
@@ -378,7 +378,7 @@ class Named(Form):
     def expected(self) -> str:  # type: ignore[override]
         return f"a table, each value {self.form.expected}"
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
             return reading.expected(at, self.expected, data)
         entries = {
@@ -386,7 +386,7 @@ class Named(Form):
         }
         return INVALID if any(entry is INVALID for entry in entries.values()) else entries
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         return {"type": "object", "additionalProperties": self.form.json(definitions)}
 
 
@@ -404,7 +404,7 @@ class Either(Form):
     def known(self) -> Any:
         return {name: value for form in self.forms for name, value in form.known.items()}
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         if reading.in_python:
             refusals = []
             for form in self.forms:
@@ -431,7 +431,7 @@ class Either(Form):
         chosen = Either(tuple(fitting))
         return reading.expected(at, chosen.expected, data, chosen.known)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         in_files = (form for form in self.forms if form is not FUNCTION)
         return {"anyOf": [form.json(definitions) for form in in_files]}
 

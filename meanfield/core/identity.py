@@ -77,7 +77,10 @@ def digests(value: Any, name: str = "", reader: "_Reader | None" = None) -> dict
     """Digests by dotted name: of a value, entries of dictionaries, and parameters of kinds."""
     reader = reader or _Reader()
     named = {name: hashlib.sha256(reader.read(value)).hexdigest()}
-    inner = value if isinstance(value, dict) else getattr(value, "described", {})
+    inner = value if isinstance(value, dict) else getattr(value, "described", None)
+    ours = type(value).__module__.split(".")[0] == PACKAGE and not isinstance(value, type)
+    if inner is None and ours and hasattr(value, "identity"):
+        inner = value.identity()
     for key, part in inner.items() if isinstance(inner, dict) else ():
         named |= digests(part, f"{name}.{key}".lstrip("."), reader)
     return named

@@ -8,7 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .forms import ANYTHING, FUNCTION, LEAVES, Either, Form, Instance, Many, Named, Reading, choice
+from .forms import (
+    ANYTHING,
+    FUNCTION,
+    LEAVES,
+    Either,
+    Form,
+    Instance,
+    Many,
+    Named,
+    Plain,
+    Reading,
+    choice,
+)
 from .identity import same
 
 PARAMETER_SECTION = re.compile(
@@ -49,7 +61,7 @@ class Parameter:
         """Whether only Python can give it, not a file."""
         return self.required and self.form is FUNCTION
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> Any:
         """The value that a call or a file gives; None means no value, or a default kind."""
         if data is None and self.optional:
             return None

@@ -3,9 +3,11 @@
 import shutil
 from importlib import metadata
 
+from .namesake import DISTRIBUTION
+
 __all__ = ["LIBRARIES", "__version__", "program_of_ffmpeg", "version_of"]
 
-LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")  # recorded
+LIBRARIES = ("numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")  # recorded
 
 
 def version_of(package: str) -> str | None:
@@ -16,7 +18,7 @@ def version_of(package: str) -> str | None:
         return None
 
 
-__version__ = version_of("meanfield") or "not installed"
+__version__ = version_of(DISTRIBUTION) or "not installed"
 
 
 def program_of_ffmpeg() -> str | None:

@@ -50,8 +50,8 @@ class Functional:
 
     def __post_init__(self) -> None:
         for name in ("value", "variation"):
-            given = getattr(self, name)
-            fitting(name, given, "a function of a Density", callable(given), TypeError)
+            function = getattr(self, name)
+            fitting(name, function, "a function of a Density", callable(function), TypeError)
 
     @classmethod
     def mean(
@@ -162,8 +162,8 @@ def gradient(
         For runs of other states or models, from a file or a checkpoint, and for those that end
         within a step, as an event ends them.
     """
-    known = isinstance(f, Functional) or callable(f)
-    fitting("f", f, "a Functional, or a function of unit vectors", known, TypeError)
+    fits = isinstance(f, Functional) or callable(f)
+    fitting("f", f, "a Functional, or a function of unit vectors", fits, TypeError)
     of = f if isinstance(f, Functional) else Functional.mean(f)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
@@ -177,19 +177,21 @@ def gradient(
     fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
     names = [checked_parameter("parameters", name, motion) for name in parameters]
     space, shape, start = final.space, run.shape, run.options["t_start"]
-    values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
+    values, of_initial = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
     shared: dict[Any, Any] | None = None if run.model.drift.shape else {}
     for index in np.ndindex(*shape):
         last = final.computed(final.coefficients[index], space)
         values[index], slope = _evaluated(of, last)
         end = space.to_coefficients(slope)
-        own = journal.member(index)
-        _check_end(run, own, end_of(run, journal, index))
-        member = kind(motion, initial, index, own, names, start, kept=shared)
-        found[index], by_parameter[:, *index] = member.gradient(end)
+        steps = journal.member(index)
+        _check_end(run, steps, end_of(run, journal, index))
+        member = kind(motion, initial, index, steps, names, start, kept=shared)
+        of_initial[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
-        values, kind.variation(initial.space, found), dict(zip(names, by_parameter, strict=True))
+        values,
+        kind.variation(initial.space, of_initial),
+        dict(zip(names, by_parameter, strict=True)),
     )
 
 

@@ -368,9 +368,9 @@ def linearised_by_tables(
         none = Tables(np.zeros(space.degree + 1), None)
         changes = [none if name is None else by[name] for name in names]
         return LinearisedAdjoint(space, tables, changes, pairs=pairs)
-    known = [name for name in by if name in names]
-    which = [-1 if name is None else known.index(name) for name in names]
-    return LinearisedTangents(space, tables, [by[name] for name in known], which, pairs)
+    moving = [name for name in by if name in names]
+    which = [-1 if name is None else moving.index(name) for name in names]
+    return LinearisedTangents(space, tables, [by[name] for name in moving], which, pairs)
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:

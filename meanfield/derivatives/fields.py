@@ -80,10 +80,10 @@ class DifferentiableFields:
         MeanfieldError
             For velocities that are not quotients of linear functions of the density.
         """
-        found = []
-        for (_, field), own in zip(self.fields, self._own(names), strict=True):
+        of_parts = []
+        for (_, field), inner in zip(self.fields, self._names_by_part(names), strict=True):
             try:
-                found.append(field.quotients(functions, own))
+                of_parts.append(field.quotients(functions, inner))
             except NotSmooth:
                 raise MeanfieldError(
                     "Derivatives are known for velocities that are quotients of linear functions "
@@ -91,26 +91,26 @@ class DifferentiableFields:
                     "kernel that harmonics do not resolve, or weights that depend on the density "
                     "otherwise. Take differences of runs with dt= and max_degree= = min_degree=."
                 ) from None
-        return found
+        return of_parts
 
-    def _own(self, names: Sequence[str | None]) -> list[list[str]]:
+    def _names_by_part(self, names: Sequence[str | None]) -> list[list[str]]:
         """For each part of the drift its parameters among `names`, by their names in the part."""
-        own: list[list[str]] = [[] for _ in self.fields]
+        by_part: list[list[str]] = [[] for _ in self.fields]
         for k, name in (self.drift.place_of(name) for name in names if name is not None):
             if name is not None:
-                own[k].append(name)
-        return own
+                by_part[k].append(name)
+        return by_part
 
     def _tables(
         self, names: Sequence[str | None]
     ) -> tuple[list[TabulatedVelocity], list[TabulatedVelocity]] | None:
         """Tables of the velocity and of its derivatives by each name; None without tables."""
         points, every = self.space.weights.size, []
-        for (_, field), own in zip(self.fields, self._own(names), strict=True):
-            found = field.tables(own)
-            if found is None:
+        for (_, field), inner in zip(self.fields, self._names_by_part(names), strict=True):
+            tabulated = field.tables(inner)
+            if tabulated is None:
                 return None
-            every.append(dict(zip(["", *own], found, strict=True)))
+            every.append(dict(zip(["", *inner], tabulated, strict=True)))
 
         def collected(
             of: int | None, name: str | None, factors: Sequence[float]
@@ -153,19 +153,23 @@ class _InPython(ABC):
     fields : DifferentiableFields
     names : sequence
         The parameter of each tangent, or of each derivative of the adjoint; None for a direction.
-    given, found : int
+    arguments, results : int
         Numbers of floats of the argument and of the result.
     """
 
     def __init__(
-        self, fields: DifferentiableFields, names: Sequence[str | None], given: int, found: int
+        self,
+        fields: DifferentiableFields,
+        names: Sequence[str | None],
+        arguments: int,
+        results: int,
     ):
         self.fields, self.names, space = fields, list(names), fields.space
         self.degree, self.points, self.dtype = space.degree, space.weights.size, space.dtype
         self.speed, self.time = np.zeros(1), np.zeros(1)
         self.parameters = list(dict.fromkeys(name for name in names if name is not None))
-        self.places = {name: fields.drift.place_of(name) for name in self.parameters}
-        self._function = PythonFunction(self._evaluate, given, float, found)
+        self.part_of = {name: fields.drift.place_of(name) for name in self.parameters}
+        self._function = PythonFunction(self._evaluate, arguments, float, results)
         self.address, self.context = self._function.address, 0
 
     def check(self) -> None:
@@ -204,12 +208,12 @@ class FieldTangents(_InPython):
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
         space, (count, modes) = self.fields.space, self._shape
         rows = source.view(space.dtype).reshape(count, self.each, modes)
-        found = target.view(space.dtype).reshape(self._shape)
+        result = target.view(space.dtype).reshape(self._shape)
         functions = self.functions(rows[:, -1])
         parts = self.fields.quotients(functions, self.parameters)
         velocity = self.velocity(parts)
         values = functions.values if self.each == 1 else space.to_values(rows[:, 0])
-        found[0] = space.minus_divergence(velocity * values[0])
+        result[0] = space.minus_divergence(velocity * values[0])
         changes: Any = 0.0
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
             for one in mine:
@@ -218,16 +222,16 @@ class FieldTangents(_InPython):
             change = changes[:, row - 1]
             if name is not None:
                 change = change + self._by(name, parts)
-            found[row] = space.minus_divergence(values[row] * velocity + values[0] * change)
+            result[row] = space.minus_divergence(values[row] * velocity + values[0] * change)
 
     def _by(self, name: str, parts: list[list[Quotient]]) -> np.ndarray:
         """The derivative of the velocity by a parameter, (d - 1, N)."""
-        k, own = self.places[name]
+        k, inner = self.part_of[name]
         factor = self.fields.fields[k][0]
-        found: Any = sum(
-            one.velocity if own is None else factor * one.change_by(own) for one in parts[k]
+        change: Any = sum(
+            one.velocity if inner is None else factor * one.change_by(inner) for one in parts[k]
         )
-        return found
+        return change
 
 
 class FieldAdjoint(_InPython):
@@ -238,8 +242,8 @@ class FieldAdjoint(_InPython):
     ):
         space, self.each = fields.space, 1 + pairs
         self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size
-        given = self._floats + self._floats // self.each
-        super().__init__(fields, names, given, self._floats + len(names))
+        arguments = self._floats + self._floats // self.each
+        super().__init__(fields, names, arguments, self._floats + len(names))
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
         space, floats = self.fields.space, self._floats
@@ -247,26 +251,26 @@ class FieldAdjoint(_InPython):
         functions, last = self.functions(rows[self.each - 1 : self.each]), rows[-1]
         parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(last)
         flux = (functions.values[0] if self.each == 1 else space.to_values(rows[0])) * slope
-        found = np.zeros((self.each, last.size), space.dtype)
-        found[0] = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
+        result = np.zeros((self.each, last.size), space.dtype)
+        result[0] = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
         pulled = []
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
             pulled.append([one.pulled_back(factor * flux) for one in mine])
             for one, covectors in zip(mine, pulled[-1], strict=True):
-                found[-1] += one.transposed(*covectors)
-        target[:floats] = found.view(float).ravel()
+                result[-1] += one.transposed(*covectors)
+        target[:floats] = result.view(float).ravel()
         for p, name in enumerate(self.names):
             target[floats + p] = 0.0 if name is None else self._by(name, parts, pulled, flux)
 
     def _by(self, name: str, parts: Any, pulled: Any, flux: np.ndarray) -> float:
         """The derivative <l, dN/dp> by a parameter."""
-        k, own = self.places[name]
+        k, inner = self.part_of[name]
         total: Any = 0.0
         for one, (F, s) in zip(parts[k], pulled[k], strict=True):
-            if own is None:
+            if inner is None:
                 total = total + (flux * one.velocity).sum(axis=0)
                 continue
-            above, below = one.by[own]
+            above, below = one.by[inner]
             total = total + (F * above[:, 0]).sum(axis=0)
             if s is not None:
                 total = total + s * below[0]

@@ -46,8 +46,8 @@ class StateChange(dict[str, np.ndarray]):
 class FlowTangents(RunTangents[StateChange]):
     """Derivatives of a run of a flow, with fixed merges: see `RunTangents`."""
 
-    def __init__(self, run: "Solution", found: dict[str, tuple[StateChange, ...]], motion: Any):
-        super().__init__(run, found)
+    def __init__(self, run: "Solution", tangents: dict[str, tuple[StateChange, ...]], motion: Any):
+        super().__init__(run, tangents)
         self._motion = motion
 
     def _measured(self, name: str) -> list[dict[str, Any]]:
@@ -68,15 +68,15 @@ def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> d
         For runs that have no derivatives.
     """
     motion.linearised([], [])  # refuses the model
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     directions = 0
-    for given in tangents:
-        if isinstance(given, str):
-            found[_checked_parameter(given, motion.model)] = given
+    for tangent in tangents:
+        if isinstance(tangent, str):
+            checked[_checked_parameter(tangent, motion.model)] = tangent
         else:
-            found[f"direction_{directions}"] = motion.direction(given, state)
+            checked[f"direction_{directions}"] = motion.direction(tangent, state)
             directions += 1
-    linearised = motion.linearised(*_split(found))  # refuses parameters without derivatives
+    linearised = motion.linearised(*_split(checked))  # refuses parameters without derivatives
     if type(motion).along is Motion.along:  # a user's motion may use functions without derivatives
         try:
             with np.errstate(**NO_FLOAT_WARNINGS):
@@ -84,7 +84,7 @@ def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> d
         except NoDerivative as error:
             name = type(motion).__name__
             raise MeanfieldError(f"{name} has no derivatives along tangents. {error}") from error
-    return found
+    return checked
 
 
 def _checked_parameter(name: str, model: Any) -> str:
@@ -94,8 +94,8 @@ def _checked_parameter(name: str, model: Any) -> str:
             "tangents: at kappa = inf a run has no derivative by kappa: there is no noise, and "
             "with some, tokens are random. Differentiate a run of a density of finite kappa."
         )
-    known = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
-    fitting("tangents", name, f"parameters of the model, {known}, or directions", name in known)
+    names = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
+    fitting("tangents", name, f"parameters of the model, {names}, or directions", name in names)
     return name
 
 
@@ -162,8 +162,8 @@ class DifferentiatedFlow:
                 if part >= END_OF_STEP and final and i + 1 < len(self.stretches):
                     break  # the next stretch begins with a merge or a jump
                 waiting.pop(0)
-                found = self._within(flow, stretch, part, shorter=event and not waiting)
-                yield self.linearised, self._spread(found, labels)
+                stack = self._within(flow, stretch, part, shorter=event and not waiting)
+                yield self.linearised, self._spread(stack, labels)
         for _ in waiting:
             yield self.linearised, self._spread(Y.copy(), labels)
 

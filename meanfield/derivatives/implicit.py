@@ -47,18 +47,18 @@ class ImplicitTangents(PointFlow):
                 "again for derivatives. Use a larger rtol."
             )
         stages = len(nodes)
-        jacobians, given = np.empty((stages, N, N)), np.empty((stages, len(dy), N))
+        jacobians, forcing = np.empty((stages, N, N)), np.empty((stages, len(dy), N))
         for i, (z, c) in enumerate(zip(Z, nodes, strict=True)):
-            place = (y + z.reshape(y.shape))[None]
-            rates = self._unit.velocity(np.concatenate([place, self._basis]), t + c * dt)
+            stage = (y + z.reshape(y.shape))[None]
+            rates = self._unit.velocity(np.concatenate([stage, self._basis]), t + c * dt)
             jacobians[i] = rates[1:].reshape(N, N).T
-            along = self._field.velocity(np.concatenate([place, dy]), t + c * dt)
-            given[i] = along[1:].reshape(len(dy), N)
+            along = self._field.velocity(np.concatenate([stage, dy]), t + c * dt)
+            forcing[i] = along[1:].reshape(len(dy), N)
         # (1 - dt A J) dZ = dt A (Dv dy + dv/dparameter), the stages one after another
         matrix = np.eye(stages * N) - dt * np.einsum("ij,jab->iajb", A, jacobians).reshape(
             stages * N, stages * N
         )
-        right = dt * np.einsum("ij,jpa->iap", A, given).reshape(stages * N, len(dy))
+        right = dt * np.einsum("ij,jpa->iap", A, forcing).reshape(stages * N, len(dy))
         last = np.linalg.solve(matrix, right)[-N:].T.reshape(dy.shape)
         new = np.concatenate([(y + Z[-1].reshape(y.shape))[None], dy + last])
         new = self._field.projected(new)

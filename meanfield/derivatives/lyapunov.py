@@ -215,10 +215,10 @@ def _of_densities(
             mine = kept.setdefault(index if run.model.drift.shape else (), {})
             last = initial.computed(whole, here)
             member = kind(motion, last, index, piece, (), start, kept=mine)
-            (found,) = member.tangents(np.array([end]), list(tangents[index]))
-            states[index] = found[0]
-            here = space.with_modes(found.shape[1])
-            tangents[index], grown[index] = _renewed_modes(here, found[1:])
+            (stack,) = member.tangents(np.array([end]), list(tangents[index]))
+            states[index] = stack[0]
+            here = space.with_modes(stack.shape[1])
+            tangents[index], grown[index] = _renewed_modes(here, stack[1:])
         yield end, grown
 
 

@@ -27,8 +27,8 @@ class RunTangents(dict[str, tuple[Change, ...]]):
         The times of the outputs of the run.
     """
 
-    def __init__(self, run: Any, found: dict[str, tuple[Change, ...]]):
-        super().__init__(found)
+    def __init__(self, run: Any, tangents: dict[str, tuple[Change, ...]]):
+        super().__init__(tangents)
         self.t, self._run = run.t, run
 
     def __missing__(self, name: str) -> tuple[Change, ...]:
@@ -50,13 +50,13 @@ class RunTangents(dict[str, tuple[Change, ...]]):
         dims = ("tangent", "t", *member_dims(self._run.shape))
         for name in tables[0][0] if tables else ():
             values = np.array([[row[name] for row in rows] for rows in tables])
-            own = (*dims, "index") if name.endswith("_by_index") else dims
+            axes = (*dims, "index") if name.endswith("_by_index") else dims
             if name.startswith("moment"):
-                variables[f"{name}_re"] = (*own, "k"), values.real
-                variables[f"{name}_im"] = (*own, "k"), values.imag
+                variables[f"{name}_re"] = (*axes, "k"), values.real
+                variables[f"{name}_im"] = (*axes, "k"), values.imag
                 variables["k"] = ("k",), np.arange(1, values.shape[-1] + 1)
             else:
-                variables[name] = own, values
+                variables[name] = axes, values
         return xr.Dataset(variables, {"tangent": list(self), "t": self.t})
 
     @abstractmethod

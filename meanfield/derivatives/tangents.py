@@ -51,20 +51,20 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
     fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', many, TypeError)
     if not len(tangents):
         return {}
-    names = [given for given in tangents if isinstance(given, str)]
+    names = [tangent for tangent in tangents if isinstance(tangent, str)]
     fitting("tangents", tangents, "each parameter once", len(set(names)) == len(names))
     if not motion.semilinear:
         return checked_flow_tangents(tangents, motion, state)
     differentiated(state).check(motion)
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     directions = 0
-    for given in tangents:
-        if isinstance(given, str):
-            found[checked_parameter("tangents", given, motion, ", or directions")] = given
+    for tangent in tangents:
+        if isinstance(tangent, str):
+            checked[checked_parameter("tangents", tangent, motion, ", or directions")] = tangent
         else:
-            found[f"direction_{directions}"] = _direction(given, state)
+            checked[f"direction_{directions}"] = _direction(tangent, state)
             directions += 1
-    return found
+    return checked
 
 
 def check_state(state: Any) -> None:
@@ -82,53 +82,58 @@ def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> 
     `argument` is the argument to name in the message, `more` an addition to the list of parameters.
     """
     kind, model = differentiated(motion.like), motion.model
-    known = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
-    wanted, advice = f"parameters of the model, {known}{more}", ""
+    names = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
+    wanted, advice = f"parameters of the model, {names}{more}", ""
     fitting(argument, name, f"names of {wanted}", isinstance(name, str), TypeError)
-    if name == "kappa" and "kappa[0]" not in known:
+    if name == "kappa" and "kappa[0]" not in names:
         reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
         inside = "" if model.smooth_noise or not model.shape else " in some member"
         advice = f"kappa {reason}{inside}."
-    fitting(argument, name, wanted, name in known, advice=advice)
+    fitting(argument, name, wanted, name in names, advice=advice)
     return str(name)
 
 
-def _direction(given: Any, state: Density) -> np.ndarray:
+def _direction(direction: Any, state: Density) -> np.ndarray:
     """Coefficients (*ensemble, modes) of a direction in which the initial density changes."""
     space = state.space
     wanted = (
         "lists of names of parameters, densities to move towards, Variations, functions of unit "
         f"vectors (N, d), or coefficients (..., {space.degrees.size})"
     )
-    if isinstance(given, Density | Variation):
-        fitting("tangents", given, f"on {space!r}", alike(given.space, space))
-        coefficients = given.resample(space.degree).coefficients
-        if isinstance(given, Density):
+    if isinstance(direction, Density | Variation):
+        fitting("tangents", direction, f"on {space!r}", alike(direction.space, space))
+        coefficients = direction.resample(space.degree).coefficients
+        if isinstance(direction, Density):
             coefficients = coefficients - state.coefficients
-    elif callable(given):
+    elif callable(direction):
         advice = ""
         if isinstance(state, Indexed):
             advice = "Else give densities to move towards, space.indexed(f, index)."
         alone = "of unit vectors (N, d) alone"
         fitting(
-            "Functions in tangents", as_called(given), alone, takes(given, 1), TypeError, advice
+            "Functions in tangents",
+            as_called(direction),
+            alone,
+            takes(direction, 1),
+            TypeError,
+            advice,
         )
-        values = np.asarray(space.function_values(given, space.points))
+        values = np.asarray(space.function_values(direction, space.points))
         fits = values.dtype.kind != "c" and values.shape == space.weights.shape
         one_each = f"of one finite real value for each of {space.weights.size} unit vectors"
         fitting("Functions in tangents", values, one_each, fits and np.isfinite(values).all())
         coefficients = space.to_coefficients(values)
     else:
         try:
-            coefficients = np.asarray(given)
+            coefficients = np.asarray(direction)
         except (TypeError, ValueError):  # a state of another kind, or rows of unequal lengths
             coefficients = np.empty(0, object)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
         fits = numbers and coefficients.shape[-1:] == (space.degrees.size,)
-        fitting("tangents", given, wanted, fits, TypeError)
+        fitting("tangents", direction, wanted, fits, TypeError)
         real = not np.imag(coefficients)[..., space.real_modes].any()
         of_real = "coefficients of a real function, without imaginary parts of real harmonics"
-        fitting("tangents", given, of_real, real)
+        fitting("tangents", direction, of_real, real)
         coefficients = coefficients if space.dtype.kind == "c" else coefficients.real
     try:
         return np.broadcast_to(coefficients, state.coefficients.shape).astype(space.dtype)
@@ -152,20 +157,20 @@ def tangents_of(
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
-        given = initial, index, steps, parameters, start
-        member = kind(motion, *given, kept=shared)
-        own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
-        for row, found in zip(rows, member.tangents(until, own), strict=True):
-            row[index] = found[1:]
+        arguments = initial, index, steps, parameters, start
+        member = kind(motion, *arguments, kept=shared)
+        starts = [h if isinstance(h, str) else h[index] for h in tangents.values()]
+        for row, changes in zip(rows, member.tangents(until, starts), strict=True):
+            row[index] = changes[1:]
     result: dict[str, list[Variation]] = {name: [] for name in tangents}
     for row, state in zip(rows, run.states, strict=True):
         space = state.space
         for i, name in enumerate(tangents):
-            found = np.empty((*shape, space.degrees.size), space.dtype)
+            changes = np.empty((*shape, space.degrees.size), space.dtype)
             for index in np.ndindex(*shape):
                 values = row[index][i]
-                found[index] = space.with_modes(values.size).resample(values, space.degree)
-            result[name].append(kind.variation(space, found))
+                changes[index] = space.with_modes(values.size).resample(values, space.degree)
+            result[name].append(kind.variation(space, changes))
     return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
 
 
@@ -237,11 +242,11 @@ def interaction_changes(drift: Any, name: str, degree: int, dimension: int) -> n
 
     They are nan for members without a derivative: exp(beta t)/beta has no limit at beta = 0.
     """
-    found = np.full((*drift.shape, degree + 1), np.nan)
+    changes = np.full((*drift.shape, degree + 1), np.nan)
     for index in np.ndindex(*drift.shape):
         one = drift.member(index)
         with suppress(MeanfieldError):
-            found[index] = derivative_by(
+            changes[index] = derivative_by(
                 one, name, lambda many: many.interaction(degree, dimension)
             )
-    return found
+    return changes

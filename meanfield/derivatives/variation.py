@@ -60,9 +60,9 @@ class Variation:
 
     def paired(self, other: Any) -> np.ndarray:
         """The integral of the product with another Variation or Density, (*ensemble,)."""
-        known = isinstance(other, Variation | Density) and alike(other.space, self.space)
+        fits = isinstance(other, Variation | Density) and alike(other.space, self.space)
         wanted = f"a Variation or Density on {self.space!r}, of any degree"
-        fitting("other", other, wanted, known, TypeError)
+        fitting("other", other, wanted, fits, TypeError)
         degree = min(self.space.degree, other.space.degree)
         a, b = (f.space.resample(f.coefficients, degree) for f in (self, other))
         parseval = self.space.with_degree(degree).parseval

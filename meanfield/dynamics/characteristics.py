@@ -92,9 +92,9 @@ class ZonalTerm(NamedTuple):
         changes = np.zeros((len(names), 1 if self.normaliser is None else 2, size))
         for row, name in zip(changes, names, strict=True):
             if name is not None and name.startswith(inside) and name != factor:
-                own = name.removeprefix(inside)
-                if own in self.drift.parameters:
-                    row[:] = multiplier_changes(self.drift, own, self.degree, d)
+                parameter = name.removeprefix(inside)
+                if parameter in self.drift.parameters:
+                    row[:] = multiplier_changes(self.drift, parameter, self.degree, d)
         normaliser: Any = self.normaliser
         if normaliser is not None:
             normaliser = Dual(normaliser, changes[:, 1])
@@ -229,7 +229,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def state_of(self, y: np.ndarray) -> Characteristics:
         """The state with these coordinates."""
-        return self.like.moved(self.places(y), self.masses(y))
+        return self.like.moved(self.node_coordinates(y), self.masses(y))
 
     def packed(self, state: Characteristics) -> np.ndarray:
         """The coordinates with the masses instead of their growth, which would round them."""
@@ -240,10 +240,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def unpacked(self, array: np.ndarray) -> Characteristics:
         """The state of an array made by `packed`."""
         return self.like.moved(
-            self.places(array), np.array(array[:, -1]) if self.model.reaction else None
+            self.node_coordinates(array), np.array(array[:, -1]) if self.model.reaction else None
         )
 
-    def places(self, y: np.ndarray) -> np.ndarray:
+    def node_coordinates(self, y: np.ndarray) -> np.ndarray:
         """The coordinates of the nodes alone."""
         if not self.model.reaction:
             return y
@@ -261,7 +261,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the coordinates."""
-        model, x, masses = self.model, self.places(y), self.masses(y)
+        model, x, masses = self.model, self.node_coordinates(y), self.masses(y)
         rates, _ = self._attention_rates(x, masses, t)
         if model.feedforward is not None:
             vectors = model.feedforward_at(self.chart.points(x))
@@ -276,8 +276,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """Rates of change of the node coordinates by attention, and a scale for their errors."""
         rates, size = np.zeros_like(x), 0.0
         for term in self.harmonics:
-            own = self.chart.velocity(x, masses, term.attraction, term.normaliser)
-            rates = rates + term.factor * own
+            of_term = self.chart.velocity(x, masses, term.attraction, term.normaliser)
+            rates = rates + term.factor * of_term
             size += abs(value_of(term.factor)) * term.size
         if self.pairs is not None:
             u = self.pairs.attention_update(self.chart.points(x)[None], masses[None], t)[0]
@@ -302,7 +302,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         `halves` are masks of nodes. The change is relative to the size of velocities near a Dirac
         for zonal drifts, and to the largest output of attention for others.
         """
-        x, masses = self.places(y), self.masses(y)
+        x, masses = self.node_coordinates(y), self.masses(y)
         (rates, size), change = self._attention_rates(x, masses, t), 0.0
         for half in halves:
             other, _ = self._attention_rates(x, np.where(half, 2 * masses, 0.0), t)
@@ -326,15 +326,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """`NodeChart.relative_error`, or the largest relative error of a mass."""
-        places = self.places(error), self.places(y)
-        size = self.chart.relative_error(*places, self.masses(y), self._finest)
+        nodes = self.node_coordinates(error), self.node_coordinates(y)
+        size = self.chart.relative_error(*nodes, self.masses(y), self._finest)
         if not self.model.reaction:
             return size
         return max(size, float(np.abs(error[:, -1]).max()))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
         """`NodeChart.projected` of the nodes, with unchanged masses."""
-        x = self.chart.projected(self.places(y))
+        x = self.chart.projected(self.node_coordinates(y))
         return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
 
     # Derivatives ---------------------------------------------------------------------------
@@ -360,11 +360,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             for k, term in zip(zonal, self.harmonics, strict=False)
         ]
         if self.pairs is not None:
-            own = names
+            of_pairs = names
             if not whole and len(others) < len(drift.terms):  # parts have new indices
                 numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
-                own = [_renumbered(name, numbers) for name in names]
-            part.pairs = self.pairs.along(own, self._tokens(state))
+                of_pairs = [_renumbered(name, numbers) for name in names]
+            part.pairs = self.pairs.along(of_pairs, self._tokens(state))
         return part
 
     def tangent_space(
@@ -386,20 +386,20 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             mean = mean * np.abs(state.limit)
         return {"order_parameter": np.linalg.norm(mean), "mass": state.masses.sum()}
 
-    def direction(self, given: Any, state: Characteristics) -> dict[str, Array]:
+    def direction(self, direction: Any, state: Characteristics) -> dict[str, Array]:
         """A checked change of the initial density or nodes, as arrays by name.
 
-        `given` is a function f of unit vectors (n, d), the change of the logarithm of the density
-        up to a constant, d mu = (f - int f dmu) mu; or a mapping with changes of "masses" (n,), of
-        sum 0, "coordinates", or both.
+        `direction` is a function f of unit vectors (n, d), the change of the logarithm of the
+        density up to a constant, d mu = (f - int f dmu) mu; or a mapping with changes of "masses"
+        (n,), of sum 0, "coordinates", or both.
         """
         masses = state.masses
-        if callable(given) and not isinstance(given, Mapping):
-            values = finite_array("Values of the function", values_of(given, state.points))
+        if callable(direction) and not isinstance(direction, Mapping):
+            values = finite_array("Values of the function", values_of(direction, state.points))
             fitting("Their shape", values.shape, f"{masses.shape}", values.shape == masses.shape)
             return {"masses": masses * (values - masses @ values / masses.sum())}
         shapes = {"coordinates": state.coordinates.shape, "masses": masses.shape}
-        changes = checked_changes(given, shapes, ", functions of unit vectors")
+        changes = checked_changes(direction, shapes, ", functions of unit vectors")
         if "masses" in changes:
             total = changes["masses"].sum()
             check_vanishes("changes of masses of sum 0", total, changes["masses"])
@@ -410,7 +410,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
         Under a reaction with (d log m/dt)^2 added to |v|^2.
         """
-        speeds = self.chart.lengths(self.places(y), self.places(velocity))
+        speeds = self.chart.lengths(self.node_coordinates(y), self.node_coordinates(velocity))
         if self.model.reaction:
             speeds = np.hypot(speeds, velocity[:, -1])
         return float(np.sqrt(self.masses(y) @ speeds**2))
@@ -439,15 +439,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             )
         if state.w2_error > W2_TOLERANCE:
             farthest = state.chart.distances(state.coordinates, state.mean_direction).argmax()
-            place = self.like.points[farthest]
-            self.last_to_arrive = place.tolist()
-            if np.linalg.norm(place + self.like.limit) < ANTIPODE_TOLERANCE:
+            start = self.like.points[farthest]
+            self.last_to_arrive = start.tolist()
+            if np.linalg.norm(start + self.like.limit) < ANTIPODE_TOLERANCE:
                 remedy = (
                     "half of the nodes change it. Use more: Characteristics(density, nodes=...)"
                 )
             else:
                 remedy = (
-                    f"the last mass to arrive starts near [{', '.join(f'{x:.4f}' for x in place)}],"
+                    f"the last mass to arrive starts near [{', '.join(f'{x:.4f}' for x in start)}],"
                     " and the nodes are graded towards the antipode of limit. Use limit = -p with "
                     'p that point; stats["last_to_arrive"] has its last digit'
                 )
@@ -562,7 +562,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """(int |v|^2 dmu)^(1/2) and int (d log m/dt)^2 dmu / alpha, 0 without a reaction."""
         y = self.coordinates(state)
         rates, alpha = self.velocity(y, t), self.model.reaction
-        squares = self.chart.lengths(state.coordinates, self.places(rates)) ** 2
+        squares = self.chart.lengths(state.coordinates, self.node_coordinates(rates)) ** 2
         growth = state.masses @ rates[:, -1] ** 2 / alpha if alpha else 0.0
         return float(np.sqrt(state.masses @ squares)), float(growth)
 
@@ -577,8 +577,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         energy = 0.0
         for term in self.harmonics:
             fine, model = state.space.with_degree(term.degree), Transformer(term.drift)
-            own = interaction_energy(model, fine, state.coefficients(term.degree))
-            energy += term.factor * float(own)
+            of_term = interaction_energy(model, fine, state.coefficients(term.degree))
+            energy += term.factor * float(of_term)
         if self.pairs is not None:
             energy += float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))
         return energy

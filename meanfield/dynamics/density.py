@@ -426,12 +426,12 @@ class DensityMotion(Motion, moves=Density):
         for degree in np.unique(degrees).tolist():
             mine, space = np.flatnonzero(degrees == degree), state.space.with_degree(degree)
             rows = state.space.resample(series[mine], degree) if state.shape else series[0]
-            own = type(state).computed(rows, space)  # whose values are not kept
-            lowest, highest = own.minimum, own.values.max(axis=-1)
-            negative = (lowest < -NEGATIVE_SHARE * highest) | (own.negative_mass > most)
+            part = type(state).computed(rows, space)  # whose values are not kept
+            lowest, highest = part.minimum, part.values.max(axis=-1)
+            negative = (lowest < -NEGATIVE_SHARE * highest) | (part.negative_mass > most)
             if thoroughly or self.like.dimension > 3:
                 motion = self.of_members(mine) if state.shape else self
-                negative |= motion._dissipation_of(own, t) < -most * motion._fastest(t) ** 2
+                negative |= motion._dissipation_of(part, t) < -most * motion._fastest(t) ** 2
             wrong[mine] = negative
         return wrong
 
@@ -441,20 +441,20 @@ class DensityMotion(Motion, moves=Density):
         state = type(state).computed(state.coefficients, state.space)
         lowest, highest = float(state.minimum.min()), float(state.values.max())
         size = float(_sizes(state).max())
-        told = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"
+        reason = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"
         if lowest >= -NEGATIVE_SHARE * highest:
-            told = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
+            reason = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
             if not state.shape and (rate := float(self._dissipation_of(state, t))) < 0:
-                told += f", and its dissipation is {rate:.2g}"
+                reason += f", and its dissipation is {rate:.2g}"
         if DENSITY_ROUNDING * size > max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol):
             return (
-                f"{told}. Its values are rounding errors where it is small, as its L2 norm is "
+                f"{reason}. Its values are rounding errors where it is small, as its L2 norm is "
                 f"{size:.1g}: entropy, free energy and dissipation are wrong, moments are not as "
                 "far. Use a smaller kappa, Tokens or, for the limit, mf.stationary(model, density)."
             )
         remedy = f"a dt below {dt:g}" if dt else f"an rtol below {rtol:g}"
         return (
-            f"{told}. Its moments may be accurate to the tolerance, its values are not: use "
+            f"{reason}. Its moments may be accurate to the tolerance, its values are not: use "
             f"{remedy}."
         )
 

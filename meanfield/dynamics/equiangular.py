@@ -36,7 +36,7 @@ class Pull(NamedTuple):
     """Terms of the normalised output of attention at a token; arrays of shape (members,)."""
 
     rate: np.ndarray  # f k(rho)/Z
-    own: np.ndarray  # f (k(1) - k(rho))/(n Z)
+    excess: np.ndarray  # f (k(1) - k(rho))/(n Z)
     along: np.ndarray  # f <x_i, A_i>
     across: np.ndarray  # f |P A_i|
 
@@ -154,8 +154,8 @@ class EquiangularMotion(Motion, moves=Equiangular):
         u = self.model.normalisation.updated(self.inside(t), A)
         before, after = np.hypot(*A.T), np.hypot(*u.T)
         f = np.divide(after, before, out=np.ones_like(before), where=before > 0)
-        own = (slopes[:, 0] - slopes[:, 1]) / mean / n
-        return Pull(f * rate, f * own, f * along, f * across)
+        excess = (slopes[:, 0] - slopes[:, 1]) / mean / n
+        return Pull(f * rate, f * excess, f * along, f * across)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
@@ -166,7 +166,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The coordinates after one layer with learning rate dt; the only splitting is Layers."""
         pull, scale, new = self.pull(y, t), self._scale(y, t), y.copy()
-        factor = dt * pull.rate / (scale + dt * pull.own)
+        factor = dt * pull.rate / (scale + dt * pull.excess)
         new[:, 0, 0] += np.log1p(factor * (2 + factor))
         if self._grows(t):
             new[:, 0, 1] = np.log(np.hypot(scale + dt * pull.along, dt * pull.across))

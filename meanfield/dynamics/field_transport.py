@@ -132,8 +132,8 @@ class FieldTransport(Transport):
                 "inf. Look at what it does to them."
             )
         modes = space.degrees.size
-        given = 2 * modes if pairs else modes
-        self._function = PythonFunction(self._evaluate, given, space.dtype, modes)
+        floats = 2 * modes if pairs else modes
+        self._function = PythonFunction(self._evaluate, floats, space.dtype, modes)
         self.address, self.context = self._function.address, 0
         self.degree, self.dtype = space.degree, space.dtype
         self.points = space.weights.size
@@ -161,8 +161,8 @@ class FieldTransport(Transport):
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         space, t = self._space, self._inside(float(self.time[0]))
-        own, moving = source[: target.size], source[source.size - target.size :]
-        density = others = GridDensity(space, own, space.to_values(own))
+        moved, moving = source[: target.size], source[source.size - target.size :]
+        density = others = GridDensity(space, moved, space.to_values(moved))
         if self.pairs:
             others = GridDensity(space, moving, space.to_values(moving))
         fields = self._fields.of(member)

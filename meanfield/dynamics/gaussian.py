@@ -90,13 +90,13 @@ class GaussianMotion(Motion, moves=Gaussian):
                 f"{type(drift).__name__} is not affine on it, or lives on the sphere. "
                 f"{SOLVE_SAMPLE}"
             )
-        if (known := affine(weights)) is None:
+        if (formulas := affine(weights)) is None:
             raise MeanfieldError(
                 f"{weights!r} weights give velocities that are not affine in x, so that a "
                 "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
                 f"{SOLVE_SAMPLE[0].lower()}{SOLVE_SAMPLE[1:]}"
             )
-        if known.iterates and weights != type(weights)():
+        if formulas.iterates and weights != type(weights)():
             raise MeanfieldError(
                 "A Gaussian takes Sinkhorn weights in closed form, without iterations: tolerance "
                 f"and most_iterations have no effect. Use Sinkhorn(); got {as_given(weights)}."
@@ -149,19 +149,22 @@ class GaussianMotion(Motion, moves=Gaussian):
         ]
         return state_along(state, named, ("mean", "root", "covariance"))
 
-    def direction(self, given: Any, state: Gaussian) -> dict[str, Array]:
+    def direction(self, direction: Any, state: Gaussian) -> dict[str, Array]:
         """A checked change of an initial law, as arrays by the names "mean" and "root".
 
-        `given` is a mapping with changes of "mean" (d,), "cov" (d, d), or both; or another
+        `direction` is a mapping with changes of "mean" (d,), "cov" (d, d), or both; or another
         Gaussian, whose differences of mean and covariance are then the changes. A singular
         covariance, with a ratio of variances up to 1e-12, cannot change.
         """
-        if isinstance(given, Gaussian):
-            fits = given.dimension == state.dimension
-            fitting("tangents", given, f"Gaussians in R^{state.dimension}", fits)
-            given = {"mean": given.mean - state.mean, "cov": given.cov - state.cov}
+        if isinstance(direction, Gaussian):
+            fits = direction.dimension == state.dimension
+            fitting("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
+            direction = {
+                "mean": direction.mean - state.mean,
+                "cov": direction.cov - state.cov,
+            }
         shapes = {"mean": state.mean.shape, "cov": state.cov.shape}
-        changes = checked_changes(given, shapes, ", another Gaussian to move towards")
+        changes = checked_changes(direction, shapes, ", another Gaussian to move towards")
         if "cov" not in changes:
             return changes
         change, variances = changes.pop("cov"), state.variances
@@ -185,8 +188,8 @@ class GaussianMotion(Motion, moves=Gaussian):
 
         def draw(rng: np.random.Generator) -> dict[str, Array]:
             change = rng.standard_normal((d, d))
-            given = {"mean": rng.standard_normal(d), "cov": change + change.T}
-            return self.direction(given, state)
+            changes = {"mean": rng.standard_normal(d), "cov": change + change.T}
+            return self.direction(changes, state)
 
         return d + d * (d + 1) // 2, draw
 

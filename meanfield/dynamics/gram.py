@@ -103,10 +103,10 @@ class GramMotion(Motion, moves=Gram):
         part.like, part._drift = state, self._drift.along(unit_rates(names))
         return part
 
-    def direction(self, given: Any, state: Gram) -> dict[str, Array]:
+    def direction(self, direction: Any, state: Gram) -> dict[str, Array]:
         """A checked change {"G": array} of inner products, from such a mapping or an array."""
-        given = given if isinstance(given, Mapping) else {"G": given}
-        changes = checked_changes(given, {"G": state.G.shape})
+        direction = direction if isinstance(direction, Mapping) else {"G": direction}
+        changes = checked_changes(direction, {"G": state.G.shape})
         change = changes["G"]
         off = np.abs(change - change.swapaxes(-1, -2)).max(axis=-1)
         off = off + np.abs(np.einsum("...ii->...i", change))

@@ -36,9 +36,9 @@ class IndexedEvolution(DensityEvolution):
         The drift at each node of each member, an ensemble (members P,); or one drift for all.
     """
 
-    def __init__(self, *given: Any, influence: np.ndarray, nodes: Any, **options: Any):
+    def __init__(self, *arguments: Any, influence: np.ndarray, nodes: Any, **options: Any):
         self._influence, self._nodes = influence, nodes
-        super().__init__(*given, **options)
+        super().__init__(*arguments, **options)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
         product: Any = self.space
@@ -109,18 +109,18 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         self.betas = None if causal is None else causal.betas(index.nodes)
         if self.betas is None:
             return drift
-        own: Any = self.model.drift
-        if "beta" not in own.described:
+        single: Any = self.model.drift
+        if "beta" not in single.described:
             raise ValueError(
-                f"causal has a beta for each position, and {own!r} has no parameter beta: use "
+                f"causal has a beta for each position, and {single!r} has no parameter beta: use "
                 "SA(beta), USA(beta) or a drift of your own that has one."
             )
-        if np.ndim(own.beta):
+        if np.ndim(single.beta):
             raise ValueError(
                 "causal has a beta for each position, in place of that of the drift, which is an "
-                f"ensemble {own.beta.shape}: give one of them."
+                f"ensemble {single.beta.shape}: give one of them."
             )
-        return own.replace(beta=np.tile(self.betas, members))
+        return single.replace(beta=np.tile(self.betas, members))
 
     def turning(self, space: Any) -> np.ndarray | None:
         """Factors -i k omega of the coefficients int e^(-ik theta) dmu_s of all slices; or None."""

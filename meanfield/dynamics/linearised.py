@@ -65,13 +65,15 @@ class LinearisedMotion:
         """Rates of change of the stack."""
         return stack_of(self._moving.velocity(Dual.of_stack(Y), t), self.names)
 
-    def velocity_beside(self, Y: Array, t: float, known: Array, beside: Array | None) -> Array:
-        """`velocity`, where the velocity of the state, `known`, needs not be computed again.
+    def velocity_beside(
+        self, Y: Array, t: float, value: Array, intermediate: Array | None
+    ) -> Array:
+        """`velocity`, where the velocity of the state, `value`, needs not be computed again.
 
-        `beside` are the intermediate results of that velocity.
+        `intermediate` are the intermediate results of that velocity.
         """
-        known = known.reshape(Y[0].shape)
-        rates = self._moving.velocity_from(Dual.of_stack(Y), t, known, beside)
+        value = value.reshape(Y[0].shape)
+        rates = self._moving.velocity_from(Dual.of_stack(Y), t, value, intermediate)
         return stack_of(rates, self.names)
 
     def changes(self, Y: Array) -> list[dict[str, Array]]:
@@ -139,18 +141,18 @@ def stack_of(array: Any, names: Sequence[str | None]) -> Array:
 
 
 def checked_changes(
-    given: Any, shapes: Mapping[str, tuple[int, ...]], others: str = ""
+    direction: Any, shapes: Mapping[str, tuple[int, ...]], others: str = ""
 ) -> dict[str, Array]:
     """Changes of the arrays of a state, by name, broadcast to these shapes.
 
-    Raises TypeError or ValueError unless `given` is a mapping of such names to finite numbers of
-    shapes that broadcast; `others` are other accepted values, for the message.
+    Raises TypeError or ValueError unless `direction` is a mapping of such names to finite numbers
+    of shapes that broadcast; `others` are other accepted values, for the message.
     """
     wanted = f"names of parameters{others}, or changes by the names {[*shapes]}"
-    fits = isinstance(given, Mapping) and {*given} <= {*shapes}
-    fitting("tangents", given, wanted, fits, TypeError)
+    fits = isinstance(direction, Mapping) and {*direction} <= {*shapes}
+    fitting("tangents", direction, wanted, fits, TypeError)
     changes = {}
-    for name, value in given.items():
+    for name, value in direction.items():
         array, shape = finite_array(f"tangents: the change of {name}", value), shapes[name]
         try:
             fits = array.shape[-1:] == shape[-1:]

@@ -155,10 +155,10 @@ class Motion(ABC):
         super().__init_subclass__(**options)
         if moves is None:
             return
-        known = MOTIONS.get(moves, cls)
-        if (known.__module__, known.__name__) != (cls.__module__, cls.__name__):
+        mover = MOTIONS.get(moves, cls)
+        if (mover.__module__, mover.__name__) != (cls.__module__, cls.__name__):
             raise TypeError(
-                f"{moves.__name__} is moved by {known.__module__}.{known.__name__} already; let "
+                f"{moves.__name__} is moved by {mover.__module__}.{mover.__name__} already; let "
                 f"{cls.__name__} move a class derived from it."
             )
         cls.moves = moves
@@ -244,7 +244,7 @@ class Motion(ABC):
         """
         scheme = self.schemes[0] if scheme is None else scheme
         if scheme not in self.schemes and not getattr(scheme, "explicit", False):
-            names = " or ".join(f"steppers.{known.name}" for known in self.schemes)
+            names = " or ".join(f"steppers.{each.name}" for each in self.schemes)
             raise ValueError(
                 f"{self.moves.__name__} needs an explicit scheme, {names}; got {scheme.name}."
             )
@@ -332,10 +332,10 @@ class Motion(ABC):
         part.setup()
         return part
 
-    def velocity_from(self, y: Dual, t: float, known: Array, beside: Array | None) -> Any:
+    def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Any:
         """`velocity` of y with tangents.
 
-        `known` is its value, `beside` the intermediate results of that value, which need not be
+        Neither `value`, the velocity without tangents, nor its intermediate results need be
         computed again.
         """
         return self.velocity(y, t)
@@ -345,9 +345,9 @@ class Motion(ABC):
         name = self.moves.__name__
         raise MeanfieldError(f"Derivatives of runs of {name} in which some merged are not known.")
 
-    def direction(self, given: Any, state: Any) -> Mapping[str, Array]:
+    def direction(self, direction: Any, state: Any) -> Mapping[str, Array]:
         """A checked change of the initial state, arrays by name, as `linearised` takes it."""
-        return checked_changes(given, {n: getattr(state, n).shape for n in self.tangent_arrays})
+        return checked_changes(direction, {n: getattr(state, n).shape for n in self.tangent_arrays})
 
     def tangent_space(
         self, state: Any
@@ -436,8 +436,8 @@ class Motion(ABC):
         These are the jumps of the model and the `breaks` given by the user; times that are equal up
         to rounding count once.
         """
-        told = [t for t in self.breaks if start < t < end]
-        return distinct([*self.model.breakpoints(start, end), *told])
+        added = [t for t in self.breaks if start < t < end]
+        return distinct([*self.model.breakpoints(start, end), *added])
 
     def enter(self, start: float, end: float) -> None:
         """Restrict times to a span between two breakpoints; `inside` clips other times to it."""
@@ -570,11 +570,11 @@ def motion_for(state: Any) -> type[Motion]:
     for kind in type(state).__mro__:
         if kind in MOTIONS:
             return MOTIONS[kind]
-    known = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())
+    examples = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())
     advice = "A class of your own is moved by a class derived from mf.Motion."
     if isinstance(state, np.ndarray):
         advice = "Of an array of hidden states (n, d) Tokens.from_hidden(h) makes one."
-    raise TypeError(f"Expected a state, one of {known}; got {type(state).__name__}. {advice}")
+    raise TypeError(f"Expected a state, one of {examples}; got {type(state).__name__}. {advice}")
 
 
 def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
@@ -602,14 +602,14 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
     ValueError
         If the rates are not known in advance.
     """
-    known = model.noise.known_rate and model.drift.known_rate(on_sphere)
-    known = known and model.normalisation.is_identity and model.steady_noise
-    known = known and (model.causal is None or model.causal.plain)
+    has_rate = model.noise.known_rate and model.drift.known_rate(on_sphere)
+    has_rate = has_rate and model.normalisation.is_identity and model.steady_noise
+    has_rate = has_rate and (model.causal is None or model.causal.plain)
     with np.errstate(over="ignore"):  # no step is short enough then
         noises = 1 / model.kappa_at(start)
         if model.common is not None:
-            known, noises = known and model.common.known_rate, noises + 1 / model.common.kappa
-    if not known or model.reaction or model.feedforward:
+            has_rate, noises = has_rate and model.common.known_rate, noises + 1 / model.common.kappa
+    if not has_rate or model.reaction or model.feedforward:
         raise ValueError(
             "This model needs dt, the length of its steps with noise: it has no default where "
             "a normalisation, reaction, feed-forward map, changing parameters, a noise of its own "

@@ -110,10 +110,10 @@ def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, 
         Without a model or a state.
     """
     if not isinstance(model, Transformer) or state is None:
-        given = "no state" if isinstance(model, Transformer) else f"model = {as_given(model)}"
+        got = "no state" if isinstance(model, Transformer) else f"model = {as_given(model)}"
         raise TypeError(
             "measure takes a model and a state, mf.measure(model, state): speeds and energies are "
-            f"those of a state under a model; got {given}. What needs no model a state tells by "
+            f"those of a state under a model; got {got}. What needs no model a state tells by "
             "itself: state.moment(1) or state.expect(f), for instance."
         )
     with np.errstate(**NO_FLOAT_WARNINGS):

@@ -418,10 +418,10 @@ class TokenMotion(Motion, moves=Tokens):
             part._reaction = Dual(self.model.reaction, rates)
         return part
 
-    def velocity_from(self, y: Dual, t: float, known: Array, beside: Array | None) -> Any:
+    def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Any:
         plain = self.model.feedforward is None and not self.model.reaction
         if self._exact and plain and self._sums.takes_velocities:
-            return self._sums.velocity(self.points(y), self.masses(y), known, beside)
+            return self._sums.velocity(self.points(y), self.masses(y), value, intermediate)
         return self.velocity(y, t)
 
     def merged(self, y: Dual, labels: np.ndarray) -> tuple[Tokens, Dual]:
@@ -446,20 +446,20 @@ class TokenMotion(Motion, moves=Tokens):
         radii = rows[:, d] if self.has_radii else None
         return Tokens(rows[:, :d], m, radii, on_sphere=self.on_sphere), new
 
-    def direction(self, given: Any, state: Tokens) -> dict[str, Array]:
+    def direction(self, direction: Any, state: Tokens) -> dict[str, Array]:
         """A checked change of the initial tokens, as arrays by the names x, masses and radii.
 
-        `given` is an array (the change of x), a mapping of such names to arrays, or a function of
-        points (..., d), whose values are projected onto the tangent spaces of the sphere.
+        `direction` is an array (the change of x), a mapping of such names to arrays, or a function
+        of points (..., d), whose values are projected onto the tangent spaces of the sphere.
         """
         x, each = state.x, state.masses.shape
-        if callable(given) and not isinstance(given, Mapping):
-            given = finite_array("Values of the function", values_of(given, x))
-            if state.on_sphere and given.shape == x.shape:
-                given -= (given * x).sum(-1, keepdims=True) * x
-        given = given if isinstance(given, Mapping) else {"x": given}
+        if callable(direction) and not isinstance(direction, Mapping):
+            direction = finite_array("Values of the function", values_of(direction, x))
+            if state.on_sphere and direction.shape == x.shape:
+                direction -= (direction * x).sum(-1, keepdims=True) * x
+        direction = direction if isinstance(direction, Mapping) else {"x": direction}
         radii = {"radii": each} if self.has_radii else {}
-        changes = checked_changes(given, {"x": x.shape, "masses": each, **radii})
+        changes = checked_changes(direction, {"x": x.shape, "masses": each, **radii})
         if state.on_sphere and "x" in changes:
             along, wanted = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
             check_vanishes(wanted, along, changes["x"], "Subtract <x, dx> x.")
@@ -658,10 +658,10 @@ class TokenMotion(Motion, moves=Tokens):
         speed = np.full(self._replicas, np.nan)
         if not self.model.normalisation.why_no_flow:
             speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
-        known = len(state) <= MOST_PAIRED_TOKENS or self.dimension <= 3
+        countable = len(state) <= MOST_PAIRED_TOKENS or self.dimension <= 3
         observables = self.smooth_observables(state, t) | {
             "speed": speed.reshape(state.shape),
-            "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
+            "cluster_count": cluster_counts(state) if countable else np.full(state.shape, np.nan),
         }
         return {name: observables[name] for name in IN_FIGURES if name in observables}
 

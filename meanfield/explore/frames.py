@@ -42,25 +42,6 @@ class Frame:
     values: np.ndarray
 
 
-@dataclass(frozen=True)
-class Ending:
-    """Status and computing time of a run that has ended.
-
-    Attributes
-    ----------
-    complete : bool
-    status, message : str
-        See `Solution`.
-    seconds : float
-        Computing time.
-    """
-
-    complete: bool
-    status: str
-    message: str
-    seconds: float
-
-
 def drawn(state: Any) -> np.ndarray:
     """The `values` of a frame that shows a state; points with masses as a smoothed density."""
     if isinstance(state, mf.Tokens):
@@ -89,7 +70,7 @@ def measured(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[
 
 def play(
     config: mf.Configuration, show: Callable[[Frame], None], stopped: Callable[[], bool]
-) -> Ending:
+) -> dict[str, Any]:
     """Run a configuration, and show each frame as soon as it is computed.
 
     Parameters
@@ -100,6 +81,12 @@ def play(
         Called with each frame.
     stopped : callable
         Called after every step; if it returns True, the run ends.
+
+    Returns
+    -------
+    dict
+        Whether the run is "complete", its "status" and "message", as of a `Solution`, and the
+        "seconds" of computing.
 
     Raises
     ------
@@ -129,4 +116,5 @@ def play(
     message = run.message
     if late:
         message = f"Stopped at t = {run.t[-1]:g} after {LONGEST_COMPUTING:g} seconds of computing."
-    return Ending(run.success and not late, run.status, message, time.perf_counter() - began)
+    seconds, complete = time.perf_counter() - began, run.success and not late
+    return {"complete": complete, "status": run.status, "message": message, "seconds": seconds}

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import resource
 import socket
 import sys
 import threading
@@ -99,19 +100,19 @@ class Socket(WebSocketHandler):
     session: Session | None = None
     outbox: Outbox | None = None
 
-    def initialize(self, studio: Studio, doors: "Doors", greeting: str) -> None:
-        self.studio, self.doors, self.greeting = studio, doors, greeting
+    def initialize(self, studio: Studio, connections: "Connections", greeting: str) -> None:
+        self.studio, self.connections, self.greeting = studio, connections, greeting
         self.left, self.refilled = float(SCENES_AT_ONCE), time.monotonic()
 
     def open(self, *_: str, **__: str) -> None:
         stream: Any = self.ws_connection.stream if self.ws_connection else None
         stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-        self.doors.became_a_page(stream, self)
+        self.connections.became_a_page(stream, self)
         self.outbox = outbox = Outbox(self._write)
         self.delivery = asyncio.create_task(outbox.deliver())
 
         def send(message: Any, version: int) -> None:
-            text = message if isinstance(message, bytes) else _json(message)
+            text = message if isinstance(message, bytes) else json.dumps(message, allow_nan=False)
             outbox.put(text, lambda: version != NO_SCENE and session.is_past(version))
 
         outbox.put(self.greeting, lambda: False)
@@ -138,11 +139,11 @@ class Socket(WebSocketHandler):
             fits = False
         if not fits or self.session is None:
             return self.close(1003, "expected a version and a scene")
-        self.doors.was_used(self)
+        self.connections.was_used(self)
         self.session.show(version, texts)
 
     def on_close(self) -> None:
-        self.doors.left(self)
+        self.connections.left(self)
         if self.outbox is not None:
             self.outbox.close()
             self.delivery.cancel()
@@ -155,8 +156,8 @@ class Export(tornado.web.RequestHandler):
 
     drawing: Drawing | None = None
 
-    def initialize(self, studio: Studio, doors: "Doors", drawings: Drawings) -> None:
-        self.studio, self.doors, self.drawings = studio, doors, drawings
+    def initialize(self, studio: Studio, connections: "Connections", drawings: Drawings) -> None:
+        self.studio, self.connections, self.drawings = studio, connections, drawings
 
     def set_default_headers(self) -> None:
         for name, value in PAGE_HEADERS.items():
@@ -177,7 +178,7 @@ class Export(tornado.web.RequestHandler):
                     self.set_header("Retry-After", str(int(FAIR_SECONDS)))
                     return self.refuse(503, f"{MOST_DRAWINGS} figures are being drawn: try again.")
                 self.drawing = drawing
-                self.doors.is_waiting(self.request.connection)
+                self.connections.is_waiting(self.request.connection)
                 kind, content = await drawing.future
         except REFUSED as error:
             return self.refuse(400, str(error))
@@ -196,30 +197,24 @@ class Export(tornado.web.RequestHandler):
         self.finish(text)
 
 
-def _json(message: dict[str, Any]) -> str:
-    return json.dumps(message, allow_nan=False)
-
-
 def application(
-    studio: Studio, host: str, doors: "Doors", drawings: Drawings
+    studio: Studio, host: str, connections: "Connections", drawings: Drawings
 ) -> tornado.web.Application:
     """The tornado application; bound to the local host, it refuses other host names."""
     files = "|".join(map(re.escape, ("", *PAGE_FILES)))
-    shared = {"studio": studio, "doors": doors}
+    shared = {"studio": studio, "connections": connections}
     folder = {"path": str(PAGE_FOLDER), "default_filename": "index.html"}
     handlers: list[Any] = [
-        ("/socket", Socket, shared | {"greeting": _json(hello(studio.file))}),
+        ("/socket", Socket, shared | {"greeting": json.dumps(hello(studio.file), allow_nan=False)}),
         ("/export/([a-z]+[.][a-z]+)", Export, shared | {"drawings": drawings}),
         (f"/({files})", Page, folder),
     ]
     names = "|".join(re.escape(name) for name in (*LOCAL_NAMES, "[::1]"))
-    pattern = f"(?:{names})$" if host in LOCAL_NAMES else ".*"
-    made = tornado.web.Application(
-        websocket_max_message_size=MOST_BYTES,
-        websocket_ping_interval=IDLE_SECONDS,  # a page that does not answer pings is closed
-        websocket_ping_timeout=IDLE_SECONDS,
-    )
-    made.add_handlers(pattern, handlers)
+    # a page that does not answer pings is closed
+    pings: dict[str, Any] = {"websocket_ping_interval": IDLE_SECONDS}
+    pings["websocket_ping_timeout"] = IDLE_SECONDS
+    made = tornado.web.Application(websocket_max_message_size=MOST_BYTES, **pings)
+    made.add_handlers(f"(?:{names})$" if host in LOCAL_NAMES else ".*", handlers)
     return made
 
 
@@ -242,17 +237,13 @@ async def serving(
             "finds a port."
         ) from error
     listening.setblocking(False)
-    studio, doors, drawings = Studio(file), Doors(), Drawings()
-    server = HTTPServer(
-        application(studio, host, doors, drawings),
-        max_body_size=MOST_BYTES,
-        max_header_size=MOST_BYTES,
-        idle_connection_timeout=IDLE_SECONDS,
-        body_timeout=IDLE_SECONDS,
-    )
+    studio, connections, drawings = Studio(file), Connections(), Drawings()
+    server = HTTPServer(application(studio, host, connections, drawings), max_body_size=MOST_BYTES,
+                        max_header_size=MOST_BYTES, idle_connection_timeout=IDLE_SECONDS,
+                        body_timeout=IDLE_SECONDS)  # fmt: skip
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
-    taking = Listening(listening, server, doors)
+    taking = Listening(listening, server, connections)
     try:
         ready(address)
         await asyncio.Event().wait()
@@ -260,7 +251,7 @@ async def serving(
         taking.close()
         studio.close()
         drawings.end()
-        doors.close()
+        connections.close()
         await asyncio.sleep(0.1)  # for the closing messages to pages
 
 
@@ -296,7 +287,7 @@ def serve(
 
     warnings.simplefilter("ignore", UnresolvedWarning)  # the page says how each run ended
     for name in ("tornado.access", "tornado.application", "tornado.general", "asyncio"):
-        logging.getLogger(name).addFilter(Sparing())
+        logging.getLogger(name).addFilter(FewRecords())
     logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # no refused requests
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serving_until_the_end(file, host, port, ready))
@@ -320,17 +311,13 @@ def _end() -> None:
 
 def free_descriptors() -> int:
     """The number of file descriptors that this process can still open."""
-    try:
-        import resource
-    except ImportError:  # on Windows, which has no such limit
-        return 2**15
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     first = os.open(os.devnull, os.O_RDONLY)  # the least number that is free
     os.close(first)
     return 2**15 if most == resource.RLIM_INFINITY else max(most - first, 4)
 
 
-class Doors:
+class Connections:
     """The open connections, bounded in number by the file descriptors.
 
     A new connection is always accepted. At the bound it replaces the oldest connection of its kind,
@@ -395,8 +382,8 @@ class Listening:
     half of the other connections are closed, and the next try is after `RETRY_SECONDS`.
     """
 
-    def __init__(self, listening: socket.socket, server: HTTPServer, doors: Doors):
-        self._socket, self._server, self._doors = listening, server, doors
+    def __init__(self, listening: socket.socket, server: HTTPServer, connections: Connections):
+        self._socket, self._server, self._connections = listening, server, connections
         self._loop = IOLoop.current()
         self._timer: object = None
         self._begin()
@@ -410,12 +397,12 @@ class Listening:
         except OSError as error:
             if error.errno in NO_DESCRIPTORS:
                 self._loop.remove_handler(self._socket)
-                self._doors.close_first((len(self._doors.others) + 1) // 2)
+                self._connections.close_first((len(self._connections.others) + 1) // 2)
                 self._timer = self._loop.call_later(RETRY_SECONDS, self._begin)
                 log.warning("no connection can be taken: %s", error.strerror)
             return  # other errors: the client closed the connection before it was accepted
         stream = IOStream(connection, max_buffer_size=UNREAD_BYTES)
-        self._doors.admit(stream)
+        self._connections.admit(stream)
         self._server.handle_stream(stream, address)
 
     def close(self) -> None:
@@ -426,7 +413,7 @@ class Listening:
         self._socket.close()
 
 
-class Sparing(logging.Filter):
+class FewRecords(logging.Filter):
     """A log filter that lets at most `MOST_RECORDS` records a minute pass."""
 
     def __init__(self) -> None:

@@ -41,6 +41,8 @@ CHECK_SECONDS = 0.2  # seconds between checks of a waiting run whether its scene
 
 Past = Callable[[], bool]
 Message = dict[str, Any] | bytes
+Send = Callable[[Message, int], None]
+Wait = Callable[[Past], None]
 DiagramKey = tuple[str | float, ...]
 Compute = Callable[[Scene], dict[str, Any]]
 
@@ -96,12 +98,7 @@ class Session:
         returns True.
     """
 
-    def __init__(
-        self,
-        studio: "Studio",
-        send: Callable[[Message, int], None],
-        wait: Callable[[Callable[[], bool]], None],
-    ):
+    def __init__(self, studio: "Studio", send: Send, wait: Wait):
         self._studio, self._send, self._wait = studio, send, wait
         self._lock = threading.Lock()
         self._version = NO_SCENE
@@ -127,14 +124,9 @@ class Session:
         except Exception as error:
             self.tell(version, {"type": "refused", "message": message_of(error)})
             return
-        accepted = {
-            "type": "accepted",
-            "link": scene.link,
-            "onset": scene.onset,
-            "t_end": scene.t_end,
-            "layers": list(configurations),
-            "frames": {n: c.tables["solve"]["t_eval"].count for n, c in configurations.items()},
-        }
+        accepted = {name: getattr(scene, name) for name in ("link", "onset", "t_end")}
+        frames = {name: c.tables["solve"]["t_eval"].count for name, c in configurations.items()}
+        accepted |= {"type": "accepted", "layers": list(configurations), "frames": frames}
         self.tell(version, accepted)
         for layer, config in configurations.items():
             coded = layer == "density" and scene.space == "Sphere"
@@ -189,8 +181,7 @@ class Session:
 
         ending = {"type": "ended", "layer": layer, "complete": False}
         try:
-            end = play(config, show, lambda: self.is_past(version))
-            ending |= vars(end)
+            ending |= play(config, show, lambda: self.is_past(version))
         except Exception as error:
             ending["message"] = message_of(error)
             ending["status"] = "refused" if isinstance(error, REFUSED) else "defect"
@@ -214,15 +205,13 @@ class Session:
         self._curves = tuple(wanted)
         missing = {}
         for key, compute in wanted.items():
-            diagram = self._studio.cached(key)
-            if diagram is None:
-                missing[key] = compute
-            else:
+            if diagram := self._studio.cached(key):
                 self.tell(version, {"type": "diagram", "name": key[0], "data": diagram})
+            else:
+                missing[key] = compute
         if not missing:
             self._diagrams.put(None)
             return
-
         settled = time.monotonic() + SETTLED_SECONDS
 
         def work() -> None:
@@ -275,11 +264,7 @@ class Studio:
         with self._lock:
             return list(self._sessions)
 
-    def open(
-        self,
-        send: Callable[[Message, int], None],
-        wait: Callable[[Callable[[], bool]], None] = lambda past: None,
-    ) -> Session:
+    def open(self, send: Send, wait: Wait = lambda past: None) -> Session:
         """A session for a page."""
         session = Session(self, send, wait)
         self.wake(session)
@@ -328,16 +313,12 @@ def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:
     least value of the frame, 255 for its largest.
     """
     header: dict[str, Any] = {
-        "version": version,
-        "layer": layer,
-        "index": [frame.index for frame in frames],
-        "t": [frame.t for frame in frames],
-        "order": [frame.order for frame in frames],
+        **{"version": version, "layer": layer, "coded": coded},
+        **{name: [getattr(f, name) for f in frames] for name in ("index", "t", "order")},
         "energy": [frame.energy if np.isfinite(frame.energy) else None for frame in frames],
         "sizes": [frame.values.size for frame in frames],
         "low": [float(frame.values.min()) for frame in frames],
         "high": [float(frame.values.max()) for frame in frames],
-        "coded": coded,
     }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)  # so that numbers begin at a multiple of 4

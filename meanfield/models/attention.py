@@ -48,18 +48,18 @@ class _QKV(Drift):
     V: Matrix = None
 
     def validate(self) -> None:
-        sizes(self._given)
+        sizes(self._array_parameters)
         super().validate()
 
     @property
-    def _given(self) -> dict[str, Parameter]:
+    def _array_parameters(self) -> dict[str, Parameter]:
         """The parameters that may change with time, by name."""
         return {"Q": self.Q, "K": self.K, "V": self.V}
 
     @property
     def dimension(self) -> int | None:
         """The dimension d of the tokens; None if all matrices are multiples of the identity."""
-        return sizes(self._given).get("d")
+        return sizes(self._array_parameters).get("d")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,7 +69,11 @@ class _QKV(Drift):
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:
         """The ensemble shape of each parameter."""
-        shapes = {n: value.shape for n, value in self._given.items() if n in AXES and value.shape}
+        shapes = {
+            n: value.shape
+            for n, value in self._array_parameters.items()
+            if n in AXES and value.shape
+        }
         return {name: shape[: -len(AXES[name])] for name, shape in shapes.items()}
 
     @property
@@ -79,28 +83,28 @@ class _QKV(Drift):
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
         """The drift with parameters broadcast to the ensemble shape, as a flat ensemble."""
-        return self._of_each(shape, lambda full, own: full.reshape(-1, *own))
+        return self._of_each(shape, lambda full, member_shape: full.reshape(-1, *member_shape))
 
     def member(self, index: Any) -> Self:
         """The drift of one member of the ensemble; itself if it is a single drift.
 
         An array of indices of members gives the ensemble of these.
         """
-        return self._of_each(self.shape, lambda full, own: full[index])
+        return self._of_each(self.shape, lambda full, member_shape: full[index])
 
     def _of_each(self, shape: tuple[int, ...], part: Callable[..., Any]) -> Self:
-        """The drift with part(values, own) in place of the values of each ensemble parameter.
+        """The drift with part(values, member shape) in place of each ensemble parameter.
 
-        The values are broadcast to `shape`; `own` is the shape of a single member's values.
+        The values are broadcast to `shape`; the member shape is that of a single member's values.
         """
         parts: dict[str, Any] = {}
-        for name, values in self._given.items():
+        for name, values in self._array_parameters.items():
             ndim = len(values.shape or ())
             axes = min(ndim, len(AXES.get(name, "")))
 
             def of_values(array: np.ndarray, axes: int = axes) -> np.ndarray:
-                own = array.shape[array.ndim - axes :]
-                return part(np.broadcast_to(array, (*shape, *own)), own)
+                member_shape = array.shape[array.ndim - axes :]
+                return part(np.broadcast_to(array, (*shape, *member_shape)), member_shape)
 
             if ndim > axes:
                 parts[name] = in_every_layer(values, of_values)
@@ -113,8 +117,8 @@ class _QKV(Drift):
         invalid values of a callable, ValueError for matrices of another dimension than d, and
         MeanfieldError for a callable that was not stored in a file.
         """
-        given: Any = self._given
-        values = given | {name: value.at(t) for name, value in changing(given).items()}
+        parameters: Any = self._array_parameters
+        values = parameters | {name: value.at(t) for name, value in changing(parameters).items()}
         wanted = sizes(values).get("d", d)
         if d not in (None, wanted):
             raise ValueError(f"{self!r} is for dimension {wanted}; got points of dimension {d}.")
@@ -219,10 +223,10 @@ class Attention(_QKV):
                 f"{type(self.weights).__name__} weights have no {kind}, whose terms are added to "
                 f"logits: {self.weights.no_terms}"
             )
-        count = sizes(self._given).get("H", 1)
+        count = sizes(self._array_parameters).get("H", 1)
         if positions.heads not in (None, count):
             raise ValueError(f"{kind} is for {positions.heads} heads; got matrices of {count}.")
-        for shape in filter(None, (self._given[name].shape for name in "QK")):
+        for shape in filter(None, (self._array_parameters[name].shape for name in "QK")):
             positions.check_size(shape[-2])
 
     @property
@@ -231,10 +235,10 @@ class Attention(_QKV):
         return f"{type(self.weights).__name__} weights cannot be causal: {reason}" if reason else ""
 
     @property
-    def _given(self) -> dict[str, Parameter]:
+    def _array_parameters(self) -> dict[str, Parameter]:
         names = "output", *BIASES
         others = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {**super()._given, **others, "beta": self.beta}
+        return {**super()._array_parameters, **others, "beta": self.beta}
 
     @property
     def biased(self) -> bool:
@@ -344,14 +348,14 @@ class Attention(_QKV):
         """Results of of(member)(x, masses) for the tokens of each member, x (..., n, d)."""
         shape, flat = x.shape[:-2], self.broadcast(x.shape[:-2])
         results = [
-            of(flat.member(number))(x[place], masses[place])
-            for number, place in enumerate(np.ndindex(shape))
+            of(flat.member(number))(x[index], masses[index])
+            for number, index in enumerate(np.ndindex(shape))
         ]
         return np.reshape(results, (*shape, *np.shape(results)[1:]))
 
     def is_gradient(self, d: int, t: float = 0.0) -> bool:
         if self._has_members:
-            return all(self.member(place).is_gradient(d, t) for place in np.ndindex(self.shape))
+            return all(self.member(index).is_gradient(d, t) for index in np.ndindex(self.shape))
         return self.gradient_at(t, d) is not None
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
@@ -390,8 +394,8 @@ class Attention(_QKV):
 
     @property
     def undefined(self) -> str:
-        own = self.weights.normalised and type(self.weights).attend is Weights.attend
-        return f"all {type(self.weights).__name__} weights of a token are 0" if own else ""
+        by_logits = self.weights.normalised and type(self.weights).attend is Weights.attend
+        return f"all {type(self.weights).__name__} weights of a token are 0" if by_logits else ""
 
     def why_not_finite(self, largest: float) -> str:
         if self.undefined and largest < SAFE_SIZE:

@@ -166,24 +166,24 @@ class Drift(Kind, family=True):
         """The approximate largest rate of attraction between tokens, of each member."""
 
     @property
-    def _given(self) -> dict[str, Parameter]:
+    def _array_parameters(self) -> dict[str, Parameter]:
         """The parameters that may change with time, by name."""
         return {}
 
     @property
     def constant(self) -> bool:
         """Whether no parameter depends on time."""
-        return not changing(self._given)
+        return not changing(self._array_parameters)
 
     @property
     def autonomous(self) -> bool:
         """Whether the drift is independent of time between two breakpoints."""
-        in_time = changing(self._given).values()
+        in_time = changing(self._array_parameters).values()
         return all(value.piecewise_constant for value in in_time) if in_time else self.constant
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
-        return jumps_of(self._given, start, end)
+        return jumps_of(self._array_parameters, start, end)
 
     def known_rate(self, on_sphere: bool) -> bool:
         """Whether `rate` bounds the speed of tokens at all times, so that it can set steps."""

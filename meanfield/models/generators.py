@@ -251,15 +251,15 @@ def _coordinates(space: Space) -> list[Any]:
     orders = np.repeat(space.mode_axes.get("m", space.degrees), 2)[live]
     degrees, parts = _degrees(space), live % 2
     size = space.degree + 3  # with a border, where there is nothing
-    place = np.full((size, size, 2), -1)
-    place[degrees + 1, orders + 1, parts] = np.arange(live.size)
+    number_of = np.full((size, size, 2), -1)
+    number_of[degrees + 1, orders + 1, parts] = np.arange(live.size)
     colours = (degrees % 3 * 3 + orders % 3) * 2 + parts
     sums = np.zeros((18, factors.size))
     sums[colours, live] = 1 / factors[live]
     values = space.to_values(sums.view(complex))
     rows, columns = [], []
     for up, along, part in product((-1, 1), (-1, 0, 1), (0, 1)):
-        neighbour = place[degrees + 1 + up, orders + 1 + along, part]
+        neighbour = number_of[degrees + 1 + up, orders + 1 + along, part]
         rows.append(np.flatnonzero(neighbour >= 0))
         columns.append(neighbour[rows[-1]])
     row, column = np.concatenate(rows), np.concatenate(columns)

@@ -58,10 +58,10 @@ class Normalisation(Kind, family=True):
     _internal: ClassVar[str] = "autonomous updated"
 
     def __init_subclass__(cls, **options: Any) -> None:
-        own = vars(cls)
-        if "constant" not in own and ("update" in own or "grows" in own):
+        defined = vars(cls)
+        if "constant" not in defined and ("update" in defined or "grows" in defined):
             cls.constant = False
-        if "grows" in own and not cls.has_radii:
+        if "grows" in defined and not cls.has_radii:
             raise TypeError(
                 f"{cls.__name__} says when lengths of hidden states grow, but not that tokens have "
                 "lengths: add has_radii = True."

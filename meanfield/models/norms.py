@@ -19,13 +19,13 @@ class Norm(Kind, family=True):
         """The normalised states, of states x (..., d) at the time t."""
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def _array_parameters(self) -> dict[str, Any]:
         """The arrays that it has, by name."""
-        given = {name: getattr(self, name, None) for name in ("gain", "bias")}
-        return {name: value for name, value in given.items() if value is not None}
+        arrays = {name: getattr(self, name, None) for name in ("gain", "bias")}
+        return {name: value for name, value in arrays.items() if value is not None}
 
     def validate(self) -> None:
-        for name, value in self._given.items():
+        for name, value in self._array_parameters.items():
             if value.shape is not None:
                 fitting(f"{name}.shape", value.shape, "(d,)", len(value.shape) == 1)
         self.dimension  # noqa: B018  (raises if gain and bias differ)
@@ -33,22 +33,22 @@ class Norm(Kind, family=True):
     @property
     def dimension(self) -> int | None:
         """d; None where neither gain nor bias tells it."""
-        shapes = {name: value.shape for name, value in self._given.items()}
+        shapes = {name: value.shape for name, value in self._array_parameters.items()}
         return sizes_of(dict.fromkeys(shapes, "d"), shapes).get("d")
 
     @property
     def constant(self) -> bool:
         """Whether no parameter depends on time."""
-        return not changing(self._given)
+        return not changing(self._array_parameters)
 
     @property
     def autonomous(self) -> bool:
         """Whether it does not depend on time between two breakpoints."""
-        return all(value.piecewise_constant for value in changing(self._given).values())
+        return all(value.piecewise_constant for value in changing(self._array_parameters).values())
 
     def breakpoints(self) -> tuple[float, ...]:
         """Times at which a parameter jumps."""
-        return tuple(jumps_of(self._given, -np.inf, np.inf).tolist())
+        return tuple(jumps_of(self._array_parameters, -np.inf, np.inf).tolist())
 
 
 class LayerNorm(Norm):

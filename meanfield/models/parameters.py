@@ -257,15 +257,15 @@ def at(value: Any, t: float) -> np.ndarray:
     return value if isinstance(value, np.ndarray | Dual) else value.at(t)
 
 
-def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
+def changing(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """The parameters that are not arrays: their values depend on time, or are not known yet."""
     arrays = np.ndarray | Dual
-    return {name: value for name, value in given.items() if not isinstance(value, arrays)}
+    return {name: value for name, value in parameters.items() if not isinstance(value, arrays)}
 
 
-def jumps_of(given: Mapping[str, Parameter], start: float, end: float) -> np.ndarray:
+def jumps_of(parameters: Mapping[str, Parameter], start: float, end: float) -> np.ndarray:
     """Times strictly between `start` and `end` at which a parameter jumps, increasing."""
-    jumps = [value.breakpoints(start, end) for value in changing(given).values()]
+    jumps = [value.breakpoints(start, end) for value in changing(parameters).values()]
     return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
@@ -276,19 +276,19 @@ def sizes_of(
 
     `axes` has the letters of the last axes of each array, as "Hkd"; an array may have fewer axes.
     """
-    found: dict[str, dict[int, dict[str, str]]] = {}
+    by_letter: dict[str, dict[int, dict[str, str]]] = {}
     for name, shape in shapes.items():
         for letter, size in zip(axes[name][::-1], (shape or ())[::-1], strict=False):
-            own = ", ".join(axes[name][-len(shape or ()) :])
-            found.setdefault(letter, {}).setdefault(size, {})[name] = f"{name} ({own})"
-    for letter, sizes in found.items():
+            letters = ", ".join(axes[name][-len(shape or ()) :])
+            by_letter.setdefault(letter, {}).setdefault(size, {})[name] = f"{name} ({letters})"
+    for letter, sizes in by_letter.items():
         if len(sizes) > 1:
             texts = {name: text for names in sizes.values() for name, text in names.items()}
             raise ValueError(
                 f"{' and '.join(texts.values())} must have one {letter}; got "
                 f"{', '.join(f'{name} {shapes[name]}' for name in texts)}. {advice}".rstrip()
             )
-    return {letter: next(iter(sizes)) for letter, sizes in found.items()}
+    return {letter: next(iter(sizes)) for letter, sizes in by_letter.items()}
 
 
 # Matrices and inverse temperatures ---------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
@@ -191,15 +192,15 @@ class FeedForward(Pointwise):
     gate_bias: Weight | None = None
 
     def validate(self) -> None:
-        if any(value.shape is None for value in self._given.values()):  # not known yet
+        if any(value.shape is None for value in self._array_parameters.values()):  # not known yet
             return
-        for name, value in changing(self._given).items():
+        for name, value in changing(self._array_parameters).items():
             fitting(name, value, "finite numbers", np.isfinite(value.values).all())
         gated = self.gate is not None or self.gate_bias is None
         fitting("gate_bias", self.gate_bias, "left out without a gate", gated)
-        axes, given = self._axes, self._given
-        numbers = not any(v.shape for name, v in given.items() if name in FEEDFORWARD_MATRICES)
-        for name, value in given.items():
+        axes, arrays = self._axes, self._array_parameters
+        numbers = not any(v.shape for name, v in arrays.items() if name in FEEDFORWARD_MATRICES)
+        for name, value in arrays.items():
             fits = len(value.shape) == len(axes[name])
             fits |= value.shape == () and (numbers or name in FEEDFORWARD_MATRICES)
             fitting(f"{name}.shape", value.shape, f"({', '.join(FEEDFORWARD_AXES[name])})", fits)
@@ -208,7 +209,7 @@ class FeedForward(Pointwise):
             self._set(bias=np.zeros(() if numbers else sizes[axes["bias"]]))
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def _array_parameters(self) -> dict[str, Any]:
         """Matrices and biases that are given, by name."""
         values = {name: getattr(self, name) for name in FEEDFORWARD_AXES}
         return {name: value for name, value in values.items() if value is not None}
@@ -216,14 +217,16 @@ class FeedForward(Pointwise):
     @property
     def _axes(self) -> dict[str, str]:
         """The axes k and d of matrices and biases; a number is a square matrix, so that k is d."""
-        shapes = [v.shape for name, v in self._given.items() if name in FEEDFORWARD_MATRICES]
+        shapes = [
+            v.shape for name, v in self._array_parameters.items() if name in FEEDFORWARD_MATRICES
+        ]
         k = "d" if () in shapes else "k"
         return {name: letters.replace("k", k) for name, letters in FEEDFORWARD_AXES.items()}
 
     @property
     def _sizes(self) -> dict[str, int]:
         """The sizes of the axes; ValueError unless shapes fit together."""
-        shapes = {name: value.shape for name, value in self._given.items()}
+        shapes = {name: value.shape for name, value in self._array_parameters.items()}
         return sizes_of(self._axes, shapes, "A number stands for a square matrix.")
 
     @property
@@ -239,7 +242,9 @@ class FeedForward(Pointwise):
         """The map at the time t."""
         if self.constant:
             return self
-        return self.replace(**{name: at(value, t) for name, value in self._given.items()})
+        now = copy(self)  # its shapes were checked for all times
+        now._set(**{name: at(value, t) for name, value in self._array_parameters.items()})
+        return now
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         if not self.constant:

@@ -178,6 +178,6 @@ class RelativeBias(PositionalEncoding):
         return len(self.values) if self.values.ndim == 2 else None
 
     def terms(self, i: np.ndarray, j: np.ndarray, head: int) -> np.ndarray:
-        own = self.values[head] if self.values.ndim == 2 else self.values
-        farthest = own.size // 2
-        return own[farthest + np.clip(j - i, -farthest, farthest)]
+        row = self.values[head] if self.values.ndim == 2 else self.values
+        farthest = row.size // 2
+        return row[farthest + np.clip(j - i, -farthest, farthest)]

@@ -58,9 +58,9 @@ def power(n: Any, d: int, factor: Any = 1.0) -> np.ndarray:
     return beta
 
 
-def _together(**given: Any) -> list[np.ndarray]:
+def _together(**numbers: Any) -> list[np.ndarray]:
     """Arrays of finite numbers, of shapes that broadcast; n >= 2."""
-    arrays = {name: NUMBERS.check(name, values) for name, values in given.items()}
+    arrays = {name: NUMBERS.check(name, values) for name, values in numbers.items()}
     if not (arrays["n"] >= 2).all():
         raise ValueError(f"A scaling needs n >= 2 tokens; got n = {arrays['n'].tolist()}.")
     common_shape("The arrays of a scaling", {name: array.shape for name, array in arrays.items()})

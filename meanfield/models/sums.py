@@ -77,8 +77,8 @@ class Sum(Drift):
         return values
 
     def place_of(self, name: str) -> tuple[int, str | None]:
-        part, _, own = name.partition(".")
-        return int(part[part.index("[") + 1 : -1]), own or None
+        part, _, inner = name.partition(".")
+        return int(part[part.index("[") + 1 : -1]), inner or None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -109,12 +109,12 @@ class Sum(Drift):
         return super().replace(drifts=drifts, factors=factors)
 
     def along(self, rates: Mapping[str, Array]) -> Any:
-        known = [*self.parameters]
-        fitting("tangents", [*rates], f"parameters among {known}", {*rates} <= {*known})
+        names = [*self.parameters]
+        fitting("tangents", [*rates], f"parameters among {names}", {*rates} <= {*names})
         factors, drifts = [], []
         for k, (factor, drift) in enumerate(self.terms):
-            own, key = f"drifts[{k}].", f"factors[{k}]"
-            inner = {n.removeprefix(own): by for n, by in rates.items() if n.startswith(own)}
+            prefix, key = f"drifts[{k}].", f"factors[{k}]"
+            inner = {n.removeprefix(prefix): by for n, by in rates.items() if n.startswith(prefix)}
             factors.append(rising(factor, rates[key]) if key in rates else factor)
             drifts.append(drift.along(inner))
         moved = copy(self)
@@ -127,8 +127,8 @@ class Sum(Drift):
         for k, (factor, drift) in enumerate(self.terms):
             factors.append(changes.pop(f"factors[{k}]", factor))
             keys = {f"drifts[{k}].{name}": name for name in drift.parameters}
-            own = {name: changes.pop(key) for key, name in keys.items() if key in changes}
-            drifts.append(drift.replace(**own) if own else drift)
+            new = {name: changes.pop(key) for key, name in keys.items() if key in changes}
+            drifts.append(drift.replace(**new) if new else drift)
         return super().replace(**{"drifts": drifts, "factors": factors, **changes})
 
     def resolve(self, sizes: StateSizes) -> Any:
@@ -235,17 +235,17 @@ class Sum(Drift):
 
 def _flat(factor: Any, drift: Drift) -> Sequence[tuple[Any, Drift]]:
     """The terms of factor * drift; a single term if the factors of a sum are not known yet."""
-    factors = [own for own, _ in drift.terms]
+    factors = [inner for inner, _ in drift.terms]
     if len(factors) == 1 and drift.terms[0][1] is drift:
         return [(factor, drift)]
-    if isinstance(factor, Given) or any(isinstance(own, Given) for own in factors):
+    if isinstance(factor, Given) or any(isinstance(inner, Given) for inner in factors):
         return [(factor, drift)]
     products = []
-    for own in factors:
-        shapes = {"one": np.shape(factor), "the other": np.shape(own)}
+    for inner in factors:
+        shapes = {"one": np.shape(factor), "the other": np.shape(inner)}
         common_shape("The factors of a sum in a sum", shapes)
         with np.errstate(over="ignore"):
-            products.append(NUMBERS.check("A product of factors", factor * own))
+            products.append(NUMBERS.check("A product of factors", factor * inner))
     return [(c, part) for c, (_, part) in zip(products, drift.terms, strict=True)]
 
 

@@ -207,11 +207,11 @@ class Transformer(Kind, Shown, family=True):
 
     def along(self, names: Sequence[str | None]) -> Self:
         """The model with `Dual` parameters; names[i] changes at the rate 1 along tangent i."""
-        moved, own = copy.copy(self), unit_rates(names)
-        reaction = own.pop("reaction", None)
+        moved, rates = copy.copy(self), unit_rates(names)
+        reaction = rates.pop("reaction", None)
         if reaction is not None:
             moved._set(reaction=Dual(self.reaction, reaction))
-        moved._set(drift=self.drift.along(own))
+        moved._set(drift=self.drift.along(rates))
         return moved
 
     @property

@@ -48,12 +48,12 @@ def remembered(compute: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(compute)
     def multipliers(self: Any, degree: int, dimension: int) -> np.ndarray | None:
-        known = self._multipliers
+        cache = self._multipliers
         key = compute.__name__, degree, dimension
-        if key not in known:  # a new mapping, as another thread may be reading this one
-            known = {**known, key: compute(self, degree, dimension)}
-            self.__dict__["_multipliers"] = known
-        return None if known[key] is None else known[key].copy()
+        if key not in cache:  # a new mapping, as another thread may be reading this one
+            cache = {**cache, key: compute(self, degree, dimension)}
+            self.__dict__["_multipliers"] = cache
+        return None if cache[key] is None else cache[key].copy()
 
     return multipliers
 
@@ -146,8 +146,10 @@ class ZonalDrift(Drift):
         """
         values = np.empty(t.shape)
         for index, integral in zip(np.ndindex(*self.shape), self._integrals, strict=True):
-            own = tuple(i if n > 1 else slice(None) for i, n in zip(index, self.shape, strict=True))
-            values[own] = np.nan if isinstance(integral, str) else integral(t[own])
+            entries = tuple(
+                i if n > 1 else slice(None) for i, n in zip(index, self.shape, strict=True)
+            )
+            values[entries] = np.nan if isinstance(integral, str) else integral(t[entries])
         return values
 
     @cached_property
@@ -261,11 +263,11 @@ class ZonalDrift(Drift):
             ratio = (self.slope(np.ones_like(gap)) - there) / there
             sign, log_size = np.array(np.sign(ratio)), np.array(np.log(np.abs(ratio)))
             for index in np.argwhere(gap < CLOSE_SLOPES):
-                place = tuple(index)
-                curvature = self.member(place[: len(self.shape)])._curvature
-                mean = curvature(1 - gap[place] * GAUSS_NODES) @ GAUSS_WEIGHTS / there[place]
-                sign[place] = np.sign(mean)
-                log_size[place] = np.log(np.abs(mean)) + log_gap[place]
+                entry = tuple(index)
+                curvature = self.member(entry[: len(self.shape)])._curvature
+                mean = curvature(1 - gap[entry] * GAUSS_NODES) @ GAUSS_WEIGHTS / there[entry]
+                sign[entry] = np.sign(mean)
+                log_size[entry] = np.log(np.abs(mean)) + log_gap[entry]
         return sign, log_size
 
     @cached_property
@@ -359,8 +361,8 @@ def _expanded(drift: ZonalDrift, ndim: int) -> ZonalDrift:
     copy, shape = object.__new__(type(drift)), drift.shape
     copy.__dict__.update(drift.__dict__)
     for name, values in drift.parameters.items():
-        own = np.broadcast_to(values, shape)
-        copy.__dict__[name] = own.reshape(shape + (1,) * (ndim - len(shape)))
+        full = np.broadcast_to(values, shape)
+        copy.__dict__[name] = full.reshape(shape + (1,) * (ndim - len(shape)))
     return copy
 
 
@@ -382,11 +384,11 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
     """
     if isinstance(potential, np.polynomial.Chebyshev):
         return potential.deriv()
-    places = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
-    coarser = np.full(places.size, np.nan)
+    points = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
+    coarser = np.full(points.size, np.nan)
     for size in INTERPOLANT_SIZES:
         slope = _interpolant(potential, size).deriv()
-        values = slope(places)
+        values = slope(points)
         if np.abs(values - coarser).max() <= SLOPE_ACCURACY * np.abs(values).max():
             return slope
         coarser = values

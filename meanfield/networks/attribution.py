@@ -89,8 +89,8 @@ def attribute(
     Sundararajan, Taly and Yan, Axiomatic attribution for deep networks, ICML 2017, equation (1).
     """
     fitting("trace", trace, "a Trace", isinstance(trace, Trace), TypeError)
-    fitting("quantity", quantity, "a Quantity, as mf.networks.MeanCosine()",
-            isinstance(quantity, Quantity), TypeError)  # fmt: skip
+    wanted = "a Quantity, as mf.networks.MeanCosine()"
+    fitting("quantity", quantity, wanted, isinstance(quantity, Quantity), TypeError)
     tolerance = positive("tolerance", tolerance)
     if not trace.streams:
         raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")
@@ -113,10 +113,8 @@ def attribute(
             "part": (("text", "block", "sublayer"), all_parts[..., : len(names)]),
         },
         {
-            "text": np.arange(len(all_values)),
-            "layer": np.arange(depth + 1),
-            "block": np.arange(1, depth + 1),
-            "sublayer": list(names),
+            **{"text": np.arange(len(all_values)), "sublayer": list(names)},
+            **{"layer": np.arange(depth + 1), "block": np.arange(1, depth + 1)},
         },
         {"quantity": repr(quantity)},
     )

@@ -83,14 +83,15 @@ def clusters_of(trace: "Trace") -> tuple[float, list[list[str]]]:
     more, the largest first.
     """
     x, _ = directions(trace.hidden[0][-1])
-    best: tuple[int, float, np.ndarray] = (-1, MEAN_SHIFT_BETAS[0], np.zeros(len(x), dtype=int))
-    for beta in MEAN_SHIFT_BETAS:
-        labels = modes_of(x, beta)
-        sizes = np.bincount(labels)
-        others = int(sizes[1:][sizes[1:] >= SMALLEST_CLUSTER].sum())  # the largest is the first
-        if others > best[0]:
-            best = others, beta, labels
-    _, beta, labels = best
-    words = np.array(trace.words[0] if trace.words else [str(k) for k in range(len(x))], object)
-    return beta, [list(words[labels == k]) for k in range(labels.max() + 1)
-                  if (labels == k).sum() >= SMALLEST_CLUSTER]  # fmt: skip
+    by_beta = {beta: modes_of(x, beta) for beta in MEAN_SHIFT_BETAS}
+
+    def others(beta: float) -> int:
+        """Number of tokens in clusters other than the largest, which is the first."""
+        sizes = np.bincount(by_beta[beta])[1:]
+        return int(sizes[sizes >= SMALLEST_CLUSTER].sum())
+
+    beta = max(MEAN_SHIFT_BETAS, key=others)
+    labels, numbers = by_beta[beta], list(map(str, range(len(x))))
+    words = np.array(trace.words[0] if trace.words else numbers, object)
+    clusters = [list(words[labels == k]) for k in range(labels.max() + 1)]
+    return beta, [cluster for cluster in clusters if len(cluster) >= SMALLEST_CLUSTER]

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -392,19 +393,16 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
     if len(h) < 3:
         return ""
     values: dict[int, float] = {}
-    up, down = [], []
+    signs: dict[int, int] = {}
     for layer in range(1, len(h)):
-        try:
+        with suppress(*FIT_ERRORS):
             fit = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
-        except FIT_ERRORS:
-            continue
-        if fit.status == "fitted":
-            low, high = fit.interval(by="tokens")[0]
-            values[layer] = fit["a"]
-            up += [layer] * bool(low > 0)
-            down += [layer] * bool(high < 0)
+            if fit.status == "fitted":
+                low, high = fit.interval(by="tokens")[0]
+                values[layer], signs[layer] = fit["a"], int(low > 0) - int(high < 0)
+    up, down = ([layer for layer, s in signs.items() if s == sign] for sign in (1, -1))
     if len(values) > LAYERS_LISTED:
-        least, most = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+        least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
         each = f"{values[least]:+.3g} (layer {least}) to {values[most]:+.3g} (layer {most})"
     else:
         listed = [f"{values[k]:+.3g}" if k in values else "none" for k in range(1, len(h))]

@@ -24,14 +24,23 @@ def texts_of(what: str, states: Any) -> list[np.ndarray]:
     """
     many = isinstance(states, Sequence) and not isinstance(states, str | bytes)
     parts = list(states) if many and len(states) and np.ndim(states[0]) == 3 else None
+    shapes = {tuple(np.shape(part)) for part in parts or ()}
+    # a text has at least two states; transformers returns layers as a tuple
+    one_text = parts is not None and len(parts) > 1 and len(shapes) == 1
     if parts is None:
-        return [_one(what, array_of(states))]
-    shapes = {tuple(np.shape(part)) for part in parts}
-    first = next(iter(shapes))
-    of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(states, tuple))
-    if of_layers:  # a text has at least two states; transformers returns layers as a tuple
-        return [_one(what, np.stack([array_of(part) for part in parts]))]
-    return [_one(what, array_of(part)) for part in parts]
+        texts = [array_of(states)]
+    elif one_text and (isinstance(states, tuple) or len(parts[0]) == 1):
+        texts = [np.stack([array_of(part) for part in parts])]
+    else:
+        texts = [array_of(part) for part in parts]
+    for shape in [h.shape for h in texts if h.ndim == 4 and h.shape[1] != 1]:
+        raise ValueError(
+            f"{what} must be {EXPECTED_STATES}; got the shape {shape}, as of a batch of "
+            f"{shape[1]} texts. Give a list of texts, each without its padding: with h = "
+            "np.stack(layers), [h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the "
+            "attention mask."
+        )
+    return [h[:, 0] if h.ndim == 4 else h for h in texts]
 
 
 def array_of(states: Any) -> np.ndarray:
@@ -80,17 +89,3 @@ def check_states(what: str, h: np.ndarray) -> None:
             f"{h.shape[1]} tokens are 0 in some layer, the first is token {token} in layer "
             f"{layer}. If they are padding, leave them out."
         )
-
-
-def _one(what: str, h: np.ndarray) -> np.ndarray:
-    """A text, without an axis of length 1 for the batch."""
-    if h.ndim == 4 and h.shape[1] == 1:
-        return h[:, 0]
-    if h.ndim == 4:
-        raise ValueError(
-            f"{what} must be {EXPECTED_STATES}; got the shape {h.shape}, as of a batch of "
-            f"{h.shape[1]} texts. Give a list of texts, each without its padding: with h = "
-            "np.stack(layers), [h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the "
-            "attention mask."
-        )
-    return h

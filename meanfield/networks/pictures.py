@@ -221,17 +221,17 @@ def of_fit(fit: Fit) -> Figure:
     with style():
         page = figure(width=11, height=3.2)
         left, middle, right = page.subplots(1, 3)
-        labels, interval = fit.family.labels, fit.interval()
-        values = fit.family.values(fit.estimate.point)
+        labels, values = fit.family.labels, fit.family.values(fit.estimate.point)
         scale = np.where(values == 0, 1, np.abs(values))
-        for k in range(len(labels)):
-            left.plot(interval[k] / scale[k], [k, k], "-", color="C0")
-            left.plot(values[k] / scale[k], k, "o", color="C0")
-            offset = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
-            left.annotate(f"{values[k]:.3g}", (values[k] / scale[k], k), **offset)
-        left.set_ylim(-0.5, len(labels) - 0.5)
+        rows = zip(values / scale, fit.interval() / scale[:, None], values, strict=True)
+        for k, (middle_of, ends, value) in enumerate(rows):
+            left.plot(ends, [k, k], "-", color="C0")
+            left.plot(middle_of, k, "o", color="C0")
+            left.annotate(f"{value:.3g}", (middle_of, k), xytext=(0, 7), ha="center",
+                          textcoords="offset points")  # fmt: skip
         left.set(yticks=range(len(labels)), yticklabels=labels, xlabel="relative to the estimate",
-                 title=f"{fit.family.name}: {fit.status}")  # fmt: skip
+                 title=f"{fit.family.name}: {fit.status}",
+                 ylim=(-0.5, len(labels) - 0.5))  # fmt: skip
         if fit.goodness is not None:
             names = list(fit.goodness.deviations)
             middle.barh(range(len(names)), list(fit.goodness.deviations.values()))

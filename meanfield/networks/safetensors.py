@@ -1,6 +1,7 @@
 """Files of networks, which are not trusted: JSON, texts, and tensors in the format safetensors."""
 
 import json
+import math
 from collections import Counter
 from math import prod
 from pathlib import Path
@@ -17,11 +18,13 @@ LARGEST_HEADER = 8_000_000  # bytes; a tensor takes about 100
 MOST_AXES, LARGEST_NUMBER = 8, 2**63  # axes of a tensor; strict bound of numbers in a header
 
 
-def bytes_of(path: Path, largest: int) -> bytes:
-    """The contents of a file of at most `largest` bytes; raise StorageError for others."""
+def bytes_of(path: Path, largest: float = math.inf, start: int = 0, count: int = -1) -> bytes:
+    """`count` bytes of a file of at most `largest` bytes, by default all; or StorageError."""
     regular_file(path, largest)
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(count)
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
 
@@ -62,18 +65,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def header_of(path: Path) -> tuple[dict[str, Any], int]:
     """The checked entries of a file's header by tensor, and the offset of the data in bytes."""
     size = regular_file(path)
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if size < 8 or length > min(size - 8, LARGEST_HEADER):
-                raise StorageError(
-                    f"{path.name} is truncated or no safetensors file: its header should have "
-                    f"{length} bytes, the file has {size}, and a header at most {LARGEST_HEADER}."
-                )
-            content = file.read(length)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
-    entries = object_of(content, f"{path.name}: the header")
+    length = int.from_bytes(bytes_of(path, count=8), "little")
+    if size < 8 or length > min(size - 8, LARGEST_HEADER):
+        raise StorageError(
+            f"{path.name} is truncated or no safetensors file: its header should have "
+            f"{length} bytes, the file has {size}, and a header at most {LARGEST_HEADER}."
+        )
+    entries = object_of(bytes_of(path, start=8, count=length), f"{path.name}: the header")
     entries.pop("__metadata__", None)
     checked_layout(path, entries, size - 8 - length)
     return entries, 8 + length

@@ -47,6 +47,11 @@ class Tokenizer:
         8 s plus parts that grow with its size.
     """
 
+    # The process is started when it is needed, also after a fork, by its owner
+    _process: "subprocess.Popen[bytes] | None" = None
+    _owner = 0
+    _end: "weakref.finalize[Any, Any] | None" = None
+
     def __init__(self, path: Path):
         if importlib.util.find_spec("tokenizers") is None:
             raise ImportError(
@@ -54,7 +59,7 @@ class Tokenizer:
                 "meanfield[networks]."
             )
         self.content = bytes_of(path, LARGEST_TOKENIZER)
-        self._begin()
+        self._lock = threading.Lock()
         self._started()
 
     def encode(self, text: str, most: int) -> tuple[list[int], list[str], int]:
@@ -73,15 +78,7 @@ class Tokenizer:
         return {"content": self.content}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.content = state["content"]
-        self._begin()
-
-    def _begin(self) -> None:
-        """Create the lock, and the attributes of a process that is not started yet."""
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-        self._end: weakref.finalize[Any, Any] | None = None
+        self.content, self._lock = state["content"], threading.Lock()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         """The process that tokenises; it is started if there is none yet in this process."""

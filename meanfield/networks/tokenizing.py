@@ -7,8 +7,10 @@ each text. Output: one line of JSON for the file, and one for each text.
 
 import json
 import os
+import resource
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 TOKEN_LENGTH = 100  # characters to which the word of a token is cut
@@ -40,7 +42,9 @@ def main() -> None:
     begin = json.loads(sys.stdin.buffer.readline())
     content = sys.stdin.buffer.read(begin["size"])
     sys.path[:] = begin["path"]
-    _limit(begin["memory"])
+    with suppress(ValueError, OSError):  # lower limits are set
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (begin["memory"],) * 2)
     signal.setitimer(signal.ITIMER_PROF, begin["seconds"])  # processor time until SIGPROF kills
     try:
         from tokenizers import Tokenizer
@@ -62,17 +66,6 @@ def main() -> None:
         except BaseException as error:
             answer(error=_said(error))
         signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _limit(memory: int) -> None:
-    """Bound the memory of this process, and leave no core dump."""
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    except (ImportError, ValueError, OSError):  # no such limits here, or a lower one is set
-        pass
 
 
 def _said(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
+from ..core.forms import nearest
 from ..results.solution import Solution
 from . import labels, theme
 from .appearance import appearance_of, evenly
@@ -474,7 +475,12 @@ class Canvas:
         ax: Axes | None = None,
         width: float | None = None,
         height: float | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            name = next(iter(unknown))
+            hint = nearest(name, ("ax", "width", "height")) or "."
+            raise TypeError(f"{name!r} is no option of this figure; it has ax, width, height{hint}")
         self.ax, self._position = ax, dict[str, Any](loc="outside right center")
         if ax is not None:
             self.figure, self.panels = ax.figure.figure, [ax]

@@ -106,11 +106,10 @@ class Result(ReadOnlyArrays, Shown, ABC):
     Attributes
     ----------
     made_by : str
-        The public name of the function that makes it.
+        The public name of the function that makes it, whose references a citation takes.
     """
 
     made_by: ClassVar[str]
-    """Name of the public function that returns such results, whose references a citation takes."""
 
     @abstractmethod
     def contents(self) -> Contents:

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.descriptions import describe
 from ..core.errors import CheckpointError, StorageWarning
 from ..core.identity import differing, digests
-from ..core.version import LIBRARIES, version_of
+from ..core.version import LIBRARIES, __version__, version_of
 from ..models.transformer import Transformer
 
 
@@ -19,7 +19,12 @@ def versions() -> dict[str, str]:
     from ..lowlevel.fourier import fftw_version
 
     libraries = {name: version_of(name) or "not installed" for name in LIBRARIES}
-    return {"python": platform.python_version(), **libraries, "fftw": fftw_version()}
+    return {
+        "python": platform.python_version(),
+        "meanfield": __version__,
+        **libraries,
+        "fftw": fftw_version(),
+    }
 
 
 def provenance(

@@ -99,30 +99,22 @@ class Solution(Result):
         The arguments of `solve` as plain data.
     rtol : float
         The accuracy that was asked for.
+    stored : dict
+        Observables and tangents that were computed during the run, or read from a file.
     """
 
     made_by = "solve"
 
     t: np.ndarray
-    """The requested times that were reached, (m,)."""
     states: tuple[State, ...]
-    """The state at each time."""
     model: Transformer
-    """The model that moved them."""
     status: str
-    """How the run ended, in one word."""
     message: str
-    """How the run ended, and what to do about it."""
     stats: dict[str, Any]
-    """Numbers of steps, rejections and evaluations, seconds and more, by name."""
     t_events: list[np.ndarray] = field(default_factory=list)
-    """The times of every event, one array for each event function."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The arguments of `solve` as plain data."""
     rtol: float = 1e-8
-    """The accuracy that was asked for."""
     stored: dict[str, Any] = field(default_factory=dict)
-    """Observables and tangents that were computed during the run, or read from a file."""
 
     def __post_init__(self) -> None:
         self.t.setflags(write=False)

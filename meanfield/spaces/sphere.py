@@ -425,11 +425,18 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
 
     Raises
     ------
+    ImportError
+        If pyshtools is not installed: it has no wheel for Python 3.13 on macOS with Apple silicon.
     TypeError
         Unless the density is a single one on S^2.
     """
-    from pyshtools import SHCoeffs
-
+    try:
+        from pyshtools import SHCoeffs
+    except ImportError as error:
+        raise ImportError(
+            "to_pyshtools needs pyshtools, which pip does not install where it has no wheel: "
+            "conda install -c conda-forge pyshtools, or pip install pyshtools with a compiler."
+        ) from error
     sphere = density.space if isinstance(density, Density) else None
     single = isinstance(sphere, Sphere) and not density.shape
     fitting("density", density, "a single one on a Sphere", single, TypeError)

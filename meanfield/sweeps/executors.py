@@ -80,13 +80,16 @@ def opened(executor: Any) -> Iterator[Executor]:
         yield InThisThread()
     elif isinstance(executor, Executor):
         yield executor
-    elif isinstance(executor, str) and "://" in executor:
-        client = _client(executor)
+    elif hasattr(executor, "get_executor") or (isinstance(executor, str) and "://" in executor):
+        client = _client(executor) if isinstance(executor, str) else executor
+        workers = client.get_executor(pure=False)
         try:
-            with _of_client(client) as workers:
-                yield workers
+            yield workers
         finally:
-            client.close(CLOSING_TIME)
+            if not _is_gone(workers):
+                workers.shutdown(wait=False)  # cancels pending jobs
+            if client is not executor:
+                client.close(CLOSING_TIME)
     elif isinstance(executor, str) and executor == "processes":
         workers = processes()
         try:
@@ -97,9 +100,6 @@ def opened(executor: Any) -> Iterator[Executor]:
             raise
         finally:
             workers.shutdown(cancel_futures=True)
-    elif hasattr(executor, "get_executor"):
-        with _of_client(executor) as workers:
-            yield workers
     else:
         raise TypeError(
             'executor must be None, "processes", the address of a scheduler such as '
@@ -152,16 +152,6 @@ def _client(address: str) -> Any:
         raise MeanfieldError(
             f"No scheduler answers at {address}: {error}. Start one by `dask scheduler`."
         ) from error
-
-
-@contextmanager
-def _of_client(client: Any) -> Iterator[Executor]:
-    workers = client.get_executor(pure=False)
-    try:
-        yield workers
-    finally:
-        if not _is_gone(workers):
-            workers.shutdown(wait=False)  # cancels pending jobs
 
 
 def _failed(error: BaseException) -> Future[Any]:

@@ -110,13 +110,7 @@ def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
         for coordinate, entry in value.coords.items():
             yield str(coordinate), _variable(entry.variable, True)
         yield name, _variable(value.variable, False)
-    else:
-        array = _array(name, value)
-        yield name, Variable(tuple(f"{name}_{axis}" for axis in range(array.ndim)), array)
-
-
-def _array(name: Any, value: Any) -> np.ndarray:
-    """A value as an array; raises TypeError if it is none."""
+        return
     try:
         array = np.asarray(value)
     except Exception as error:  # conversions of objects may raise anything
@@ -124,7 +118,7 @@ def _array(name: Any, value: Any) -> np.ndarray:
         raise TypeError(f"{WANTED_RESULT}; got {name} = {as_given(value)}. {advice}") from error
     if np.ma.is_masked(value):
         raise TypeError(f"{WANTED_RESULT}, with nan for missing values; {name} is masked.")
-    return array
+    yield name, Variable(tuple(f"{name}_{axis}" for axis in range(array.ndim)), array)
 
 
 def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:

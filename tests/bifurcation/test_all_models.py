@@ -223,6 +223,15 @@ def test_a_phase_lag_leads_to_a_wave_that_turns(lagging):
     assert lagging.states_at(3.0)[0][1].speed == 0
 
 
+def test_waves_are_found_next_to_their_hopf_point(lagging):
+    """r^2 is proportional to the distance, from rounding on."""
+    onset = lagging.special("Hopf", 0)[0].value
+    waves = [lagging.states_at(onset * (1 + e))[1][1] for e in (1e-7, 1e-5)]
+    shares = [wave.order_parameter**2 / e for wave, e in zip(waves, (1e-7, 1e-5), strict=True)]
+    assert shares[0] == pytest.approx(shares[1], rel=1e-3)
+    assert waves[0].speed == pytest.approx(np.sin(LAG) / 2, abs=1e-6)
+
+
 def test_a_wave_turns_as_runs_do_and_is_stable_in_its_frame(lagging):
     (_, wave) = lagging.states_at(2.8)[1]
     run = mf.solve(wave.model, wave.density, (0, 1.5), rtol=1e-12)

@@ -37,8 +37,9 @@ def test_onset_of_normal_frequencies_with_noise(normal_frequencies):
 
     rule = brentq(excess, 1.0, 1.5, xtol=1e-14)
     full = brentq(lambda k: np.sqrt(np.pi / 2) / 0.3 * erfcx(1 / (0.3 * k * 2**0.5)) - 1, 1, 1.5)
-    for onset in normal_frequencies.special("bifurcation", 0):
-        assert onset.value == pytest.approx(rule, abs=1e-12)
+    (onset,) = normal_frequencies.special("bifurcation", 0)  # one for a perturbation and its turn
+    assert onset.value == pytest.approx(rule, abs=1e-12) and onset.status == "converged"
+    assert not normal_frequencies.warnings
     assert rule == pytest.approx(full, abs=1e-6)
 
 
@@ -72,6 +73,21 @@ def test_onset_of_groups_is_the_eigenvalue_of_their_coupling():
     onset = found.special("bifurcation", 0)[0]
     assert onset.value == pytest.approx(2 / rho, abs=1e-11)
     assert [state.stable for _, state in found.states_at(3.6)] == [False, True]
+
+
+def test_two_perturbations_of_order_0_that_become_neutral_at_once():
+    """Degree 2 on S^2 has two functions that are even under all reflections."""
+    flat = mf.Sphere(6).indexed(lambda s, x, y, z: 1 + 0 * (x + s), mf.Classes([0.0, 1.0]))
+    J = np.array([[1.0, 0.5], [0.3, 0.8]])
+    drift = mf.Interaction(np.polynomial.legendre.Legendre.basis(2), name="P_2")
+    rho = np.linalg.eigvals(J / 2).real.max()
+    onset = 1 / (drift.attraction(2, 3)[2] * rho)
+    found = mf.branches(mf.Transformer(drift, 1.0, coupling=J), flat, (0.95 * onset,
+                        1.03 * onset), secondary=False, max_points=3, max_step=0.3)  # fmt: skip
+    (special,) = found.special("bifurcation", 0)
+    assert special.value == pytest.approx(onset, rel=1e-11)
+    first = found.data.kappa.values[[list(found.data.branch.values).index(i) for i in (1, 2)]]
+    assert min(first) < onset < max(first)  # transcritical
 
 
 def test_branches_in_the_width_of_the_frequencies():

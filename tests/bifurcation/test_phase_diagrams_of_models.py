@@ -38,17 +38,25 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
     assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
 
 
-def test_folds_of_active_rotators_have_a_bogdanov_takens_point():
-    """There the operator linearised about the state has the double eigenvalue 0."""
+def test_a_curve_of_hopf_points_begins_at_the_bogdanov_takens_point_of_active_rotators():
+    """There the linearised operator has the double eigenvalue 0, and then a pair on the axis."""
     turn = mf.Field(lambda x: np.stack([-x[..., 1], x[..., 0]], -1))
     model = mf.Transformer(3.0 * mf.Kuramoto() + 0.8 * turn + PULL)
     found = mf.phase_diagram(
         model, CIRCLE, vary={"factors[1]": (0.7, 0.9)}, kappa=(1.0, 2.0), places=1, progress=False
     )
-    point, values = found.bogdanov_takens[0], []
-    for line in found.loci.values():
-        if line.reaches(point.beta):
-            z = line.at_value(between(line.points, point.beta), point.beta)
-            operator = line.family.at(point.beta).linearised(z[:-2], point.kappa, line.basis.even)
-            values.append(np.sort(np.abs(np.linalg.eigvals(operator)))[:2])
-    assert min(map(max, values)) < 1e-4  # the square root of the error of the place
+    (point,) = found.bogdanov_takens
+
+    def spectrum(line, value):
+        z = line.at_value(between(line.points, value), value)
+        equation, m, mean = line.state(z)
+        values = np.linalg.eigvals(equation.linearised(m, mean.kappa, line.basis.even))
+        return z, values[np.argsort(np.abs(values.real))[:2]]
+
+    folds = [c for c in found.loci.values() if c.kind == "fold" and c.reaches(point.beta)]
+    apart = [np.abs(spectrum(fold, point.beta)[1]).max() for fold in folds]
+    assert min(apart) < 1e-4  # the square root of the error of the place
+    assert found.ends["Hopf 1"][0] == "Bogdanov-Takens"
+    z, pair = spectrum(found.loci["Hopf 1"], 0.86)
+    np.testing.assert_allclose(pair.real, 0, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(np.abs(pair.imag), abs(z[-3]), rtol=1e-9)

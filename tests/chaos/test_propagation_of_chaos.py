@@ -195,8 +195,11 @@ def test_a_broken_study_is_resumed_and_extended(tmp_path):
     np.testing.assert_array_equal(larger.data["W2"].sel(n=[16, 64])[..., :70], again.data["W2"])
     new = [batch for batch in batches_of([16, 32, 64], 80) if batch not in SMALL_BATCHES]
     assert len(calls.read_text()) == count + 1 + 2 * len(new)
-    for changes in ({"rng": 1}, {"distances": {"W2": mf.wasserstein}}):
-        with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
+    for name, changes in {
+        "seed": {"rng": 1},
+        "distances": {"distances": {"W2": mf.wasserstein}},
+    }.items():
+        with pytest.raises(mf.CheckpointError, match=rf"belongs to another sweep.*\.{name}"):
             study(**options | changes)
 
 

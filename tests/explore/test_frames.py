@@ -27,7 +27,7 @@ def test_frames_are_the_states_of_the_run(layer, kappa):
     scene = Scene(**CHEAP | {"kappa": kappa})
     frames, ending = played(scene, layer)
     run = scene.configurations()[layer].run(out=None, progress=False)
-    assert ending.complete and ending.status == "finished"
+    assert ending["complete"] and ending["status"] == "finished"
     assert [frame.index for frame in frames] == list(range(FRAME_COUNTS["Circle"]))
     assert [frame.t for frame in frames] == run.t.tolist()
     for i in (0, 7, -1):
@@ -55,8 +55,8 @@ def test_a_run_that_nobody_wants_ends():
 @UNRESOLVED
 def test_what_is_not_resolved_is_told():
     frames, ending = played(Scene(beta=6.0, kappa=1000.0, tokens=0), "density")
-    assert not ending.complete and ending.status == "unresolved"
-    assert "max_degree" in ending.message and 0 < len(frames) < FRAME_COUNTS["Circle"]
+    assert not ending["complete"] and ending["status"] == "unresolved"
+    assert "max_degree" in ending["message"] and 0 < len(frames) < FRAME_COUNTS["Circle"]
 
 
 def test_a_drawn_density_has_mass_one_and_its_own_values():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meanfield.explore import sessions as module
-from meanfield.explore.frames import Ending, Frame
+from meanfield.explore.frames import Frame
 from meanfield.explore.scene import FRAME_COUNTS
 from meanfield.explore.sessions import MOST_SESSIONS, Studio, packed
 
@@ -133,7 +133,7 @@ def test_no_page_waits_for_the_runs_of_another(studio, monkeypatch):
 
     def meet(*_):
         together.wait(60)
-        return Ending(True, "finished", "", 0.0)
+        return {"complete": True, "status": "finished", "message": "", "seconds": 0.0}
 
     monkeypatch.setattr(module, "play", meet)
     boxes = [Mailbox() for _ in range(MOST_SESSIONS)]

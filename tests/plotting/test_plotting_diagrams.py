@@ -155,6 +155,19 @@ def test_narrow_figures_have_legible_panels_and_a_legend_beneath():
     assert room(phases(usa_plane(), sa_plane(), width=3.4)) > 1.0
 
 
+def test_a_narrow_panel_keeps_its_width_and_the_uniform_line_differs_from_stable_ones():
+    figure = short().plot("order_parameter", width=3.4)
+    assert room(figure) > 2.0
+    (legend,) = figure.legends
+    marks = {h.get_label(): (h.get_marker(), h.get_linestyle()) for h in legend.legend_handles}
+    assert marks["uniform"] != marks["stable"]
+
+
+def test_an_unknown_option_of_a_diagram_is_answered_with_the_nearest():
+    with pytest.raises(TypeError, match="did you mean width"):
+        short().plot(widht=3.4)
+
+
 def test_branches_are_in_the_legend_and_moments_are_defined():
     figure = short().plot("moment 2")
     assert {"uniform", "branch 1", "fold"} <= {*texts(figure)}

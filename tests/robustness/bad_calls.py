@@ -272,6 +272,10 @@ def calls():
     state = mf.stationary(mf.Transformer(drift, 3.0), circle.fourier([1, 0.3]))
     curve = mf.Characteristics(wave)
     diagram = mf.branches(mf.Kuramoto(), circle, (1.5, 2.5), max_step=0.5)
+    driven = mf.Transformer(
+        2.0 * mf.Kuramoto() + mf.Field(lambda x: x @ [[0.0, 1.0], [-1.0, 0.0]] + [0.5, 0.0]), 1.4
+    )
+    orbit = mf.cycle(driven, circle.von_mises(0.0, 0.3), tolerance=1e-3)
     few = {"replicas": 2, "rng": 0, "dt": 0.05, "coupling": False, "floor": False}
     study = mf.propagation_of_chaos(noisy, wave, [4, 8], [0.0, 0.05], **few)
     config = folder / "run.toml"
@@ -549,6 +553,25 @@ def calls():
             },
         ),
         (
+            "cycle",
+            mf.cycle,
+            {
+                **{"model": driven, "guess": orbit.at(0.0), "period": orbit.period},
+                **{"tolerance": 1e-3, "max_degree": 12, "max_intervals": 20},
+            },
+        ),
+        (
+            "cycles",
+            mf.cycles,
+            {
+                **{"source": driven, "start": orbit, "kappa": (1.35, 1.45), "vary": None},
+                **{"at": 1.4, "tolerance": 1e-3, "max_degree": 12, "max_intervals": 20},
+                **{"max_step": 0.3, "max_points": 1, "progress": False},
+            },
+        ),
+        ("Cycle.at", orbit.at, {"phase": 0.3}),
+        ("Cycle.run", orbit.run, {"count": 3}),
+        (
             "phase_diagram",
             mf.phase_diagram,
             {
@@ -679,6 +702,8 @@ NOT_CALLED = {
         "SpecialPoint",
     ),
     *("Stability", "Sweep", "Transition", "Tricritical"),  # results
+    *("CycleBranch", "CycleSpecial"),  # results
+    "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
     "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on

@@ -39,29 +39,28 @@ def parts(
     def velocity(point: np.ndarray) -> np.ndarray:
         return mean_velocity(family.at(point), x, y, weights)
 
-    at, v = family.at(point), velocity(point)
-    _, way = chord(x, y)
-    slopes = np.zeros((len(point), *v.shape))
+    flow, v, (_, displacement) = family.at(point), velocity(point), chord(x, y)
+    derivatives, of_log_s = np.zeros((len(point), *v.shape)), np.zeros(len(point))
     lengths = DRIFT_CHANGE * family.scale(point)[: family.drifts]
-    for j, slope in enumerate(central_differences(velocity, point, lengths)):
-        slopes[j] = at.time * slope
-    widths = np.zeros(len(point))
+    for j, derivative in enumerate(central_differences(velocity, point, lengths)):
+        derivatives[j] = flow.time * derivative
     for j, label in enumerate(family.labels):
         if label == "time":
-            slopes[j], widths[j] = at.time * v, 1
+            derivatives[j], of_log_s[j] = flow.time * v, 1
         if label == "kappa":
-            widths[j] = -1
-    return way - at.time * v, slopes, widths, 2 * at.time / at.kappa
+            of_log_s[j] = -1
+    return displacement - flow.time * v, derivatives, of_log_s, 2 * flow.time / flow.kappa
 
 
 def scores(family: ParameterFamily, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The score h of each token, (R, n, p), for layers x and y (R, n, d)."""
-    at, d = family.at(point), x.shape[-1]
-    weights = EARLY_WEIGHTS if 2 * at.time / at.kappa * (d - 1) > STRONG_NOISE else SIMPSON_WEIGHTS
-    left, slopes, widths, s = parts(family, point, x, y, weights)
-    pull = np.einsum("prnd,rnd->rnp", slopes, left) / s
-    size = (left**2).sum(axis=-1) / (2 * s) - (d - 1) / 2
-    return pull + size[..., None] * widths
+    flow, d = family.at(point), x.shape[-1]
+    strong = 2 * flow.time / flow.kappa * (d - 1) > STRONG_NOISE
+    weights = EARLY_WEIGHTS if strong else SIMPSON_WEIGHTS
+    residuals, derivatives, of_log_s, s = parts(family, point, x, y, weights)
+    of_drift = np.einsum("prnd,rnd->rnp", derivatives, residuals) / s
+    size = (residuals**2).sum(axis=-1) / (2 * s) - (d - 1) / 2
+    return of_drift + size[..., None] * of_log_s
 
 
 def information(
@@ -70,9 +69,9 @@ def information(
     """Fisher information (p, p) of theta if h were the score of the layers."""
     matrix = np.zeros((len(point), len(point)))
     for one in transitions:
-        _, slopes, widths, s = parts(family, point, one.x[None], one.y[None])
-        matrix += np.einsum("prnd,qrnd->pq", slopes, slopes) / s
-        matrix += np.outer(widths, widths) * one.x.shape[0] * (one.x.shape[1] - 1) / 2
+        _, derivatives, of_log_s, s = parts(family, point, one.x[None], one.y[None])
+        matrix += np.einsum("prnd,qrnd->pq", derivatives, derivatives) / s
+        matrix += np.outer(of_log_s, of_log_s) * one.x.shape[0] * (one.x.shape[1] - 1) / 2
     return matrix
 
 
@@ -82,29 +81,27 @@ def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition])
 
     point = family.start.copy()
     moving = [j for j, label in enumerate(family.labels) if label != "kappa"]
-    batches = [(one.x[None], one.y[None]) for one in transitions]
 
-    def at(numbers: np.ndarray) -> np.ndarray:
+    def at(numbers: np.ndarray) -> list[tuple[np.ndarray, ...]]:
+        """Residuals and derivatives of each transition; kappa is that of the start."""
         full = point.copy()
         full[moving] = numbers
-        return full
+        return [parts(family, full, one.x[None], one.y[None])[:2] for one in transitions]
 
-    def left(numbers: np.ndarray) -> np.ndarray:
-        ways = [parts(family, at(numbers), x, y)[0].ravel() for x, y in batches]
-        return np.concatenate(ways)
+    def residuals(numbers: np.ndarray) -> np.ndarray:
+        return np.concatenate([r.ravel() for r, _ in at(numbers)])
 
-    def slopes(numbers: np.ndarray) -> np.ndarray:
-        columns = [parts(family, at(numbers), x, y)[1][moving] for x, y in batches]
-        return -np.concatenate([part.reshape(len(moving), -1) for part in columns], axis=1).T
+    def jacobian(numbers: np.ndarray) -> np.ndarray:
+        columns = [d[moving].reshape(len(moving), -1) for _, d in at(numbers)]
+        return -np.concatenate(columns, axis=1).T
 
     if moving:
         bounds = tuple(end[moving] for end in family.bounds)
-        minimum = least_squares(left, point[moving], jac=slopes, bounds=bounds, x_scale="jac",
-                                ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
+        minimum = least_squares(residuals, point[moving], jac=jacobian, bounds=bounds,
+                                x_scale="jac", ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
         point[moving] = minimum.x
     if "kappa" in family.labels:
         free = sum(len(one.x) * (one.x.shape[1] - 1) for one in transitions)
-        size = (left(point[moving]) ** 2).sum() / free
-        time = family.at(point).time
+        size, time = (residuals(point[moving]) ** 2).sum() / free, family.at(point).time
         point[family.labels.index("kappa")] = np.log(2 * time / max(size, 1e-14))
     return point

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from meanfield import MeanfieldError, TokenMotion, Tokens
-from meanfield.extending import finite_array, fitting
+from meanfield.extending import fitting
 from meanfield.steppers import Strang
 
-from ..hidden_states import texts_of
+from ..hidden_states import check_states, texts_of
 from .families import LayerFlow
 
 SIMPSON_WEIGHTS = (1 / 6, 4 / 6, 1 / 6)
@@ -56,13 +56,10 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransitio
     seed, texts = int(rng.integers(2**63)), texts_of("layers", hidden)
     transitions: list[LayerTransition] = []
     for k, text in enumerate(texts):
-        h = finite_array("layers", text)
-        wanted = "of shape (L + 1, n, d), with L >= 1, n >= 2 and d >= 2, or a list of such texts"
-        fitting("layers", text, wanted, h.ndim == 3 and min(h.shape) >= 2)
-        largest = np.abs(h).max(axis=-1, keepdims=True)
-        if not largest.all():
-            raise ValueError("layers has hidden states that are 0 and have no direction.")
-        for l, (x, y) in enumerate(pairwise(unit(h / largest))):
+        check_states("layers", text)
+        h = np.asarray(text, dtype=float)
+        h = unit(h / np.abs(h).max(axis=-1, keepdims=True))
+        for l, (x, y) in enumerate(pairwise(h)):
             transitions.append(LayerTransition(x, y, k, l, np.random.SeedSequence([seed, k, l])))
     dimensions = sorted({one.x.shape[1] for one in transitions})
     fitting("dimensions of layers", dimensions, "one d of all texts", len(dimensions) == 1)

@@ -1,0 +1,619 @@
+"""Branches of periodic orbits as one parameter changes, their special points and their ends.
+
+Orbits are followed by pseudo-arclength continuation in (U, T, Omega, p), as stationary states are.
+Between two points, folds are zeros of dp along the branch; where another multiplier crosses the
+unit circle, the zero of the logarithm of its absolute value is located: a period doubling at -1, a
+torus for a complex pair, a branch point at +1.
+
+The period may become infinite: at a saddle-node on an invariant cycle (SNIC) and at a homoclinic
+orbit. With d = |p - p_c|, T = a d^(-1/2) + b at the former, so that dT/dp behaves like d^(-3/2),
+and T = -(log d)/s + b at the latter, with dT/dp like 1/d, where s is the unstable rate of its
+stationary state; p_c is found from dT/dp at the last two points. The two are distinguished by s T,
+where s is the largest real part of the linearised equation at the slowest state of the orbit.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..core.calls import checked_call
+from ..core.checks import fitting, range_of, real
+from ..core.descriptions import build
+from ..core.errors import MeanfieldError
+from ..core.forms import Natural, Positive, Reading
+from ..core.provided import FIGURES
+from ..lowlevel.blas import one_blas_thread
+from ..models import Transformer
+from ..results.files import Contents, Result, contents_of, dataset_of
+from ..solving.checkpoint import Keeper
+from ..spaces import Space
+from .bases import Array
+from .branches import Following, varied
+from .continuation import CurvePoint, curve_of
+from .cycle import (
+    MOST_INTERVALS,
+    Cycle,
+    Resolution,
+    basis_of_cycles,
+    cycle_at,
+    unstable_count,
+)
+from .cycle_collocation import Mesh
+from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
+from .cycle_onset import neutral_pair
+from .families import parameters_of, value_of, with_parameter
+from .journal import AnswerJournal
+from .newton import Iteration
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+FIRST_AMPLITUDE = 0.02  # of the first orbit at a Hopf point, root of the mean square in L^2
+HOPF_AMPLITUDE = 0.01  # below which a branch that shrinks has come to a Hopf point
+SHOWN_MULTIPLIERS = 8
+FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
+LONGER = 2.0  # factor by which such a period exceeds the least one
+HYPERBOLIC = 4.0  # s T of a homoclinic orbit; below, a SNIC
+COMPLEX, LOCATED = 1e-5, 1e-12
+BEHIND = 0.1  # part of a range that is added on the other side of a Hopf point
+REACH_BACK = 1e-9  # relative to the range: tolerance at its ends
+
+
+class CycleSpecial(NamedTuple):
+    """A special point on a branch of cycles.
+
+    Attributes
+    ----------
+    kind : str
+        "fold", "period doubling", "torus" or "branch point".
+    parameter : str
+    value : float
+    period : float
+    multiplier : complex
+        The one on the unit circle.
+    cycle : Cycle
+    """
+
+    kind: str
+    parameter: str
+    value: float
+    period: float
+    multiplier: complex
+    cycle: Cycle
+
+    def __repr__(self) -> str:
+        return (
+            f"CycleSpecial({self.kind}, {self.parameter} = {self.value:.12g}, "
+            f"period {self.period:.10g})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CycleBranch(Result):
+    """Periodic orbits along one parameter.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        On `point`: the parameter by its name, period, amplitude (root of the mean square of mu
+        minus its mean over the period, in L^2), order_parameter_min and order_parameter_max,
+        unstable (number of multipliers outside the unit circle), multiplier (on `number` and
+        `part`, real and imaginary: the 8 largest ones but for those of shifts), and neutral_error.
+    cycles : list of Cycle
+        The cycle of each point.
+    special_points : list of CycleSpecial
+    ends : (str, str)
+        Why the branch ends, at its first and last point: "start", "range", "Hopf" (its amplitude
+        vanishes), "SNIC" or "homoclinic" (its period becomes infinite), "unresolved",
+        "not continued", "max_points", "interrupted".
+    limits : (float, float)
+        Estimates of the parameter at ends that are "Hopf", "SNIC" or "homoclinic"; else nan.
+    parameter : str
+    span : (float, float)
+        Range of the parameter.
+    """
+
+    made_by = "cycles"
+
+    data: "xr.Dataset"
+    cycles: list[Cycle]
+    special_points: list[CycleSpecial]
+    ends: tuple[str, str]
+    limits: tuple[float, float]
+    parameter: str
+    span: tuple[float, float]
+
+    @checked_call()
+    def special(self, kind: str) -> list[CycleSpecial]:
+        """Special points of a kind."""
+        return [special for special in self.special_points if special.kind == kind]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences that say what is missing or inaccurate."""
+        sentences, values = [], self.data[self.parameter].values
+        cut = ("unresolved", "not continued", "max_points", "interrupted")
+        for end, value in zip(self.ends, values[[0, -1]], strict=True):
+            if end in cut:
+                sentences.append(f"the branch is {end} at {self.parameter} = {value:.8g}.")
+        worst = float(self.data.neutral_error.max())
+        if worst > 1e-6:
+            sentences.append(f"multipliers have errors up to {worst:.1e}: take a finer tolerance.")
+        return sentences
+
+    def cycles_at(self, value: float) -> list[Cycle]:
+        """Cycles between the points of the branch on both sides of a value, nearest first.
+
+        Interpolation is not exact: give one to `cycle` with the model there.
+        """
+        value, values = float(value), self.data[self.parameter].values
+        inside = (values[:-1] - value) * (values[1:] - value) <= 0
+        sides = [(i, i + 1) for i in np.flatnonzero(inside)]
+        return [self.cycles[min(pair, key=lambda i: abs(values[i] - value))] for pair in sides]
+
+    def contents(self) -> Contents:
+        """Arrays and header of a file."""
+        header: dict[str, Any] = {n: v for n, v in vars(self).items() if n != "data"}
+        header["cycles"] = [_row(one) for one in self.cycles]
+        header["special_points"] = [
+            [s.kind, s.parameter, s.value, s.period, s.multiplier.real, s.multiplier.imag,
+             _row(s.cycle)]
+            for s in self.special_points
+        ]  # fmt: skip
+        return contents_of(self.data, header)
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> "CycleBranch":
+        """The branch with the contents of a file."""
+        data, header = dataset_of(contents)
+        header["cycles"] = [_of_row(row) for row in header["cycles"]]
+        header["special_points"] = [
+            CycleSpecial(kind, name, value, period, complex(real, imaginary), _of_row(row))
+            for kind, name, value, period, real, imaginary, row in header["special_points"]
+        ]
+        pairs = {name: tuple(map(float, header[name])) for name in ("limits", "span")}
+        pairs["ends"] = tuple(header["ends"])
+        return cls(data, **header | pairs)
+
+    def plot(self, kind: str | None = None, **options: Any) -> "Figure":
+        """The branch: extremes of the order parameter, the period and multipliers."""
+        return FIGURES["cycle_branch"](self, **{"y": kind, **options})
+
+    def __repr__(self) -> str:
+        values, periods = self.data[self.parameter].values, self.data.period.values
+        lines = [
+            f"CycleBranch: {len(values)} cycles",
+            f"  {self.parameter}  {values[0]:.10g} to {values[-1]:.10g}",
+            f"  period  {periods[0]:.10g} to {periods[-1]:.10g}",
+        ]
+        for side, end, limit in zip(("begins", "ends"), self.ends, self.limits, strict=True):
+            at = "" if np.isnan(limit) else f" at {self.parameter} = {limit:.12g}"
+            lines.append(f"  {side}  {end}{at}")
+        lines += [f"  {special!r}" for special in self.special_points]
+        return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
+
+
+def _row(one: Cycle) -> dict[str, Any]:
+    """A cycle as a header of a file."""
+    row = {name: value for name, value in vars(one).items() if name not in ("data", "_basis")}
+    arrays = {str(name): table.values for name, table in one.data.items()}
+    dims = {str(name): list(map(str, table.dims)) for name, table in one.data.items()}
+    return row | {"arrays": arrays, "dims": dims}
+
+
+def _of_row(row: dict[str, Any]) -> Cycle:
+    """The cycle from what `_row` returned."""
+    import xarray as xr
+
+    arrays, dims = row.pop("arrays"), row.pop("dims")
+    row["model"] = build(Transformer, row["model"], Reading(result=True))
+    row["space"] = build(Space, row["space"])
+    tables = {name: (dims[name], np.array(values)) for name, values in arrays.items()}
+    tables["neutral"] = (dims["neutral"], np.array(arrays["neutral"], dtype=bool))
+    return Cycle(xr.Dataset(tables), **row)
+
+
+class _Point(NamedTuple):
+    """A point of a branch with its curve."""
+
+    curve: CycleCurve
+    point: CurvePoint
+
+    @property
+    def orbit(self) -> Orbit:
+        return self.curve.orbit(self.point.z)
+
+    @property
+    def amplitude(self) -> float:
+        return float(
+            np.sqrt(self.curve.mesh.weights @ (_centred(self.orbit, self.curve) ** 2).sum(1))
+        )
+
+
+def _centred(orbit: Orbit, curve: CycleCurve) -> Array:
+    """States at the ends of intervals minus their mean over the period, (n, N)."""
+    ends = orbit.stages[:, -1]
+    return ends - curve.mesh.weights @ ends
+
+
+class _Follower:
+    """Continuation of cycles from one point in one direction; `end` and `limit` after it."""
+
+    def __init__(
+        self, span: tuple[float, float], resolution: Resolution, most: int,
+        stopped: Callable[[_Point], bool],
+    ):  # fmt: skip
+        self.span, self.resolution, self.most, self.stopped = span, resolution, most, stopped
+        self.end, self.limit = "max_points", float("nan")
+        self.specials: list[tuple[str, complex, _Point]] = []
+
+    def points(self, here: _Point, step: float) -> Iterator[_Point]:
+        """Points of the branch after `here`."""
+        least, last = here.orbit.period, here
+        for _ in range(self.most):
+            if self.stopped(here):
+                self.end = "interrupted"
+                return
+            stepped = here.curve.stepped(here.point, step)
+            if stepped is None:
+                self.end = "not continued"
+                return
+            new, used, step = stepped
+            value = new.value
+            if not self._inside(value):
+                yield from self._at_end(here, new)
+                return
+            there = _Point(here.curve, new)
+            if self._at_hopf(last, here, there):
+                return
+            self._special(here, new, used)
+            better = self._resolved(there)
+            if better is None:
+                self.end = "unresolved"
+                return
+            last, here = here, better
+            yield here
+            least = min(least, here.orbit.period)
+            if self._infinite(last, here, least):
+                return
+
+    def _inside(self, value: float) -> bool:
+        low, high = self.span
+        edge = REACH_BACK * (high - low)
+        return low - edge <= value <= high + edge
+
+    def _at_end(self, here: _Point, new: CurvePoint) -> Iterator[_Point]:
+        """The point at the end of the range."""
+        low, high = self.span
+        curve, value = here.curve, high if new.value > high else low
+        z = curve.at_value(new.z, value)
+        self.end = "range" if z is not None else "not continued"
+        if z is not None:
+            end = _Point(curve, curve.point(z, here.point.tangent))
+            self._special(here, end.point, curve.distance(here.point, end.point))
+            yield end
+
+    def _resolved(self, here: _Point) -> _Point | None:
+        """The point on a mesh that resolves it; None if there is none."""
+        curve, point = here
+        better = self.resolution.improved(curve, point.z)
+        if better is not None:
+            new, orbit = better
+            tangent = curve.orbit(point.tangent)
+            shape = orbit.stages.shape
+            stages = np.zeros(shape)
+            moved = curve.mesh.at(tangent.stages, new.mesh.phases)
+            stages[..., : moved.shape[-1]] = moved[..., : shape[-1]]
+            direction = tangent._replace(stages=stages).z
+            row = new.lengths * direction
+            z = new.solved(orbit.z, row, float(row @ orbit.z))
+            if z is None:
+                return None
+            curve, point = new, new.point(z, direction)
+        fresh = CycleCurve(curve.motion, curve.mesh, curve.orbit(point.z), curve.max_step)
+        return _Point(fresh, point)
+
+    def _at_hopf(self, last: _Point, here: _Point, new: _Point) -> bool:
+        """Whether the amplitude vanishes: it is small, or the orbit turns by half a period."""
+        one, other = _centred(here.orbit, here.curve), _centred(new.orbit, new.curve)
+        turned = float((one * other).sum()) < 0
+        shrinking = new.amplitude < here.amplitude < last.amplitude
+        if not turned and not (shrinking and new.amplitude < HOPF_AMPLITUDE):
+            return False
+        pair = (last, here) if turned else (here, new)
+        squares, values = zip(*((one.amplitude**2, one.point.value) for one in pair), strict=True)
+        slope = (values[1] - values[0]) / (squares[1] - squares[0])
+        self.end, self.limit = "Hopf", float(values[1] - slope * squares[1])
+        return True
+
+    def _infinite(self, last: _Point, here: _Point, least: float) -> bool:
+        """Whether the period grows at a parameter that hardly changes."""
+        orbit, tangent = here.orbit, here.curve.orbit(here.point.tangent)
+        growth = tangent.period / orbit.period
+        if orbit.period < LONGER * least or growth <= 0:
+            return False
+        slope = tangent.p / growth
+        coordinates = [here.curve.coordinate(value) for value in self.span]
+        if abs(slope) > FROZEN * (coordinates[1] - coordinates[0]):
+            return False
+        motion, states = here.curve.motion, orbit.stages.reshape(-1, orbit.stages.shape[-1])
+        speeds = [np.linalg.norm(motion.rate(c, orbit.p)) for c in states]
+        slowest = states[int(np.argmin(speeds))]
+        rate = float(np.linalg.eigvals(motion.jacobian(slowest, orbit.p)).real.max())
+        homoclinic = rate * orbit.period > HYPERBOLIC
+        before = last.curve.orbit(last.point.tangent)
+        ratio = abs(before.period / before.p / (tangent.period / tangent.p))
+        ratio = ratio if homoclinic else ratio ** (2 / 3)
+        self.end = "homoclinic" if homoclinic else "SNIC"
+        self.limit = here.curve.value(orbit.p + ratio / (1 - ratio) * (orbit.p - last.orbit.p))
+        return True
+
+    def _special(self, here: _Point, new: CurvePoint, used: float) -> None:
+        """Add the special points between two points of one curve."""
+        from scipy.optimize import brentq
+
+        curve, point = here
+
+        def at(step: float) -> CurvePoint:
+            ahead = curve.ahead(point, step)
+            if ahead is None:
+                raise FloatingPointError
+            return ahead
+
+        def located(test: Callable[[CurvePoint], float]) -> CurvePoint | None:
+            try:
+                return at(brentq(lambda step: test(at(step)), 0.0, used, xtol=LOCATED))
+            except (FloatingPointError, ValueError):
+                return None
+
+        fold = point.tangent[-1] * new.tangent[-1] < 0
+        if fold and (place := located(lambda one: float(one.tangent[-1]))) is not None:
+            self.specials.append(("fold", 1.0 + 0j, _Point(curve, place)))
+        counts = [unstable_count(curve.multipliers(one)[1]) for one in (point, new)]
+        if abs(counts[1] - counts[0]) <= int(fold):
+            return
+        index = min(counts)
+
+        def excess(one: CurvePoint) -> float:
+            return float(np.log(np.abs(curve.multipliers(one)[1][index])))
+
+        if (place := located(excess)) is not None:
+            multiplier = complex(curve.multipliers(place)[1][index])
+            kind = "torus" if abs(multiplier.imag) > COMPLEX else "branch point"
+            kind = "period doubling" if kind != "torus" and multiplier.real < 0 else kind
+            self.specials.append((kind, multiplier, _Point(curve, place)))
+
+
+@checked_call("source", "start", "kappa", "vary")
+def cycles(
+    source: Transformer | Callable[[float], Transformer],
+    start: Any,
+    kappa: tuple[float, float] | None = None,
+    *,
+    vary: Mapping[str, tuple[float, float]] | None = None,
+    at: float | None = None,
+    tolerance: Positive = 1e-9,
+    max_degree: Natural | None = None,
+    max_intervals: Natural = MOST_INTERVALS,
+    max_step: Positive = 0.3,
+    max_points: Natural = 200,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> CycleBranch:
+    """Follow periodic orbits as one parameter changes, through folds.
+
+    Parameters
+    ----------
+    source : Transformer or callable
+        A model, or a function s -> `Transformer`, to follow s.
+    start : Cycle or SpecialPoint
+        A converged cycle, or a Hopf point of `branches` in the same parameter.
+    kappa : (float, float), optional
+        The range of kappa, or of s of a function.
+    vary : mapping of str to (float, float), optional
+        Name and range of another parameter of the model: see `branches`.
+    at : float, optional
+        Value of the parameter at which `start` is; by default that of its model, or of the Hopf
+        point. Of a cycle of a function s -> model it must be given.
+    tolerance, max_degree, max_intervals
+        As for `cycle`.
+    max_step : float
+        Longest step: the norm of the changes of the density, in L^2 and averaged over the period,
+        of log T, and of the parameter, which is log kappa for kappa.
+    max_points : int
+        Largest number of points in each direction.
+    checkpoint, checkpoint_every, resume, progress
+        As for `branches`.
+
+    Returns
+    -------
+    CycleBranch
+        From a cycle the branch is followed in both directions.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments out of their range, and starts that are no cycle of the model.
+    MeanfieldError
+        If no cycle is found near the Hopf point.
+    CheckpointError
+        If the checkpoint is damaged or belongs to another branch.
+    """
+    single = isinstance(source, Transformer)
+    wanted = "a Transformer, or a function of one number that gives one"
+    fitting("source", source, wanted, single or callable(source), TypeError)
+    if single and vary is not None:
+        name, span = varied(source, vary)
+    else:
+        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        name = "kappa" if single else "s"
+        span = range_of("kappa", kappa, 0.0 if single else -np.inf)
+    hopf = not isinstance(start, Cycle)
+    wanted = "a Cycle, or a SpecialPoint of the kind Hopf"
+    fitting("start", start, wanted, not hopf or getattr(start, "kind", "") == "Hopf", TypeError)
+    if at is None:
+        at = start.value if hopf else None
+        if not hopf and single:
+            at = value_of(start.model, name)
+    wanted = f"a value of {name} from {span[0]:g} to {span[1]:g}, that of the start"
+    at = real("at", at, wanted, lambda number: span[0] <= number <= span[1])
+    keeper = Keeper(checkpoint, checkpoint_every, resume)
+    state = start.state.legendre_moments if hopf else start.data.coefficients.values
+    identity = {
+        **{"source": source, "parameter": name, "range": span, "at": at, "start": state},
+        **{"tolerance": tolerance, "degree": max_degree, "intervals": max_intervals},
+        **{"max_step": max_step},
+    }
+    with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
+        models = [with_parameter(source, name, value) for value in span]
+        space = start.state.density.space if hopf else start.space
+        basis = basis_of_cycles(models, space)
+        motion = CoefficientFlow(curve_of(source, basis, name, span, None, max_step, journal))
+        resolution = Resolution(tolerance, max_degree or basis.most, max_intervals)
+        first = (_near_hopf if hopf else _near_cycle)(motion, start, at, resolution, max_step)
+        with Following(name, span, progress) as following:
+
+            def stopped(here: _Point) -> bool:
+                return following.at(motion, "cycles", here.point.value)
+
+            origin = start.value if hopf else None
+            return _followed(first, origin, span, resolution, max_points, stopped, name, source)
+
+
+def _followed(
+    first: _Point, hopf: float | None, span: tuple[float, float], resolution: Resolution, most: int,
+    stopped: Callable[[_Point], bool], name: str, source: Any,
+) -> CycleBranch:  # fmt: skip
+    """The branch through a point; from a Hopf point in one direction only."""
+    sides = []
+    for sign in (1.0, -1.0) if hopf is None else (1.0,):
+        begin = _Point(first.curve, first.point._replace(tangent=sign * first.point.tangent))
+        follower = _Follower(span, resolution, most, stopped)
+        sides.append((list(follower.points(begin, first.curve.max_step / 4)), follower))
+    ahead, follower = sides[0]
+    rows, ends, limits = [first, *ahead], ["start", follower.end], [np.nan, follower.limit]
+    specials = follower.specials
+    if hopf is not None:
+        ends[0], limits[0] = "Hopf", hopf
+    else:
+        behind, other = sides[1]
+        rows, ends[0], limits[0] = [*reversed(behind), *rows], other.end, other.limit
+        specials = [*reversed(other.specials), *specials]
+    made = [_cycle_of(row, source, name, resolution) for row in rows]
+    found = [
+        CycleSpecial(kind, name, row.point.value, row.orbit.period, multiplier,
+                     _cycle_of(row, source, name, resolution))
+        for kind, multiplier, row in specials
+    ]  # fmt: skip
+    limits = [float(limit) for limit in limits]
+    return CycleBranch(_table(rows, made, name), made, found, (ends[0], ends[1]),
+                       (limits[0], limits[1]), name, span)  # fmt: skip
+
+
+def _cycle_of(row: _Point, source: Any, name: str, resolution: Resolution) -> Cycle:
+    """The cycle of a point of a branch."""
+    model = with_parameter(source, name, row.point.value)
+    row_of_p = np.append(np.zeros(len(row.point.z) - 1), 1.0)
+    residual, _ = row.curve.bordered(row.point.z, row_of_p, row.orbit.p)
+    done = Iteration(row.point.z, "converged", [float(np.abs(residual).max())])
+    return cycle_at(model, row.curve, row.point, done, resolution.tolerance)
+
+
+def _table(rows: list[_Point], made: list[Cycle], name: str) -> "xr.Dataset":
+    """Dataset of the points of a branch."""
+    import xarray as xr
+
+    least = min(SHOWN_MULTIPLIERS, *(int((~one.neutral).sum()) for one in made))
+    shown = np.array([one.multipliers[~one.neutral][:least] for one in made])
+    orders = []
+    for row in rows:
+        m = row.orbit.stages / row.curve.motion.basis.sizes
+        values = [[float(row.curve.motion.basis.order_parameter(c)) for c in part] for part in m]
+        orders.append((np.min(values), np.max(values)))
+    lowest, highest = np.array(orders).T
+    return xr.Dataset(
+        {
+            name: ("point", [row.point.value for row in rows]),
+            "period": ("point", [row.orbit.period for row in rows]),
+            "amplitude": ("point", [row.amplitude for row in rows]),
+            "order_parameter_min": ("point", lowest),
+            "order_parameter_max": ("point", highest),
+            "unstable": ("point", [one.unstable for one in made]),
+            "neutral_error": ("point", [one.neutral_error for one in made]),
+            "multiplier": (("point", "number", "part"), np.stack([shown.real, shown.imag], -1)),
+        }
+    )
+
+
+def _near_cycle(
+    motion: CoefficientFlow, start: Cycle, at: float, resolution: Resolution, max_step: float
+) -> _Point:
+    """The point of a cycle."""
+    m = start.data.coefficients.values / start._basis.sizes
+    if m.shape[-1] > len(motion.basis.degrees):
+        motion = CoefficientFlow(motion.states.finer(start.space.degree))
+    stages = motion.basis.sizes * [[motion.basis.padded(c) for c in row] for row in m]
+    orbit = Orbit(stages, start.period, np.array(start.speeds), motion.states.coordinate(at))
+    curve = CycleCurve(motion, Mesh(start.data.end.values), orbit, max_step)
+    curve, point, iteration = resolution.found(curve, orbit)
+    if point is None:
+        raise ValueError(
+            f"start is no cycle at {motion.states.parameter} = {at:.10g}: Newton's method ended at "
+            f"the residual {iteration.residuals[-1]:.1e} ({iteration.status}); check `at`."
+        )
+    return _Point(curve, point)
+
+
+def _near_hopf(
+    motion: CoefficientFlow, start: Any, at: float, resolution: Resolution, max_step: float
+) -> _Point:
+    """The first point of the branch that leaves a Hopf point, with a small amplitude."""
+    motion, c, p, _, rate, v = neutral_pair(motion, start, at)
+    v = v * np.sqrt(2) / np.linalg.norm(v)
+    mesh = Mesh(np.linspace(0, 1, 9))
+    waves = (v * np.exp(2j * np.pi * mesh.phases)[..., None]).real
+    none = np.zeros(len(motion.turnings))
+    orbit = Orbit(c + FIRST_AMPLITUDE * waves, 2 * np.pi / rate.imag, none, p)
+    curve = CycleCurve(motion, mesh, orbit, max_step)
+    direction = orbit._replace(stages=waves, period=0.0, p=0.0).z
+    row = curve.lengths * direction
+    z = curve.solved(orbit.z, row, float(row @ orbit.z))
+    if z is None:
+        raise MeanfieldError(
+            f"No cycle of the amplitude {FIRST_AMPLITUDE:g} was found at the Hopf point "
+            f"{start.parameter} = {at:.10g}."
+        )
+    begin = _Point(curve, curve.point(z, direction))
+    better = _Follower((at, at), resolution, 1, lambda _: False)._resolved(begin)
+    if better is None:
+        raise MeanfieldError("The cycle at the Hopf point is not resolved: raise max_degree.")
+    return better
+
+
+def cycle_from_hopf(
+    model: Transformer, start: Any, tolerance: float, degree: int | None, intervals: int
+) -> Cycle:
+    """The cycle of a model, followed from a Hopf point in one of its parameters."""
+    name = start.parameter
+    wanted = "a Hopf point of `branches` in a parameter of the model"
+    known = start.kind == "Hopf" and name in parameters_of(model)
+    fitting("guess", start, wanted, known)
+    value, at = value_of(model, name), start.value
+    behind = at - BEHIND * (value - at)
+    behind = behind if behind * at > 0 or at == 0 else at / 2  # parameters keep their sign
+    span = (min(value, behind), max(value, behind))
+    branch = cycles(model, start, vary={name: span}, tolerance=tolerance, max_degree=degree,
+                    max_intervals=intervals)  # fmt: skip
+    last = float(branch.data[name].values[-1])
+    if branch.ends[1] != "range" or abs(last - value) > REACH_BACK * abs(value - at):
+        raise MeanfieldError(
+            f"Cycles from the Hopf point {name} = {at:.8g} do not reach the model's {value:.8g}: "
+            f"they end at {last:.8g} ({branch.ends[1]}). See mf.cycles."
+        )
+    return branch.cycles[-1]

@@ -1,0 +1,116 @@
+"""How cycles begin at Hopf points: the first Lyapunov coefficient, and the first small orbit.
+
+At a stationary state c with A = dF/dc, A q = i omega q, A^T p = -i omega p, |q| = 1, <p, q> = 1,
+and the second and third derivatives B and C of F, the amplitude a of the pair obeys
+d|a|/dt = l |a|^3 + ... at the Hopf point, with
+
+    l = Re(<p, C(q, q, q')> - 2 <p, B(q, A^-1 B(q, q'))> + <p, B(q', (2 i omega - A)^-1 B(q, q))>)
+        / 2,
+
+where q' is the conjugate of q. l/omega is the first Lyapunov coefficient: negative where stable
+cycles begin (supercritical), positive where unstable ones do. B and C are differences of order 10
+of the exact A along the real and imaginary parts of q.
+
+References
+----------
+Kuznetsov, Elements of Applied Bifurcation Theory (2004), equation (5.34).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.calls import checked_call
+from ..core.checks import fitting
+from ..core.differences import NODES, WEIGHTS
+from .bases import Array
+from .continuation import curve_of
+from .cycle import basis_of_cycles, kappa_range
+from .cycle_curve import CoefficientFlow
+
+DIFFERENCE = 0.05  # step of differences, in L^2
+LEAST_FREQUENCY = 1e-6  # least frequency of a pair
+CURVATURES = np.array([5 / 3, -5 / 21, 5 / 126, -5 / 1008, 1 / 3150])  # second differences
+SECOND = np.array([*CURVATURES[::-1], *CURVATURES])
+
+
+class NeutralPair(NamedTuple):
+    """The pair of eigenvalues nearest to the imaginary axis at a stationary state.
+
+    Attributes
+    ----------
+    motion : CoefficientFlow
+    c : ndarray, (N,)
+        Coefficients of the state.
+    p : float
+        Parameter of its curve.
+    operator : ndarray, (N, N)
+        A.
+    value : complex
+    vector : ndarray, (N,)
+        q.
+    """
+
+    motion: CoefficientFlow
+    c: Array
+    p: float
+    operator: Array
+    value: complex
+    vector: Any
+
+
+def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPair:
+    """The pair at a special point, at a value of the parameter of a curve."""
+    density = point.state.density
+    if density.space.degree > motion.basis.degree:
+        motion = CoefficientFlow(motion.states.finer(density.space.degree))
+    basis, p = motion.basis, motion.states.coordinate(value)
+    c = basis.moments(density)[0] * basis.sizes
+    operator = motion.jacobian(c, p)
+    values, vectors = np.linalg.eig(operator)
+    pairs = np.flatnonzero(values.imag > LEAST_FREQUENCY)
+    fitting("point", point, "a Hopf point, with a pair of growth rates", pairs.size > 0)
+    chosen = pairs[np.abs(values[pairs].real).argmin()]
+    return NeutralPair(motion, c, p, operator, complex(values[chosen]), vectors[:, chosen])
+
+
+@checked_call()
+def first_lyapunov(point: Any) -> float:
+    """First Lyapunov coefficient of a Hopf point of `branches`.
+
+    Parameters
+    ----------
+    point : SpecialPoint
+        Of the kind Hopf, of a model without rotational invariance.
+
+    Returns
+    -------
+    float
+        Negative where stable cycles begin, positive where unstable ones do; for an eigenvector of
+        norm 1 in L^2, over the frequency.
+
+    Raises
+    ------
+    ValueError
+        For other special points.
+    """
+    fitting("point", point, "a SpecialPoint of the kind Hopf", getattr(point, "kind", "") == "Hopf")
+    model = point.state.model
+    basis = basis_of_cycles([model], point.state.density.space)
+    motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
+    pair = neutral_pair(motion, point, float(model.kappa))
+    motion, operator, q, omega = pair.motion, pair.operator, pair.vector, pair.value.imag
+    values, left = np.linalg.eig(operator.T)
+    adjoint = left[:, np.abs(values - 1j * omega).argmin()]
+    adjoint = adjoint / (adjoint @ q)  # <p, x> = adjoint @ x
+    first, second = [], []
+    for part in (q.real, q.imag):
+        ahead = [motion.jacobian(pair.c + DIFFERENCE * j * part, pair.p) for j in NODES]
+        first.append(np.tensordot(WEIGHTS, ahead, 1) / DIFFERENCE)
+        middle = -np.sum(SECOND) * operator
+        second.append((np.tensordot(SECOND, ahead, 1) + middle) / DIFFERENCE**2)
+    along = first[0] + 1j * first[1]  # B(q, .)
+    mean = np.linalg.solve(operator, along @ q.conj())
+    double = np.linalg.solve(2j * omega * np.eye(len(q)) - operator, along @ q)
+    total = (second[0] + second[1]) @ q - 2 * along @ mean + along.conj() @ double
+    return float((adjoint @ total).real / (2 * omega))

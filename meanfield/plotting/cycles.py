@@ -1,0 +1,146 @@
+"""Figures of periodic orbits: one over its period with its multipliers, and a branch of them."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..core.checks import fitting
+from ..core.provided import FIGURES
+from . import theme
+from .diagrams import MARKS, STYLES
+from .labels import label_logarithmic, symbol_of
+from .layouts import Canvas
+
+if TYPE_CHECKING:
+    from ..bifurcation import Cycle, CycleBranch
+
+PHASES = 401  # at which moments are drawn
+MANIFOLD = {"period doubling": ("P", "period doubling"), "torus": ("X", "torus"),
+            "branch point": ("^", "branch point"), "fold": MARKS["fold"]}  # fmt: skip
+QUANTITIES = {
+    "order_parameter": r"$r = |\int x\, d\mu|$, least and largest",
+    "period": "period $T$",
+    "amplitude": "amplitude in $L^2$",
+}
+GROWN_PERIOD = 4.0  # ratio of periods from which on their axis is logarithmic
+
+
+@FIGURES.register
+def cycle(orbit: "Cycle", **where: Any) -> Figure:
+    """Left: the mean int x dmu over one period; right: the multipliers and the unit circle.
+
+    Parameters
+    ----------
+    orbit : Cycle
+    width, height : float, optional
+        Of the figure, in inches.
+
+    Returns
+    -------
+    Figure
+    """
+    fitting("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
+    fitting("ax", where.get("ax"), "left out: a cycle has two panels", where.get("ax") is None)
+    phases = np.linspace(0, 1, PHASES)
+    means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
+    with theme.style():
+        page = Canvas(2, 3.6, 3.2, **where)
+        left, right = page.panels
+        for k, column in enumerate(means.T):
+            left.plot(phases * orbit.period, column, color=theme.colour(k), label=f"$x_{k + 1}$")
+        left.plot(phases * orbit.period, np.linalg.norm(means, axis=1), color=theme.INK, lw=0.9,
+                  ls="--", label="$r$")  # fmt: skip
+        left.set(xlabel="time $t$", ylabel=r"$\int x\, d\mu$", xlim=(0, orbit.period))
+        left.legend(loc="best")
+        angle = np.linspace(0, 2 * np.pi, 181)
+        right.plot(np.cos(angle), np.sin(angle), color=theme.FAINT, lw=0.9)
+        for neutral, style in ((True, {"mfc": "white"}), (False, {"mfc": theme.PALETTE[1]})):
+            values = orbit.multipliers[orbit.neutral == neutral]
+            label = "of shifts" if neutral else "others"
+            right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, label=label, **style)
+        right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
+        right.legend(loc="best", title="multipliers")
+        word = "stable" if orbit.stable else "unstable"
+        page.figure.suptitle(f"{word} cycle, period {orbit.period:.6g}")
+    return page.figure
+
+
+def _mean(state: Any) -> np.ndarray:
+    """int x dmu; of indexed densities that of their mean."""
+    return np.ravel(state.expect(lambda x: x))
+
+
+@FIGURES.register
+def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **where: Any) -> Figure:
+    """Extremes of the order parameter, and the period, along a branch of cycles.
+
+    Unstable cycles are dashed. A vertical line marks a value at which the period is infinite.
+
+    Parameters
+    ----------
+    branch : CycleBranch
+    y : str, optional
+        "order_parameter", "period" or "amplitude" alone; by default the first two.
+    ax : Axes, optional
+        Where to draw a single one, with its legend.
+    width, height : float, optional
+        Of a new figure, in inches.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        For other quantities.
+    """
+    fitting("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
+    fitting("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
+    one = y is not None or where.get("ax") is not None
+    names = [y or "order_parameter"] if one else ["order_parameter", "period"]
+    key = 1 + len({special.kind for special in branch.special_points})
+    with theme.style():
+        page = Canvas(len(names), 3.4, 3.2, key=key, **where)
+        for panel, name in zip(page.panels, names, strict=True):
+            _branch(panel, branch, name)
+        page.legend()
+    return page.figure
+
+
+def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
+    """Draw one quantity along a branch, with special points and ends of infinite period."""
+    data, extremes = branch.data, name == "order_parameter"
+    lines = [data[f"{name}_{end}"].values for end in ("min", "max")] if extremes else [
+        data[name].values
+    ]  # fmt: skip
+    places, unstable = data[branch.parameter].values, data.unstable.values > 0
+    cuts = [0, *(np.flatnonzero(unstable[1:] != unstable[:-1]) + 1), len(places)]
+    labelled: set[str] = set()
+    for begin, end in pairwise(cuts):
+        kind = "unstable" if unstable[begin] else "stable"
+        for values in lines:
+            label = None if kind in labelled else f"{kind} cycles"
+            piece = slice(begin, min(end + 1, len(places)))
+            ax.plot(places[piece], values[piece], color=theme.PALETTE[0], label=label,
+                    **STYLES[kind])  # fmt: skip
+            labelled.add(kind)
+    for special in branch.special_points:
+        marker, label = MANIFOLD[special.kind]
+        nearest = int(np.abs(places - special.value).argmin())
+        height = special.period if name == "period" else lines[-1][nearest]
+        shown = None if label in labelled else label
+        ax.plot([special.value], [height], marker, ms=4.5, mfc="white", mec=theme.INK, ls="",
+                zorder=3, label=shown)  # fmt: skip
+        labelled.add(label)
+    for end, limit in zip(branch.ends, branch.limits, strict=True):
+        if end in ("SNIC", "homoclinic"):
+            ax.axvline(limit, color=theme.FAINT, lw=0.9, ls=":", label=end)
+    ax.set(xlabel=f"${symbol_of(branch.parameter)}$", ylabel=QUANTITIES[name])
+    periods = data.period.values
+    if name == "period" and periods.max() > GROWN_PERIOD * periods.min():
+        ax.set_yscale("log")
+        label_logarithmic(ax.yaxis)

@@ -1,0 +1,195 @@
+"""Periodic orbits of densities: laws, time stepping, Hopf points, standing waves, files."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+CIRCLE = mf.Circle(8)
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+COARSE = {"tolerance": 1e-7}
+
+
+def rotators(w, kappa=1.4, angle=0.0):
+    """Active rotators, 2 K[mu] + w - sin(theta - angle)/2."""
+    pull = 0.5 * np.array([np.cos(angle), np.sin(angle)])
+    return mf.Transformer(2.0 * mf.Kuramoto() + mf.Field(lambda x: w * (x @ TURN.T) + pull), kappa)
+
+
+@pytest.fixture(scope="module")
+def orbit():
+    return mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3))
+
+
+@pytest.fixture(scope="module")
+def hopf():
+    (point,) = mf.branches(rotators(0.8), CIRCLE, vary={"kappa": (1.1, 1.2)}).special("Hopf")
+    return point
+
+
+def test_a_cycle_is_converged_and_resolved(orbit):
+    assert orbit.converged
+    assert orbit.stable
+    assert not orbit.warnings
+    assert orbit.at(0.25).mass == pytest.approx(1.0, abs=1e-15)
+    assert orbit.at(1.25).moment(1) == orbit.at(0.25).moment(1)
+    assert "stable" in repr(orbit)
+
+
+def test_period_states_and_extremes_are_those_of_time_stepping(orbit):
+    times = np.linspace(0, 1, 5) * orbit.period
+    run = mf.solve(orbit.model, orbit.at(0.0), (0, orbit.period), t_eval=times, rtol=1e-11)
+    for time, state in zip(run.t, run.states, strict=True):
+        for k in (1, 2):
+            expected = orbit.at(time / orbit.period).moment(k)
+            assert state.moment(k) == pytest.approx(expected, abs=1e-9)
+    least, largest = orbit.extremes(lambda state: abs(state.moment(1)))
+    fine = [abs(orbit.at(phase).moment(1)) for phase in np.linspace(0, 1, 3000)]
+    assert least == pytest.approx(min(fine), abs=1e-6)
+    assert largest == pytest.approx(max(fine), abs=1e-6)
+    assert least <= min(fine)
+    assert largest >= max(fine)
+
+
+def test_the_multiplier_one_is_always_there(orbit):
+    assert np.count_nonzero(orbit.neutral) == 1
+    assert orbit.multipliers[orbit.neutral] == pytest.approx(1.0, abs=1e-9)
+    assert orbit.neutral_error < 1e-8
+
+
+def test_multipliers_are_those_of_tangents_over_one_period(orbit):
+    """The derivative in the directions of the harmonics of degree 1 to 3, which are slow."""
+    start = orbit.at(0.0)
+    functions = [
+        lambda x, k=k, part=part: getattr((x[:, 0] + 1j * x[:, 1]) ** k, part)
+        for k in range(1, start.space.degree + 1)
+        for part in ("real", "imag")
+    ]
+    run = mf.solve(orbit.model, start, (0, orbit.period), t_eval=[orbit.period], rtol=1e-11,
+                   tangents=functions)  # fmt: skip
+    degree = start.space.degree
+    columns = []
+    for i in range(len(functions)):
+        moved = run.tangents[f"direction_{i}"][-1].resample(degree).coefficients[1:]
+        columns.append(np.stack([moved.real, -moved.imag], axis=-1).ravel() * 2)
+    values = np.linalg.eigvals(np.array(columns).T)
+    values = values[np.argsort(-np.abs(values))]
+    assert values[:2] == pytest.approx(orbit.multipliers[:2], abs=1e-7)
+
+
+def test_a_resolved_cycle_agrees_with_one_of_twice_the_degree(orbit):
+    finer = mf.cycle(orbit.model, orbit.at(0.0).space.with_degree(2 * orbit.space.degree)
+                     .density(lambda a: 1 + 0.5 * np.cos(a)), orbit.period, **COARSE)  # fmt: skip
+    assert finer.period == pytest.approx(orbit.period, abs=1e-9)
+    assert finer.space.degree == 2 * orbit.space.degree
+
+
+def test_a_rotation_of_the_model_rotates_the_cycle(orbit):
+    angle = 0.7
+    turned = mf.cycle(rotators(0.8, angle=angle), CIRCLE.von_mises(angle, 0.3), **COARSE)
+    assert turned.period == pytest.approx(orbit.period, abs=1e-9)
+    both = [one.extremes(lambda state: abs(state.moment(1))) for one in (orbit, turned)]
+    assert both[0] == pytest.approx(both[1], abs=1e-7)
+    assert turned.multipliers[1] == pytest.approx(orbit.multipliers[1], abs=1e-7)
+
+
+def test_cycles_begin_at_a_hopf_point_and_grow_as_its_normal_form_says(hopf):
+    lyapunov = mf.first_lyapunov(hopf)
+    assert lyapunov < 0
+    branch = mf.cycles(rotators(0.8), hopf, (1.1, 1.16), **COARSE)
+    assert branch.ends == ("Hopf", "range")
+    assert branch.limits[0] == hopf.value
+    assert not branch.warnings
+    pair = [mf.stationary(rotators(0.8, hopf.value + step), hopf.state.density).stability(1)
+            for step in (-1e-3, 1e-3)]  # fmt: skip
+    slope = (pair[1].eigenvalues[0].real - pair[0].eigenvalues[0].real) / 2e-3
+    rate = abs(pair[0].eigenvalues[0].imag + pair[1].eigenvalues[0].imag) / 2
+    rate = max(rate, abs(pair[0].eigenvalues[0].imag))
+    predicted = 2 * slope * (branch.data.kappa.values[0] - hopf.value) / (-lyapunov * rate)
+    assert branch.data.amplitude.values[0] ** 2 == pytest.approx(predicted, rel=1e-3)
+    assert (branch.data.unstable.values == 0).all()
+    assert branch.data.period.values[0] == pytest.approx(2 * np.pi / rate, rel=1e-3)
+
+
+def test_the_cycle_from_a_hopf_point_is_the_end_of_a_run(hopf, orbit):
+    found = mf.cycle(rotators(0.8), hopf, **COARSE)
+    assert found.period == pytest.approx(orbit.period, abs=1e-8)
+
+
+def test_standing_waves_of_two_frequencies():
+    """With two opposite frequencies the wave does not turn; rotations are neutral too."""
+    model = mf.Transformer(1.3 * mf.Kuramoto(), 4.0, frequency=mf.OfIndex(1.0))
+    start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, mf.Classes([-1.0, 1.0]))
+    run = mf.solve(model, start, (0, 60), t_eval=[60], rtol=1e-8)
+    wave = mf.cycle(model, run, **COARSE)
+    assert wave.stable
+    assert np.count_nonzero(wave.neutral) == 2
+    assert wave.speeds == pytest.approx([0.0], abs=1e-9)
+    assert wave.multipliers[wave.neutral] == pytest.approx(1.0, abs=1e-7)
+    again = mf.solve(model, wave.at(0.0), (0, wave.period), t_eval=[wave.period], rtol=1e-10)
+    degree = again.final.space.degree
+    change = again.final.coefficients - wave.at(0.0).resample(degree).coefficients
+    assert np.abs(change).max() < 1e-8
+
+
+def test_files_give_back_every_bit(orbit, tmp_path):
+    again = mf.load(orbit.save(tmp_path / "cycle.nc"))
+    assert again.period == orbit.period
+    assert np.array_equal(again.at(0.3).coefficients, orbit.at(0.3).coefficients)
+    assert np.array_equal(again.multipliers, orbit.multipliers)
+    assert again.stable == orbit.stable
+    assert repr(again).splitlines()[1:] == repr(orbit).splitlines()[1:]
+
+
+def test_a_branch_is_followed_both_ways_saved_and_resumed(orbit, tmp_path):
+    options = {"at": 0.8, "checkpoint": tmp_path / "kept", **COARSE}
+    branch = mf.cycles(rotators, orbit, (0.75, 0.85), **options)
+    values = branch.data.s.values
+    assert branch.ends == ("range", "range")
+    assert (values[0], values[-1]) == (0.75, 0.85)
+    assert (np.diff(values) > 0).all()
+    assert (np.diff(branch.data.period.values) < 0).all()
+    again = mf.cycles(rotators, orbit, (0.75, 0.85), **options, resume=True)
+    assert np.array_equal(again.data.period.values, branch.data.period.values)
+    loaded = mf.load(branch.save(tmp_path / "branch.nc"))
+    assert repr(loaded) == repr(branch)
+    assert loaded.cycles[0].period == branch.cycles[0].period
+    assert np.array_equal(loaded.cycles[0].multipliers, branch.cycles[0].multipliers)
+    assert [one.period for one in branch.cycles_at(values[1])] != []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert branch.plot().get_axes()
+        assert branch.plot("period").get_axes()
+
+
+def test_figures_of_a_cycle(orbit):
+    assert len(orbit.plot().get_axes()) == 2
+    assert orbit.plot("spacetime").get_axes()
+    assert len(orbit.run(9)) == 9
+
+
+def test_too_few_intervals_and_too_low_a_degree_are_said():
+    rough = mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), max_degree=8, max_intervals=6,
+                     tolerance=1e-10)  # fmt: skip
+    assert any("max_intervals" in warning for warning in rough.warnings)
+    rough = mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), max_degree=8, **COARSE)
+    assert any("Degree 8" in warning for warning in rough.warnings)
+
+
+def test_what_is_no_cycle_is_refused(orbit, hopf):
+    with pytest.raises(mf.MeanfieldError, match="comes to rest"):
+        mf.cycle(rotators(0.8, 0.8), CIRCLE.von_mises(0.0, 0.3))
+    with pytest.raises(ValueError, match="guess"):
+        mf.cycle(rotators(0.8), 3.0)
+    with pytest.raises(ValueError, match="finite kappa"):
+        mf.cycle(mf.Transformer(mf.Kuramoto()), CIRCLE.uniform())
+    with pytest.raises(TypeError, match="start"):
+        mf.cycles(rotators(0.8), orbit.at(0.0), (1.0, 2.0))
+    with pytest.raises(ValueError, match="at must be"):
+        mf.cycles(rotators, orbit, (0.9, 1.0), at=0.8)
+    with pytest.raises(ValueError, match="Hopf"):
+        mf.first_lyapunov(orbit)
+    with pytest.raises(mf.MeanfieldError, match="do not reach"):
+        mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
