@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from ..core.errors import MeanfieldError, StorageError
-from ..core.version import __version__
 from . import commands
 
 MOVIE_SUFFIXES = (".mp4", ".gif")
@@ -36,8 +35,22 @@ FORCE = option("--force", "Overwrite an existing result.")
 QUIET = option("--quiet -q", "No progress bar and no report.")
 
 
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        from ..core.version import version_of  # slow to import
+
+        click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
+        context.exit()
+
+
 @click.group(cls=commands.Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="meanfield %(version)s", help="Print the version.")
+@option(
+    "--version",
+    "Print the version and exit.",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+)
 @option(
     "--traceback shows_traceback",
     "Show where an error arose, for a bug report.",
@@ -201,11 +214,16 @@ def check_figure(out: Path, metavar: str, replace: bool) -> Path:
 def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) -> None:
     """Raise MeanfieldError if a result cannot be written, or would overwrite something."""
     from ..core.files import check_writable
+    from ..results.files import result_path
     from .tasks import checkpoint_of
 
     for out in files:
         if out.resolve() == config.resolve():
             raise MeanfieldError(f"{out}: expected a new name for the result (--out RUN.nc)")
+        try:
+            result_path("--out", out)
+        except ValueError as error:
+            raise MeanfieldError(str(error)) from None
         check_writable(out)
     checkpoints = [path for path in map(checkpoint_of, files) if path.exists()]
     there = [path for path in files if path.exists()]

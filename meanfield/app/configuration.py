@@ -17,6 +17,7 @@ from ..core.descriptions import describe
 from ..core.errors import ConfigError
 from ..core.files import Lock
 from ..core.forms import INVALID, Plain, Reading, Schema, nearest
+from ..results.files import result_path
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
 MAX_PROBLEMS = 20  # listed in one message
@@ -237,7 +238,7 @@ def run_config(
         If `out` is not a path, `resume` or `progress` not a bool; for `resume` without `out`.
     """
     progress = None if progress is None else boolean("progress", progress)
-    resume, out = boolean("resume", resume), None if out is None else path_of("out", out)
+    resume, out = boolean("resume", resume), None if out is None else result_path("out", out)
     if not isinstance(config, Configuration):
         raise TypeError(f"config must be a configuration from read_config; got {as_given(config)}")
     if resume and out is None:

@@ -177,6 +177,8 @@ def stationary_states(
         As `stationary`.
     """
     space = space.space if isinstance(space, Density) else space
+    wanted = "a space such as Circle(32), or a density on one"
+    fitting("space", space, wanted, isinstance(space, Space), TypeError)
     check_model(model, space)
     basis = basis_of([model], space, symmetry)
     states: list[StationaryState] = []

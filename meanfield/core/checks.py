@@ -366,7 +366,8 @@ def as_called(f: Callable[..., Any]) -> str:
 def _scalar(value: Any) -> Any:
     """The entry of an array of shape (); other values unchanged."""
     masked = isinstance(value, np.ma.MaskedArray)
-    return value.item() if getattr(value, "shape", None) == () and not masked else value
+    single = getattr(value, "shape", None) == () and hasattr(value, "item")  # a State has a shape
+    return value.item() if single and not masked else value
 
 
 def _is_real(value: Any) -> bool:

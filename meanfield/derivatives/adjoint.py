@@ -14,7 +14,7 @@ from ..spaces import Density
 from ..spaces.indexed import Indexed
 from .indexed import differentiated
 from .journal import EnsembleJournal, Journal, end_of
-from .tangents import check_state, checked_parameter
+from .tangents import checked_parameter
 from .variation import Variation
 
 if TYPE_CHECKING:
@@ -167,7 +167,11 @@ def gradient(
     of = f if isinstance(f, Functional) else Functional.mean(f)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
-    check_state(final)
+    if not isinstance(final, Density):
+        raise MeanfieldError(
+            f"Gradients of runs are known for a Density; got a run of {type(final).__name__}. Ask "
+            "for tangents, solve(..., tangents=[...]), in the directions that matter."
+        )
     journal, initial = recorded(run)
     kind, motion = differentiated(initial), motion_for(initial)(run.model, initial, rtol=run.rtol)
     kind.check(motion)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import fitting
 from ..core.dual import NoDerivative
 from ..core.errors import MeanfieldError
 from ..dynamics.linearised import LinearisedMotion
@@ -57,26 +56,9 @@ class FlowTangents(RunTangents[StateChange]):
         return [linearised.measured(state, h, parameter, t) for state, h, t in pairs]
 
 
-def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> dict[str, Any]:
-    """The checked tangents by key: names of parameters, and changes of the initial state.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For tangents that are neither parameters nor directions.
-    MeanfieldError
-        For runs that have no derivatives.
-    """
-    motion.linearised([], [])  # refuses the model
-    checked: dict[str, Any] = {}
-    directions = 0
-    for tangent in tangents:
-        if isinstance(tangent, str):
-            checked[_checked_parameter(tangent, motion.model)] = tangent
-        else:
-            checked[f"direction_{directions}"] = motion.direction(tangent, state)
-            directions += 1
-    linearised = motion.linearised(*_split(checked))  # refuses parameters without derivatives
+def check_flow(tangents: Mapping[str, Any], motion: Any, state: Any) -> None:
+    """Raise MeanfieldError for parameters and motions of a user without derivatives."""
+    linearised = motion.linearised(*_split(tangents))  # refuses parameters without derivatives
     if type(motion).along is Motion.along:  # a user's motion may use functions without derivatives
         try:
             with np.errstate(**NO_FLOAT_WARNINGS):
@@ -84,19 +66,6 @@ def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> d
         except NoDerivative as error:
             name = type(motion).__name__
             raise MeanfieldError(f"{name} has no derivatives along tangents. {error}") from error
-    return checked
-
-
-def _checked_parameter(name: str, model: Any) -> str:
-    """The name, if runs of flows have a derivative by this parameter; else ValueError."""
-    if name == "kappa":
-        raise ValueError(
-            "tangents: at kappa = inf a run has no derivative by kappa: there is no noise, and "
-            "with some, tokens are random. Differentiate a run of a density of finite kappa."
-        )
-    names = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
-    fitting("tangents", name, f"parameters of the model, {names}, or directions", name in names)
-    return name
 
 
 def _split(tangents: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
@@ -220,7 +189,8 @@ class DifferentiatedFlow:
             if start != self.start:
                 flow.restart(Y, start)
             return flow
-        return FixedSteps(scheme, lambda Y, t, dt: field.step(scheme, Y, t, dt), Y, self.start)
+        step = lambda Y, t, dt: field.step(scheme, Y, t, dt)  # noqa: E731
+        return FixedSteps(scheme, step, Y, start=self.start)
 
     def _merged(self, Y: np.ndarray, before: Any, labels: np.ndarray) -> np.ndarray:
         """The stack after a merge; `before`, `labels`: rows of all tokens before and after."""

@@ -41,7 +41,7 @@ from ..steppers.attempt import (
     phi_slopes,
     weigh,
 )
-from ..steppers.dense_output import Interpolant, ParabolicInterpolant, row_of
+from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms, row_of
 from ..steppers.eigenbasis import BACK, COLUMN_BLOCK, FORTH, NO_BASIS, Eigenbasis
 from ..steppers.rows import Rows
 from ..steppers.schemes import ParabolicOutput
@@ -292,9 +292,8 @@ class DifferentiatedScheme:
         self._fill(strength=strength)
         flat = np.ascontiguousarray(np.moveaxis(slopes, 1, 0)).view(float)
         ends = u.view(float), new.view(float)
-        return Interpolant(dense, velocity, *ends, flat.reshape(len(flat), -1), t, dt)(part).view(
-            dtype
-        )
+        terms = interpolation_terms(dense, velocity, *ends, flat.reshape(len(flat), -1), t, dt)
+        return Interpolant(ends[0], terms)(part).view(dtype)
 
     # Backwards -----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from ..models.transformer import Transformer
 from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
 from .densities import name_of_kappa
-from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
+from .flows import FlowTangents, check_flow, flow_tangents_of
 from .indexed import differentiated
 from .journal import end_of
 from .run_tangents import RunTangents
@@ -38,7 +38,7 @@ class Tangents(RunTangents[Variation]):
 def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any) -> dict[str, Any]:
     """The checked tangents by key: names of parameters, and coefficients of directions.
 
-    For a motion in coordinates, directions are changes of the state: see `checked_flow_tangents`.
+    For a motion in coordinates, directions are changes of the state: see `Motion.direction`.
 
     Raises
     ------
@@ -53,27 +53,21 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
         return {}
     names = [tangent for tangent in tangents if isinstance(tangent, str)]
     fitting("tangents", tangents, "each parameter once", len(set(names)) == len(names))
-    if not motion.semilinear:
-        return checked_flow_tangents(tangents, motion, state)
-    differentiated(state).check(motion)
+    if motion.semilinear:
+        differentiated(state).check(motion)
+    else:
+        motion.linearised([], [])  # refuses the model
+    direction = _direction if motion.semilinear else motion.direction
     checked: dict[str, Any] = {}
-    directions = 0
     for tangent in tangents:
         if isinstance(tangent, str):
             checked[checked_parameter("tangents", tangent, motion, ", or directions")] = tangent
         else:
-            checked[f"direction_{directions}"] = _direction(tangent, state)
-            directions += 1
+            number = sum(name.startswith("direction_") for name in checked)
+            checked[f"direction_{number}"] = direction(tangent, state)
+    if not motion.semilinear:
+        check_flow(checked, motion, state)
     return checked
-
-
-def check_state(state: Any) -> None:
-    """Raise MeanfieldError for states whose runs have no gradients."""
-    if not isinstance(state, Density):
-        raise MeanfieldError(
-            f"Gradients of runs are known for a Density; got a run of {type(state).__name__}. Ask "
-            "for tangents, solve(..., tangents=[...]), in the directions that matter."
-        )
 
 
 def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> str:
@@ -81,8 +75,12 @@ def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> 
 
     `argument` is the argument to name in the message, `more` an addition to the list of parameters.
     """
-    kind, model = differentiated(motion.like), motion.model
-    names = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
+    model = motion.model
+    if motion.semilinear:
+        kind = differentiated(motion.like)
+        names = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
+    else:
+        names = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
     wanted, advice = f"parameters of the model, {names}{more}", ""
     fitting(argument, name, f"names of {wanted}", isinstance(name, str), TypeError)
     if name == "kappa" and "kappa[0]" not in names:

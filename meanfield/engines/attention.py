@@ -246,7 +246,8 @@ class Head:
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
 
-        queries, limits = self.beta * self._own_queries, (tolerance, most_iterations)
+        own = self.queries if self.own is None else self.own
+        queries, limits = self.beta * own, (tolerance, most_iterations)
         return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
     def linear(self) -> np.ndarray:
@@ -287,10 +288,6 @@ class Head:
         return means(sums)
 
     # Blocks of pairs -----------------------------------------------------------------------
-
-    @property
-    def _own_queries(self) -> np.ndarray:
-        return self.queries if self.own is None else self.own
 
     def _with_masses(self, values: np.ndarray) -> np.ndarray:
         """Values times masses, and masses: (m v, m), shape (R, n, k + 1)."""
@@ -456,11 +453,16 @@ def log_scaling(
                 massive = masses[r] > 0
                 dense = queries[r, massive] @ keys[r, massive].T
                 potential[r, massive] = _newton(dense, potential[r, massive], masses[r, massive])
-    raise MeanfieldError(
-        f"Sinkhorn weights are not balanced after {most_iterations} iterations: the error "
-        f"of a marginal is {error.max():.2g}, expected {tolerance:.2g}. Raise "
-        "most_iterations if it is large (narrow kernels need more), or tolerance if it is small "
-        "(about 1e-16 times the range of beta <Qx, Ky> is rounding)."
+    raise not_balanced(most_iterations, error.max(), tolerance, "beta <Qx, Ky>")
+
+
+def not_balanced(most: int, error: float, tolerance: float, of: str) -> MeanfieldError:
+    """The error of Sinkhorn weights after `most` iterations; `of` has the range of the logits."""
+    return MeanfieldError(
+        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
+        f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
+        "kernels need more), or tolerance if it is small (about 1e-16 times the range of "
+        f"{of} is rounding)."
     )
 
 

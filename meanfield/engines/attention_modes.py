@@ -214,7 +214,7 @@ class Scattered:
         outer, inner = kernel.degrees
         scattered, evaluated = self._transforms(inner + 1), self._transforms(outer)
         x, at = self.x[r : r + 1], self.at[self.systems(r)]
-        coefficients = scattered.coefficients(scattered.coordinates(x), masses[None])
+        coefficients = scattered.moments(scattered.coordinates(x), masses[None])
         space = space_of(x.shape[2], inner + 1)  # mu to inner + 1 gives y mu to degree `inner`
         values = space.to_values(coefficients)
         moments = np.concatenate([values * space.points.T, values])

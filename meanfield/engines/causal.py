@@ -189,7 +189,13 @@ class CausalSums(CausalEngine):
         """
         pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
         positions = np.cumsum(columns[-1])
-        begins, always = self._first_visible(positions, tokens), self._in_sink(positions)
+        begins, always = np.zeros_like(tokens), 0  # first token in each window, tokens in the sink
+        if self.causal.window is not None:
+            first = positions[tokens] - self.causal.window - 2 * WINDOW_ROUNDING
+            begins = np.searchsorted(positions, first)
+        if self.causal.sink is not None:
+            last = self.causal.sink + WINDOW_ROUNDING
+            always = int(np.searchsorted(positions, last, side="right"))
         width = int((tokens - begins).max(initial=0)) + 1 + always
         size = max(1, min(BLOCK_ENTRIES // width, max(width, FEWEST_ROWS_OF_A_BLOCK)))
         count = -(-tokens.size // size)
@@ -208,19 +214,6 @@ class CausalSums(CausalEngine):
         with one_blas_thread():
             self.threads.share(work, count)
         return pulls, levels
-
-    def _first_visible(self, positions: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Index of the first token in the window of each of some tokens, (k,)."""
-        if self.causal.window is None:
-            return np.zeros_like(tokens)
-        first = positions[tokens] - self.causal.window - 2 * WINDOW_ROUNDING
-        return np.searchsorted(positions, first)
-
-    def _in_sink(self, positions: np.ndarray) -> int:
-        """The number of tokens in the sink, which later tokens see whatever their window is."""
-        if self.causal.sink is None:
-            return 0
-        return int(np.searchsorted(positions, self.causal.sink + WINDOW_ROUNDING, side="right"))
 
     def _of_rows(
         self,
@@ -244,7 +237,8 @@ class CausalSums(CausalEngine):
         t = np.where(visible, t, t[each, visible.argmax(axis=1)][:, None])
         if reference is not None:
             t = np.concatenate([t, np.full((rows.size, 1), reference[0])], axis=1)
-        drift = self._drift_at(positions[rows])
+        betas = self.causal.betas(positions[rows])
+        drift = self.drift if betas is None else self.drift.replace(beta=betas)
         weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
         if self.drift.normalised:
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
@@ -277,11 +271,6 @@ class CausalSums(CausalEngine):
                 in_window |= positions <= self.causal.sink + WINDOW_ROUNDING
             visible &= in_window
         return np.where(visible, self.causal.weights(differences) * masses, 0.0)
-
-    def _drift_at(self, positions: np.ndarray) -> ZonalDrift:
-        """The drift, or an ensemble of drifts with the beta at each of the positions."""
-        betas = self.causal.betas(positions)
-        return self.drift if betas is None else self.drift.replace(beta=betas)
 
 
 class CausalAttention(AttentionSums):

@@ -50,16 +50,14 @@ class CausalModes(CausalEngine):
         self._modes, self._numerators = modes, modes.undivided()
         self._pairs = CausalSums(modes.drift, causal, modes.threads.threads)
         self._normalised = modes.normaliser is not None
-        self._reference = self._largest_level() if self._normalised else None
+        self._reference: tuple[float, float] | None = None  # t with the largest |Z|, and Z there
+        if self._normalised:
+            d, Z = modes.dimension, np.asarray(modes.normaliser)
+            t = float(LEVEL_NODES[np.abs(self.drift.weight(LEVEL_NODES)).argmax()])
+            series = Z * [dimension_of_harmonics(l, d) for l in range(Z.size)]
+            self._reference = t, float(ZONAL_SERIES[d](series)(t))
         costs = [self._cost(int(size)) / size for size in BLOCK_SIZES]
         self.block = int(BLOCK_SIZES[np.argmin(costs)])
-
-    def _largest_level(self) -> tuple[float, float]:
-        """Pair (t, Z(t)): inner product with the largest |Z|, and Z there from its multipliers."""
-        d, Z = self._modes.dimension, np.asarray(self._modes.normaliser)
-        t = float(LEVEL_NODES[np.abs(self.drift.weight(LEVEL_NODES)).argmax()])
-        series = Z * [dimension_of_harmonics(l, d) for l in range(Z.size)]
-        return t, float(ZONAL_SERIES[d](series)(t))
 
     def _cost(self, size: int) -> float:
         """Estimated microseconds for a block of `size` tokens."""

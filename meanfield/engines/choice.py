@@ -222,11 +222,6 @@ def attention_engine(drift: Attention, request: Request) -> Engine:
     return CausalAttention(drift, request.causal, asked.threads)
 
 
-def field_engine(drift: MeanField, request: Request) -> Engine:
-    """The engine of the field of densities."""
-    return FieldSums(drift, request.asked.threads, whole=bool(request.whole_for))
-
-
 # Engines by the kind of the drift: kinds with a choice of engines, and kinds with one engine.
 CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
     ZonalDrift: zonal_engine,
@@ -234,7 +229,9 @@ CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
 }
 SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
     Hardmax: lambda drift, request: AttentionSums(drift, request.asked.threads),
-    MeanField: field_engine,
+    MeanField: lambda drift, request: FieldSums(
+        drift, request.asked.threads, whole=bool(request.whole_for)
+    ),
     Pointwise: lambda drift, request: PointValues(drift),
 }
 

@@ -5,24 +5,29 @@ With z_j = e^(i theta_j) and the multipliers W_k and Z_k,
     m_k = sum_j m_j z_j^-k
     v = Re sum_(k=1)^K 2ik W_k m_k z^k / Re (Z_0 + sum_(k=1)^K 2 Z_k m_k z^k)
 
+Along changes dtheta_j of angles, the modes change by
+
+    dm_k = sum_j (dm_j - ik m_j dtheta_j) z_j^-k
+
 Up to degree 150 sums over powers of z = x + i y, without trigonometric functions, are fastest;
-above, the transforms of ducc0 for scattered points.
+above, the transforms of ducc0 for scattered points. Powers of z are computed once for all series.
 """
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..lowlevel.compilation import IN_ANY_ORDER, INNER, WITHIN, njit
-from ..models import ZonalDrift
+from ..spaces.chart import Multipliers, velocity_series
+from ..spaces.circle import derivatives
 from .contract import ThreadPool
 from .harmonics import PART_SIZE, HarmonicEngine, PointTransforms, parts_of
 
 HIGHEST_POWER = 150  # highest degree for which powers of z are faster than ducc0
 TOKEN_COST, MODE_COST = 8e-3, 0.14e-3  # microseconds of powers of z: per token, per token and mode
 CIRCLE_BLOCK = 256  # tokens of a block, whose powers stay in the cache
+POWERS_AT_ONCE = 4  # consecutive powers of z that one loop uses
 
 
 class CirclePointTransforms(PointTransforms):
@@ -41,48 +46,63 @@ class CirclePointTransforms(PointTransforms):
         return x if self.degree <= HIGHEST_POWER else np.arctan2(x[..., 1], x[..., 0])
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        parts = parts_of(coordinates)
-        moments = np.empty((len(coordinates), parts, self.degree + 1), dtype=complex)
         if self.degree > HIGHEST_POWER:
-            self._scattered_moments(coordinates, masses, moments)
-        else:
-            work = partial(_power_moments, coordinates, masses, moments)
-            self.threads.share(work, len(coordinates) * parts)
+            return self.moments_of_all(coordinates, masses[:, None])[:, 0]
+        moments = np.empty((len(coordinates), parts_of(coordinates), self.degree + 1), complex)
+        work = partial(_power_moments, coordinates, masses, moments)
+        self.threads.share(work, moments.shape[0] * moments.shape[1])
         return moments.sum(axis=1)
 
-    def _scattered_moments(
-        self, angles: np.ndarray, masses: np.ndarray, moments: np.ndarray
-    ) -> None:
-        from ducc0.nufft import nu2u
+    def moments_of_all(self, coordinates: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Moments sum_j weights_cj z_j^-k, (R, c, degree + 1), of weights (R, c, n)."""
+        K, shape = self.degree, (len(coordinates), parts_of(coordinates), weights.shape[1])
+        if K > HIGHEST_POWER:
+            from ducc0.nufft import nu2u
 
-        def work(r: int, part: int, tokens: slice) -> None:
-            grid = np.empty(2 * self.degree + 1, dtype=complex)
-            points, coordinates = masses[r, tokens].astype(complex), angles[r, tokens, None]
-            nu2u(points=points, coord=coordinates, out=grid, forward=True, **self.options)
-            moments[r, part] = grid[self.degree :]
+            moments = np.empty((*shape, K + 1), dtype=complex)
 
-        self.each_part(angles, work)
+            def work(r: int, part: int, tokens: slice) -> None:
+                grid = np.empty(2 * K + 1, dtype=complex)
+                system = {"coord": coordinates[r, tokens, None], "out": grid}
+                for c, values in enumerate(weights[r, :, tokens].astype(complex)):
+                    nu2u(points=values, forward=True, **system, **self.options)
+                    moments[r, part, c] = grid[K:]
+
+            self.each_part(coordinates, work)
+            return moments.sum(axis=1)
+        moments = np.zeros((*shape, _padded(K)), dtype=complex)
+        fill = partial(_fill_moments, coordinates, weights, moments)
+        self.threads.share(fill, shape[0] * shape[1])
+        return moments.sum(axis=1)[..., : K + 1]
 
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
-        twice = np.where(np.arange(self.degree + 1) == 0, 1, 2) * series
         values = np.empty((*series.shape[:2], coordinates.shape[1]))
         if self.degree > HIGHEST_POWER:
-            self._scattered_values(coordinates, twice, values)
+            self._scattered_values(coordinates, series, values)
         else:
-            work = partial(_series_values, coordinates, twice, values)
+            work = partial(_fill_values, coordinates, *self.terms(series), values)
             self.threads.share(work, len(coordinates) * parts_of(coordinates))
         return values
 
-    def _scattered_values(self, angles: np.ndarray, twice: np.ndarray, values: np.ndarray) -> None:
+    def terms(self, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parts a_k, b_k (R, r, terms) with values Re sum_k (a_k + i b_k) z^k, k >= 0."""
+        count = self.degree + 1
+        terms = np.zeros((2, *series.shape[:2], _padded(self.degree)))
+        twice = np.where(np.arange(count) == 0, 1, 2) * series
+        terms[0, ..., :count], terms[1, ..., :count] = twice.real, twice.imag
+        return terms[0], terms[1]
+
+    def _scattered_values(self, angles: np.ndarray, series: np.ndarray, values: np.ndarray) -> None:
         from ducc0.nufft import u2nu
 
-        K, count = self.degree, twice.shape[1]
+        K, count = self.degree, series.shape[1]
+        halves = np.where(np.arange(K + 1) == 0, 0.5, 1) * series  # Re f = (f + conj f) / 2
 
         def work(r: int, _part: int, tokens: slice) -> None:
             angle = angles[r, tokens, None]
             for first in range(0, count, 2):  # two real functions in one transform
                 grid = np.zeros(2 * K + 1, dtype=complex)
-                for factor, half in zip((1, 1j), twice[r, first : first + 2] / 2, strict=False):
+                for factor, half in zip((1, 1j), halves[r, first : first + 2], strict=False):
                     grid[K:] += factor * half
                     grid[K::-1] += factor * half.conj()
                 both = u2nu(grid=grid, coord=angle, forward=False, **self.options)
@@ -102,151 +122,143 @@ class CircleModes(HarmonicEngine):
     scattered: CirclePointTransforms
     transform = 50.0, 25e-3, 0.0
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
-        super().__init__(drift, tolerance, threads)
-        k = np.arange(self.degree + 1)
-        self._slopes = 2j * k * self.attraction
-        self._levels = None
-        if self.normaliser is not None:
-            self._levels = np.where(k == 0, 1, 2) * self.normaliser
+    @cached_property
+    def _terms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors of the modes in the real parts of sums over k >= 0: of numerators, of levels."""
+        k = self.degrees
+        levels = np.zeros(0) if self.normaliser is None else self.normaliser
+        return 2j * k * self.attraction, np.where(k == 0, 1, 2) * levels if levels.size else levels
 
     def cost(self, n: int) -> float:
         if self.degree > HIGHEST_POWER:
             return super().cost(n)
         return n * (TOKEN_COST + self.transforms * MODE_COST * self.degree)
 
-    def undivided(self) -> Self:
-        part = super().undivided()
-        part._levels = None
-        return part
-
-    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        return multipliers * modes
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        return np.arange(self.degree + 1)
 
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        velocity = np.empty(x.shape)
-        levels = None if self._levels is None else np.empty(x.shape[:2])
+        velocity, levels = np.empty(x.shape), np.empty((int(self.normalised), *x.shape[:2]))
         if self.degree > HIGHEST_POWER:
-            self._scattered_fields(coordinates, modes, velocity, levels)
-            return velocity, levels
-        series = np.empty((0, 0), dtype=complex) if levels is None else self._levels * modes
-        filled = np.empty((0, 0)) if levels is None else levels
-        work = partial(_velocities, x, self._slopes * modes, series, velocity, filled)
+            rows = [1j * self.degrees * self.attraction * modes]
+            rows += [self.normaliser * modes] if self.normalised else []
+            none = np.empty((0, *x.shape))
+            series = np.stack(rows, axis=1)
+            self._divide(x, coordinates, none[..., 0], series, velocity, none, levels)
+            return velocity, levels[0] if self.normalised else None
+        slopes, level = self._terms
+        filled = levels[0] if self.normalised else np.empty((0, 0))
+        series = level * modes if self.normalised else np.empty((0, 0), complex)
+        work = partial(_velocities, x, slopes * modes, series, velocity, filled)
         self.threads.share(work, len(x) * parts_of(x))
-        return velocity, levels
+        return velocity, levels[0] if self.normalised else None
 
-    def with_tangents(self, names: Sequence[str | None]) -> Any:
-        from .circle_tangents import CircleTangents
+    def fields_along(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        multipliers: Multipliers, changes: list[Multipliers],
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        angles, weights = np.empty((len(dm), 1, len(x))), np.empty((1 + len(dm), len(x)))
+        _turn(x, dx, masses, angles[:, 0], weights)
+        moved_masses = [a for a, by in enumerate(dm) if by.any()]
+        weights = np.concatenate([weights, dm[moved_masses]])[modes is not None :]
+        system, coordinates = x[None], self.coordinates(x[None])
+        turned = list(self.scattered.moments_of_all(coordinates, weights[None])[0])
+        modes = turned.pop(0) if modes is None else modes
+        moved = [-1j * np.arange(modes.size) * by for by in turned[: len(dm)]]
+        for a, by in zip(moved_masses, turned[len(dm) :], strict=True):
+            moved[a] = moved[a] + by
+        series = derivatives(*velocity_series(multipliers, changes, modes, moved))[None]
+        v, dv = np.empty(system.shape), np.empty((len(dx), *system.shape))
+        levels = np.empty((0 if multipliers[1] is None else 1, *dm.shape[1:]))[:, None]
+        self._divide(system, coordinates, angles, series, v, dv, levels)
+        return v[0], dv[:, 0], float(levels.min(initial=np.inf))
 
-        return CircleTangents(self, names)
+    def _divide(
+        self, x: np.ndarray, coordinates: np.ndarray, angles: np.ndarray, series: np.ndarray,
+        velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Fill velocities (R, n, 2), their changes (p, R, n, 2), and levels (1 or 0, R, n).
+
+        `angles` (p, R, n) are changes of angles, `series` (R, rows, modes) as in `_quotients`.
+        """
+        results = angles, velocity, changes, levels
+        if self.degree > HIGHEST_POWER:
+            values = self.scattered.values(coordinates, series)
+            work = partial(_divide_values, x, values, *results)
+        else:
+            work = partial(_divide_series, x, *self.scattered.terms(series), *results)
+        self.threads.share(work, len(x) * parts_of(x))
 
     def powers(self, modes: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(modes) ** 2
-
-    def _scattered_fields(
-        self, angles: np.ndarray, modes: np.ndarray, velocity: np.ndarray, levels: np.ndarray | None
-    ) -> None:
-        from ducc0.nufft import u2nu
-
-        grids = self._grids(modes)
-
-        def work(r: int, _part: int, tokens: slice) -> None:
-            angle = angles[r, tokens]
-            values = u2nu(
-                grid=grids[r], coord=angle[:, None], forward=False, **self.scattered.options
-            )
-            speed = values.real
-            if levels is not None:
-                levels[r, tokens] = values.imag
-                speed = speed / values.imag
-            velocity[r, tokens, 0] = -speed * np.sin(angle)
-            velocity[r, tokens, 1] = speed * np.cos(angle)
-
-        self.scattered.each_part(angles, work)
-
-    def _grids(self, moments: np.ndarray) -> np.ndarray:
-        """Modes -K, ..., K, (R, 2K + 1), of a complex function: slope + i level, or slope alone.
-
-        The slope is the numerator of the velocity, the level its denominator.
-        """
-        K = self.degree
-        grids = np.zeros((len(moments), 2 * K + 1), dtype=complex)
-        for factor, multipliers in ((1, self._slopes), (1j, self._levels)):
-            if multipliers is not None:
-                half = multipliers * moments / 2  # Re f = (f + conj f) / 2
-                grids[:, K:] += factor * half
-                grids[:, K::-1] += factor * half.conj()
-        return grids
+        return np.where(self.degrees == 0, 1, 2) * np.abs(modes) ** 2
 
 
-# Powers of z -----------------------------------------------------------------------------------
+def _padded(degree: int) -> int:
+    """The number of terms of a series, rounded up to a multiple of POWERS_AT_ONCE."""
+    return -(-(degree + 1) // POWERS_AT_ONCE) * POWERS_AT_ONCE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turn(
+    x: np.ndarray, dx: np.ndarray, masses: np.ndarray, angles: np.ndarray, weights: np.ndarray
+) -> None:
+    """Fill `angles` (p, n) with changes of angles, and `weights` (1 + p, n).
+
+    The weights are the masses, then the masses times the changes of angles along each tangent.
+    """
+    weights[0] = masses
+    for a in range(len(dx)):
+        for i in range(len(x)):
+            square = x[i, 0] * x[i, 0] + x[i, 1] * x[i, 1]
+            angles[a, i] = (x[i, 0] * dx[a, i, 1] - x[i, 1] * dx[a, i, 0]) / square
+            weights[1 + a, i] = masses[i] * angles[a, i]
+
+
+# Loops over parts of tokens: those with the numbers first, ..., last - 1, through all systems -----
 
 
 @njit(cache=True, nogil=True)
 def _power_moments(
     x: np.ndarray, masses: np.ndarray, moments: np.ndarray, first: int, last: int
 ) -> None:
-    """Fill moments (R, parts, K + 1) with sum_j m_j z_j^-k over the tokens of each part.
-
-    Parts are numbered through all systems; the parts first, ..., last - 1 are filled.
-    """
+    """Fill moments (R, parts, K + 1) with sum_j m_j z_j^-k over the tokens of each part."""
     parts = moments.shape[1]
-    real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
-    re, im = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    z, re, im = np.empty((2, CIRCLE_BLOCK)), np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    real, imaginary = z[0], z[1]
     for task in range(first, last):
         r, part = task // parts, task % parts
         total = moments[r, part]
         total[:] = 0
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
-            size = _directions(x[r], begin, real, imaginary)
+            size = _directions(x[r], begin, z)
             im[:size] = 0.0
             for i in range(size):
                 re[i] = masses[r, begin + i]
             _add_moments(real[:size], imaginary[:size], re[:size], im[:size], total)
 
 
-@njit(cache=True, nogil=True)
-def _series_values(
-    x: np.ndarray, series: np.ndarray, values: np.ndarray, first: int, last: int
-) -> None:
-    """Fill values (R, r, n) with Re sum_k series_rk z^k, for the parts first, ..., last - 1."""
-    parts = parts_of(x)
-    real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
-    im = np.empty(CIRCLE_BLOCK)
-    for task in range(first, last):
-        r, part = task // parts, task % parts
-        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
-            size = _directions(x[r], begin, real, imaginary)
-            for c in range(series.shape[1]):
-                block = values[r, c, begin : begin + size]
-                _real_parts(real[:size], imaginary[:size], series[r, c], block, im[:size])
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _velocities(
-    x: np.ndarray,
-    slopes: np.ndarray,
-    levels: np.ndarray,
-    velocity: np.ndarray,
-    level: np.ndarray,
-    first: int,
-    last: int,
-) -> None:
-    """Fill `velocity` (R, n, 2) and `level` (R, n), for the parts first, ..., last - 1.
+    x: np.ndarray, slopes: np.ndarray, levels: np.ndarray, velocity: np.ndarray,
+    level: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill `velocity` (R, n, 2) and `level` (R, n).
 
     The level is Re sum_k levels_k z^k, or 1 if `levels` is empty. The velocity is
     Re sum_k slopes_k z^k, divided by the level, times the tangent i z. `slopes` and `levels` are
     (R, K + 1).
     """
     parts = parts_of(x)
-    real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
-    im, speed = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    z, im, speed = np.empty((2, CIRCLE_BLOCK)), np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    real, imaginary = z[0], z[1]
     for task in range(first, last):
         r, part = task // parts, task % parts
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
-            size = _directions(x[r], begin, real, imaginary)
+            size = _directions(x[r], begin, z)
             _real_parts(real[:size], imaginary[:size], slopes[r], speed[:size], im[:size])
             if levels.size > 0:
                 values = level[r, begin : begin + size]
@@ -258,18 +270,191 @@ def _velocities(
                 velocity[r, begin + i, 1] = speed[i] * real[i]
 
 
-@njit(**INNER, error_model="numpy")
-def _directions(x: np.ndarray, begin: int, real: np.ndarray, imaginary: np.ndarray) -> int:
-    """Write the real and imaginary parts of z for the block of tokens from `begin` on.
+@njit(cache=True, nogil=True)
+def _fill_moments(
+    x: np.ndarray, weights: np.ndarray, moments: np.ndarray, first: int, last: int
+) -> None:
+    """Add sum_j weights_cj z_j^-k to moments (R, parts, c, terms)."""
+    parts, powers = moments.shape[1], np.empty((2 * POWERS_AT_ONCE + 4, CIRCLE_BLOCK))
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
+            size = _first_powers(x[r], begin, powers)
+            for k in range(0, moments.shape[3], POWERS_AT_ONCE):
+                for c in range(weights.shape[1]):
+                    block = weights[r, c, begin : begin + size]
+                    _add_products(powers, block, moments[r, part, c], k)
+                _next_powers(powers, size)
 
-    Returns the number of its tokens.
+
+@njit(cache=True, nogil=True)
+def _fill_values(
+    x: np.ndarray,
+    real: np.ndarray,
+    imaginary: np.ndarray,
+    values: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
+    """Fill values (R, rows, n) with Re sum_k (real + i imaginary)_k z^k."""
+    parts, powers = parts_of(x), np.empty((2 * POWERS_AT_ONCE + 4, CIRCLE_BLOCK))
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
+            size = _first_powers(x[r], begin, powers)
+            _evaluate(powers, real[r], imaginary[r], values[r, :, begin : begin + size])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _divide_series(
+    x: np.ndarray, real: np.ndarray, imaginary: np.ndarray, angles: np.ndarray,
+    velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill velocities, changes and levels from the terms of series, see `_quotients`."""
+    parts, powers = parts_of(x), np.empty((2 * POWERS_AT_ONCE + 4, CIRCLE_BLOCK))
+    values = np.empty((real.shape[1], CIRCLE_BLOCK))
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
+            size = _first_powers(x[r], begin, powers)
+            _evaluate(powers, real[r], imaginary[r], values[:, :size])
+            _quotients(r, begin, values[:, :size], powers[-2:], angles, velocity, changes, levels)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _divide_values(
+    x: np.ndarray, values: np.ndarray, angles: np.ndarray,
+    velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill velocities, changes and levels from values (R, rows, n), see `_quotients`."""
+    parts, powers = parts_of(x), np.empty((2, CIRCLE_BLOCK))
+    for task in range(first, last):
+        r, part = task // parts, task % parts
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
+            size = _directions(x[r], begin, powers)
+            block = values[r, :, begin : begin + size]
+            _quotients(r, begin, block, powers, angles, velocity, changes, levels)
+
+
+@njit(**INNER, error_model="numpy")
+def _quotients(
+    r: int, begin: int, values: np.ndarray, z: np.ndarray, angles: np.ndarray,
+    velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill velocities, changes and levels of system r, for the block of tokens from `begin` on.
+
+    `values` (rows, size) are the numerator of the speed and, with tangents, its derivative by the
+    angle and its p changes; then the same of the level, unless Z = 1. z has real and imaginary
+    parts. `values` is overwritten.
+    """
+    cosines, sines, speed = z[0], z[1], values[0]
+    leveled, half = len(levels) > 0, len(values) // 2
+    if leveled:
+        level = values[half]
+        for i in range(speed.size):
+            speed[i] /= level[i]
+            levels[0, r, begin + i] = level[i]
+    for i in range(speed.size):
+        velocity[r, begin + i, 0] = -speed[i] * sines[i]
+        velocity[r, begin + i, 1] = speed[i] * cosines[i]
+    for a in range(len(angles)):
+        change = values[2 + a]
+        for i in range(speed.size):
+            angle = angles[a, r, begin + i]
+            by = change[i] + values[1, i] * angle
+            if leveled:
+                by_level = values[half + 2 + a, i] + values[half + 1, i] * angle
+                by = (by - speed[i] * by_level) / values[half, i]
+            changes[a, r, begin + i, 0] = -by * sines[i] - speed[i] * angle * cosines[i]
+            changes[a, r, begin + i, 1] = by * cosines[i] - speed[i] * angle * sines[i]
+
+
+# Powers of z -----------------------------------------------------------------------------------
+
+
+@njit(**INNER, error_model="numpy")
+def _directions(x: np.ndarray, begin: int, z: np.ndarray) -> int:
+    """Write real and imaginary parts of z for a block of tokens; return the number of its tokens.
+
+    The block begins at the token `begin`.
     """
     size = min(CIRCLE_BLOCK, len(x) - begin)
     for i in range(size):
         a, b = x[begin + i, 0], x[begin + i, 1]
         inverse = 1.0 / np.sqrt(a * a + b * b)
-        real[i], imaginary[i] = a * inverse, b * inverse
+        z[0, i], z[1, i] = a * inverse, b * inverse
     return size
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _first_powers(x: np.ndarray, begin: int, powers: np.ndarray) -> int:
+    """Write 1, z, z^2, z^3, z^4 and z of one block, as pairs of rows; return its token count."""
+    size = _directions(x, begin, powers[-2:])
+    powers[0, :size], powers[1, :size] = 1.0, 0.0
+    cosine, sine = powers[-2, :size], powers[-1, :size]
+    for j in range(1, POWERS_AT_ONCE + 1):
+        a, b = powers[2 * j - 2, :size], powers[2 * j - 1, :size]
+        re, im = powers[2 * j, :size], powers[2 * j + 1, :size]
+        for i in range(size):
+            re[i], im[i] = a[i] * cosine[i] - b[i] * sine[i], a[i] * sine[i] + b[i] * cosine[i]
+    return size
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _evaluate(
+    powers: np.ndarray, real: np.ndarray, imaginary: np.ndarray, values: np.ndarray
+) -> None:
+    """Fill values (rows, size) from the terms of series (rows, terms) and the first powers."""
+    values[:] = 0.0
+    for k in range(0, real.shape[1], POWERS_AT_ONCE):
+        for c in range(len(real)):
+            _add_terms(powers, real[c], imaginary[c], k, values[c])
+        _next_powers(powers, values.shape[1])
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _next_powers(powers: np.ndarray, size: int) -> None:
+    """Multiply the four powers by z^4, which stays in the fifth pair of rows."""
+    turn, rise = powers[2 * POWERS_AT_ONCE, :size], powers[2 * POWERS_AT_ONCE + 1, :size]
+    for j in range(POWERS_AT_ONCE):
+        re, im = powers[2 * j, :size], powers[2 * j + 1, :size]
+        for i in range(size):
+            re[i], im[i] = re[i] * turn[i] - im[i] * rise[i], re[i] * rise[i] + im[i] * turn[i]
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add_products(powers: np.ndarray, weights: np.ndarray, total: np.ndarray, k: int) -> None:
+    a, b, c, d = powers[0], powers[2], powers[4], powers[6]
+    e, f, g, h = powers[1], powers[3], powers[5], powers[7]
+    re0, re1, re2, re3, im0, im1, im2, im3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(weights.size):
+        weight = weights[i]
+        re0 += weight * a[i]
+        re1 += weight * b[i]
+        re2 += weight * c[i]
+        re3 += weight * d[i]
+        im0 += weight * e[i]
+        im1 += weight * f[i]
+        im2 += weight * g[i]
+        im3 += weight * h[i]
+    total[k] += complex(re0, -im0)
+    total[k + 1] += complex(re1, -im1)
+    total[k + 2] += complex(re2, -im2)
+    total[k + 3] += complex(re3, -im3)
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add_terms(
+    powers: np.ndarray, real: np.ndarray, imaginary: np.ndarray, k: int, values: np.ndarray
+) -> None:
+    a, b, c, d = powers[0], powers[2], powers[4], powers[6]
+    e, f, g, h = powers[1], powers[3], powers[5], powers[7]
+    a0, a1, a2, a3 = real[k], real[k + 1], real[k + 2], real[k + 3]
+    b0, b1, b2, b3 = imaginary[k], imaginary[k + 1], imaginary[k + 2], imaginary[k + 3]
+    for i in range(values.size):
+        values[i] += (a0 * a[i] - b0 * e[i] + a1 * b[i] - b1 * f[i]) + (
+            a2 * c[i] - b2 * g[i] + a3 * d[i] - b3 * h[i]
+        )
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.dual import Dual, changes_of, value_of
 from ..models.changes import derivative_by
 from ..models.pointwise import Pointwise
-from .contract import DualEngine, Engine
+from .contract import Engine
 
 
 class PointValues(Engine):
@@ -27,6 +27,7 @@ class PointValues(Engine):
 
     name = "points"
     tangential = False
+    _names: tuple[str | None, ...] = ()  # parameters that change along the tangents
 
     def __init__(self, drift: Pointwise) -> None:
         self.drift = drift
@@ -39,12 +40,30 @@ class PointValues(Engine):
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """Values of f at the tokens, (R, n, d), at the time t, checked."""
-        if not self._members:
-            return self.drift.at(t).values(x)
-        return np.stack([f.at(t).values(one) for f, one in zip(self._members, x, strict=True)])
+        fs = self._members or [self.drift]
+        if self._members:
+            values = np.stack([f.at(t).values(one) for f, one in zip(fs, x, strict=True)])
+        else:
+            values = self.drift.at(t).values(x)
+        if not isinstance(x, Dual):
+            return values
+        changes, each = changes_of(values, len(self._names)), range(len(x))
+        for a, name in enumerate(self._names):
+            if name is not None:
+                changes[a] += np.stack(
+                    [derivative_by(fs[r % len(fs)], name, _values_at(x.value[r])) for r in each]
+                )
+        return Dual(value_of(values), changes)
 
-    def with_tangents(self, names: Sequence[str | None]) -> "PointTangents":
-        return PointTangents(self, names)
+    def with_tangents(self, names: Sequence[str | None]) -> Self:
+        part = copy(self)
+        part._names = tuple(names)
+        return part
+
+
+def _values_at(x: np.ndarray) -> Callable[[Any], np.ndarray]:
+    """Function of an ensemble of drifts: their values at points x (n, d), (members, n, d)."""
+    return lambda many: np.stack([many.member(i).values(x) for i in range(*many.shape)])
 
 
 class CombinedSums(Engine):
@@ -117,35 +136,6 @@ class CombinedSums(Engine):
     def _total(self, of: Callable[[Any], np.ndarray]) -> Any:
         pairs = zip(self._factors, self._engines, strict=True)
         return sum(factor * of(engine) for factor, engine in pairs)
-
-
-class PointTangents(DualEngine):
-    """Values f(x_i) of a drift that is a function of points, and their changes along tangents."""
-
-    tangential = False
-
-    def __init__(self, values: PointValues, names: Sequence[str | None]) -> None:
-        self._values, self._names, self._drift = values, names, values.drift
-
-    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
-        values = self._values.attention(t, x, masses)
-        changes, replicas = changes_of(values, len(self._names)), range(len(x))
-        members = [self._drift.member(r) for r in replicas] if self._drift.shape else [self._drift]
-        for a, name in enumerate(self._names):
-            if name is not None:
-                changes[a] += np.stack(
-                    [self._by(name, members[r % len(members)], x.value[r]) for r in replicas]
-                )
-        return Dual(value_of(values), changes)
-
-    @staticmethod
-    def _by(name: str, drift: Any, x: np.ndarray) -> np.ndarray:
-        """The derivative of f by a parameter at points x (n, d), of shape (n, d)."""
-
-        def values(many: Any) -> np.ndarray:
-            return np.stack([many.member(i).values(x) for i in range(*many.shape)])
-
-        return derivative_by(drift, name, values)
 
 
 class MemberSums(Engine):

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
 
@@ -32,6 +31,9 @@ class Engine(ABC):
         True for the engines of zonal drifts.
     takes_any_members : bool
         True if one engine sums members of an ensemble with different parameters together.
+    takes_velocities : bool
+        True if velocities, and the array `beside`, of an earlier call make changes of velocities
+        cheaper: they are further arguments of `velocity` then.
     """
 
     name: str
@@ -61,42 +63,12 @@ class Engine(ABC):
         return self.drift.interaction_potential(x, masses, t)
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """The engine of sums and of their derivatives along tangents, for `Dual` arrays.
+        """The engine whose methods take `Dual` tokens and masses, and return `Dual` sums.
 
         `names` has for each tangent the parameter of the drift that changes along it, or None.
         MeanfieldError where derivatives are not known.
         """
         raise MeanfieldError(f"Derivatives of {self.name} sums are not known. Leave tangents out.")
-
-
-class DualEngine(ABC):
-    """Sums over tokens and their changes along tangents: the sums of an `Engine`, of `Dual` arrays.
-
-    Attributes
-    ----------
-    tangential : bool
-        See `Engine`.
-    takes_velocities : bool
-        True if known velocities, and the array `beside` of the engine, make changes cheaper.
-    """
-
-    tangential: bool = True
-    takes_velocities: ClassVar[bool] = False
-
-    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
-        """Velocities (R, n, d) and their changes.
-
-        `known` are their values and the array `beside` of the engine, where these are known.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no velocities; use attention.")
-
-    @abstractmethod
-    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
-        """The whole output of attention (R, n, d) at time t."""
-
-    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
-        """The potentials (R, n) whose gradients are the velocities."""
-        raise NotImplementedError(f"{type(self).__name__} has no potentials.")
 
 
 class ZonalEngine(Engine):
@@ -143,10 +115,10 @@ class ZonalEngine(Engine):
         """
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """Sums over all pairs: see `DirectTangents`."""
-        from .direct_tangents import DirectTangents
+        """Sums over all pairs: see `DirectSums`."""
+        from .direct import DirectSums
 
-        return DirectTangents(self.drift, names, self.threads.threads)
+        return DirectSums(self.drift, self.threads.threads).with_tangents(names)
 
 
 class ThreadPool:

@@ -13,6 +13,7 @@ from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..spaces.circle_transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
+from .attention import not_balanced
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # largest logit whose exponential, times values, does not overflow
@@ -235,14 +236,10 @@ class DensityHead:
 
     def linear(self) -> Any:
         """Output with k = logits, not normalised."""
-        points = self.density.space.points
-        second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
-        return self.answer(second @ (points @ self.A.T).T)
-
-    @property
-    def _weighted_points(self) -> np.ndarray:
         space = self.density.space
-        return space.weights[:, None] * space.points
+        weighted = space.weights[:, None] * space.points
+        second = np.tensordot(self.density.moments[:-1], weighted, axes=1)
+        return self.answer(second @ (space.points @ self.A.T).T)
 
 
 # Quotients -------------------------------------------------------------------------------------
@@ -368,7 +365,8 @@ class QuotientHead(DensityHead):
         return self._complete(quotient, kernel, factor, options, changes)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
-        quotient = replace(self, rows=0)._weighted(kernel, normalised)
+        alone = replace(self, rows=0)
+        quotient: Any = DensityHead.weighted(alone, kernel, normalised=normalised)
         if not self.rows:
             return quotient
         key = "weights by beta", self.Q, self.K, self.beta
@@ -392,21 +390,15 @@ class QuotientHead(DensityHead):
 
         try:
             change(*np.ones((2, 1, len(self.Q.T))))
+            return change
         except (TypeError, AttributeError):  # it calculates with functions that have no rule
-            return self._differenced(kernel)
-        return change
-
-    def _differenced(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Function dk/dbeta of points, by differences of order 10 of the weights."""
+            pass
         step = BETA_STEP * (min(1.0, abs(float(self.beta))) or 1.0)
         near = [
             (w / step, of_points(kernel, self.Q, self.K, self.beta + step * j))
             for j, w in zip(NODES, WEIGHTS, strict=True)
         ]
         return lambda x, y: sum(w * weights(x, y) for w, weights in near)
-
-    def _weighted(self, kernel: Callable[..., Any], normalised: bool) -> Any:
-        return DensityHead.weighted(self, kernel, normalised=normalised)
 
     def linear(self) -> Any:
         space = self.density.space
@@ -434,8 +426,11 @@ class QuotientHead(DensityHead):
         `parts` the input of `kernel.of_parts` for them. sum_a y_a^2 = 1 saves one product.
         """
         x, d = self.density.space.points, len(moments) - 1
-        slopes = (x @ self._slope_of_A.T).T
-        change = None if self.dform is not None else self._slope_of_kernel(kernel)
+        change, dA = None, self._slope_of_A
+        slopes = (x @ dA.T).T
+        if self.dform is None:
+            key = "slope", self.A, dA
+            change = self.kernels.remembered(key, lambda: kernel.slope(self.A, dA))
         if change is not None:
             pulls = change.of_parts(parts[:-1].reshape(-1, parts.shape[-1]))
             level = (slopes[:, None] * sums[:-1]).sum(axis=0)
@@ -459,10 +454,6 @@ class QuotientHead(DensityHead):
                 changes[:-1] += self._sums(kernel, quadratic(rest, x) * moments[:-1])
                 changes[-1] += np.einsum("ab,abrn->rn", rest, second)
         return changes
-
-    def _slope_of_kernel(self, kernel: Kernel) -> Kernel | None:
-        key = "slope", self.A, self._slope_of_A
-        return self.kernels.remembered(key, lambda: kernel.slope(self.A, self._slope_of_A))
 
     def _slope(self, changes: np.ndarray, normalised: bool, scale: Any = None) -> Slope:
         pulls = changes[:-1] if scale is None else scale * changes[:-1]
@@ -512,12 +503,7 @@ def _fixed_point(
             steps = np.diff(changes, axis=0).T
             parts = np.linalg.lstsq(steps, change, rcond=1e-10)[0]
             x = value - np.diff(values, axis=0).T @ parts
-    raise MeanfieldError(
-        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
-        f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
-        "kernels need more), or tolerance if it is small (about 1e-16 times the range of the "
-        "kernel is rounding)."
-    )
+    raise not_balanced(most, error, tolerance, "the kernel")
 
 
 def _smooth(kernel: Kernel | None) -> Kernel:

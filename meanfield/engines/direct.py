@@ -1,12 +1,19 @@
 """Sums over all pairs of tokens; for a constant kernel, by the mean of the tokens.
 
-Systems and sums are arrays of columns, (R, rows + 1, n), as in `pairs`. Kernels without a loop in
-`pairs` are evaluated on blocks of Gram matrices, see `gram_pairs`.
+For every token i, with directions u = x/|x| and weights w_ij = W'(<u_i, u_j>), the sums
+
+    D_i = sum_j m_j w_ij (u_j - u_i),    S_i = sum_j m_j w_ij,    L_i = sum_j m_j Z_ij
+
+(pull, sum of weights, level) give the velocity P_i D_i / L_i and the output of attention
+(D_i + u_i S_i) / L_i. Systems and sums are arrays of columns, (R, rows + 1, n), as in `pairs`;
+their changes along p tangents are stacked on a leading axis. Kernels without a loop in `pairs` are
+evaluated on blocks of Gram matrices, see `gram_pairs`.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +22,20 @@ from ..core.cached import cached_property
 from ..core.checks import as_given
 from ..core.dual import Dual, contiguous
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import WITHIN, njit
 from ..models import ZonalDrift
-from .contract import SINGLE_THREAD, DualEngine, ThreadPool, ZonalEngine
-from .gram_pairs import Weigh, Workspace, exponentials, gram_sums, weights_of, within_one
+from ..models.changes import derivative_by
+from .contract import SINGLE_THREAD, ThreadPool, ZonalEngine
+from .gram_pairs import (
+    Weigh,
+    Workspace,
+    exponential_weights,
+    exponentials,
+    gram_sums,
+    weights_of,
+    within_one,
+)
+from .kernel_series import KernelSeries
 from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, loops over differences are faster than BLAS
@@ -27,7 +44,10 @@ FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than t
 LOWEST_LEVEL = 1e-280  # below this level, weights that underflow would matter
 ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
 PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds per pair: exponential kernel, other kernel
+DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
 MEAN_BLOCK = 1024  # tokens of a partial sum of a mean
+
+Kernel = Callable[[np.ndarray], tuple[Any, ...]]
 
 
 class DirectSums(ZonalEngine):
@@ -48,7 +68,8 @@ class DirectSums(ZonalEngine):
     With an exponential kernel the error of a force is the rounding of its own weight, and no token
     acts on itself: forces of e^-200 between clusters have all their digits. If n > 64 and d > 8,
     and for other kernels, this holds for isolated tokens; in a cluster of several tokens the
-    rounding of their mutual weights, 1e-16, remains.
+    rounding of their mutual weights, 1e-16, remains. Changes along tangents of `Dual` tokens have
+    the same accuracy; kernels of drifts without exponent are then interpolated to 1e-12.
 
     Kernels are evaluated at inner products of unit vectors; where they exceed +-1 by rounding, at
     +-1. While Gram matrices are computed, BLAS is limited to one thread in the whole process.
@@ -56,6 +77,9 @@ class DirectSums(ZonalEngine):
 
     name = "direct"
     takes_any_members = True
+    takes_velocities = True
+    _names: tuple[str | None, ...] = ()  # parameters that change along the tangents
+    _rates: np.ndarray  # changes of the exponents along the tangents, (p, members)
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
         if not isinstance(drift, ZonalDrift):
@@ -63,31 +87,65 @@ class DirectSums(ZonalEngine):
         super().__init__(drift, threads)
         self._workspace = Workspace()
         if drift.exponent is None:
-            self._members[0].slope(np.zeros(1))  # refuses potentials that have none
+            self.members[0].slope(np.zeros(1))  # refuses potentials that have none
 
     def of_members(self, members: np.ndarray) -> Self:
         part = super().of_members(members)
-        if part is not self and "_members" in vars(self):
-            part._members = [self._members[r] for r in members]
+        if part is not self and "members" in vars(self):
+            part.members = [self.members[r] for r in members]
+        return part
+
+    def with_tangents(self, names: Sequence[str | None]) -> Self:
+        def exponents(many: Any) -> np.ndarray:
+            return np.broadcast_to(many.exponent, many.shape)
+
+        part = copy(self)
+        part._names, part._workspace = tuple(names), Workspace()
+        if self.drift.exponent is None:
+            part._kernels = [KernelSeries(member, names).at for member in self.members]
+        else:
+            rates: list[Any] = [
+                0.0 if name is None else derivative_by(member, name, exponents)
+                for name in names
+                for member in self.members
+            ]
+            part._rates = np.reshape(rates, (len(names), len(self.members)))
         return part
 
     @cached_property
-    def _members(self) -> list[ZonalDrift]:
+    def members(self) -> list[ZonalDrift]:
         """Single drifts: one for each system, or one for all."""
-        count = int(np.prod(self.drift.shape))
-        return [self.drift.member(r) for r in range(count)]
+        return [self.drift.member(r) for r in range(int(np.prod(self.drift.shape)))]
+
+    @cached_property
+    def _kernels(self) -> list[Kernel]:
+        """Kernels of the members, as in `row_sums`."""
+
+        def kernel(member: ZonalDrift, t: np.ndarray) -> tuple[Any, ...]:
+            level = member.weight(t) if member.normalised else None
+            return np.array(member.slope(t), dtype=float), None, level  # a copy: it may be t itself
+
+        return [partial(kernel, member) for member in self.members]
 
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:
         """About the microseconds that velocities of n tokens take, see `contract`."""
         return (FUNCTION_COST if drift.exponent is None else PAIR_COST) * n**2
 
-    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
+        """Velocities (R, n, d); of `Dual` tokens with their changes.
+
+        `known` are values of the velocities, where these were computed before.
+        """
+        if isinstance(x, Dual):
+            return self._vectors_along(x, masses, *known[:1], whole=False)
         columns, d = columns_of(x, masses), x.shape[2]
         return projected(columns, self._pulls(columns, d), d)
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Output sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), with the token itself."""
+        if isinstance(x, Dual):
+            return self._vectors_along(x, masses, whole=True)
         columns, d = columns_of(x, masses), x.shape[2]
         pulls = self._pulls(columns, d)
         attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
@@ -98,9 +156,11 @@ class DirectSums(ZonalEngine):
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Potentials sum_j m_j W(t_ij), (R, n); infinite where exp(|beta|) overflows."""
+        if isinstance(x, Dual):
+            return self._potentials_along(contiguous(x), contiguous(masses))
         columns, d = columns_of(x, masses), x.shape[2]
         if self.drift.exponent is None:
-            functions = [member.potential_at for member in self._members]
+            functions = [member.potential_at for member in self.members]
             return self._symmetric_sums(columns, functions)[:, -1]
         beta = self._beta(len(x))[:, None]
         levels = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
@@ -118,32 +178,30 @@ class DirectSums(ZonalEngine):
         For drifts that are divided by Z * mu; `replica` is the index of the system's member drift.
         """
         columns = columns_of(x[None], masses[None])
-        drift = self._members[replica % len(self._members)]
-        if drift.exponent is None:
-            pulls = self._row_pulls(columns[0], drift, tokens, self.threads)
+        r = replica % len(self.members)
+        exponent = self.members[r].exponent
+        if exponent is None:
+            pulls = self._row_pulls(columns, tokens, r)
         else:
-            pulls = self._single_sums(columns[0], float(drift.exponent), tokens)
-            pulls /= pulls[-1]
-        return projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
+            pulls = self._single_sums(columns[0], None, float(exponent), None, tokens)
+            pulls /= pulls[:, -1:]
+        return projected(columns[:, :, tokens], pulls, x.shape[1])[0]
+
+    # Sums over pairs -----------------------------------------------------------------------
 
     def _beta(self, replicas: int) -> np.ndarray:
         return np.full(replicas, self.drift.exponent, dtype=float)
 
     def _pulls(self, columns: np.ndarray, d: int) -> np.ndarray:
-        """Pulls and sums of weights over the normaliser sum_j m_j Z(t_ij), (R, rows + 1, n).
-
-        Pulls are sum_j m_j W'(t_ij) (u_j - u_i); the last row is sum_j m_j W'(t_ij).
-        """
+        """Pulls and sums of weights, divided by levels, (R, rows + 1, n)."""
         if self.drift.exponent is None:
             if not self.drift.normalised:
-                return self._symmetric_sums(columns, [member.slope for member in self._members])
-            every, threads = np.arange(columns.shape[2]), self._threads_for(columns)
-            systems = zip(columns, cycle(self._members), strict=False)
-            return np.stack([self._row_pulls(*system, every, threads) for system in systems])
+                return self._symmetric_sums(columns, [member.slope for member in self.members])
+            return self._row_pulls(columns, np.arange(columns.shape[2]))
         beta = self._beta(len(columns))
         sums = self._exponential_sums(columns, beta, d)
         if self.drift.normalised:
-            self._renew_faint(columns, beta, sums)
+            self._renew_faint(columns, None, beta, None, sums[None])
             return np.divide(sums, sums[:, -1:], out=sums)
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
@@ -160,20 +218,26 @@ class DirectSums(ZonalEngine):
                 add_pairs(one, None, beta[r], None, sums[r], threads)
         return sums[:, 0]
 
-    def _renew_faint(self, columns: np.ndarray, beta: np.ndarray, sums: np.ndarray) -> None:
-        """Replace, in place, the sums of tokens whose weights all underflow.
+    def _renew_faint(
+        self, columns: np.ndarray, changes: Any, beta: np.ndarray, rates: Any, sums: np.ndarray
+    ) -> None:
+        """Replace, in place, the sums (1 + p, R, rows + 1, n) of tokens whose weights underflow.
 
         The new sums are relative to the largest weight of each token.
         """
-        for r in np.flatnonzero((sums[:, -1] < LOWEST_LEVEL).any(axis=1)):
-            tokens = np.flatnonzero(sums[r, -1] < LOWEST_LEVEL)
-            sums[r][:, tokens] = self._single_sums(columns[r], beta[r], tokens)
+        for r in np.flatnonzero((sums[0, :, -1] < LOWEST_LEVEL).any(axis=1)):
+            tokens = np.flatnonzero(sums[0, r, -1] < LOWEST_LEVEL)
+            along, rate = (None if a is None else a[:, r].copy() for a in (changes, rates))
+            sums[:, r][..., tokens] = self._single_sums(columns[r], along, beta[r], rate, tokens)
 
-    def _single_sums(self, columns: np.ndarray, beta: float, tokens: np.ndarray) -> np.ndarray:
-        sums = np.zeros((1, len(columns), tokens.size))
-        work = partial(single_sums, columns, None, beta, None, tokens, sums)
+    def _single_sums(
+        self, columns: np.ndarray, changes: Any, beta: float, rates: Any, tokens: np.ndarray
+    ) -> np.ndarray:
+        count = 0 if changes is None else len(changes)
+        sums = np.zeros((1 + count, len(columns), tokens.size))
+        work = partial(single_sums, columns, changes, beta, rates, tokens, sums)
         self.threads.share(work, tokens.size)
-        return sums[0]
+        return sums
 
     def _symmetric_sums(
         self, columns: np.ndarray, functions: Sequence[Callable[..., Any]]
@@ -193,44 +257,164 @@ class DirectSums(ZonalEngine):
                 gram_sums(one, no_changes, weigh, weight, total[None], *pool)
         return sums
 
-    def _row_pulls(
-        self, columns: np.ndarray, drift: ZonalDrift, tokens: np.ndarray, threads: ThreadPool
-    ) -> np.ndarray:
-        """Normalised pulls (rows + 1, k) of k tokens, by whole rows of the Gram matrix.
+    def _row_pulls(self, columns: np.ndarray, tokens: np.ndarray, first: int = 0) -> np.ndarray:
+        """Normalised pulls (R, rows + 1, k) of k tokens; `first` is the member of system 0."""
+        sums = np.empty((1, *columns.shape[:2], tokens.size))
+        levels, no_changes = np.empty((1, len(columns), tokens.size)), np.empty((0, *columns.shape))
+        self._add_rows(columns, no_changes, tokens, sums, levels, self._threads_for(columns), first)
+        return sums[0] / levels[0, :, None]
 
-        `slope` and `weight` are called with the same rows, as the factor that they have in common
-        may differ between rows.
-        """
-        pulls = np.empty((len(columns), tokens.size))
-        sources = np.flatnonzero(columns[-1])
-        u, masses = columns[:-1, sources], columns[-1, sources]
-        pulling = np.concatenate([u * masses, masses[None]])
-        size = max(1, ROW_ENTRIES // sources.size)
-
-        def work(first: int, last: int) -> None:
-            for begin in range(first * size, min(last * size, tokens.size), size):
-                rows = tokens[begin : begin + size]
-                column = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
-                itself = np.flatnonzero(sources[column] == rows)
-                t = within_one(columns[:-1, rows].T @ u)
-                levels = drift.weight(t) @ masses
-                weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
-                of_itself = np.zeros(rows.size)
-                pair = itself, column[itself]
-                of_itself[itself] = weights[pair] * masses[pair[1]]
-                weights[pair] = 0.0
-                sums = pulling @ weights.T
-                sums[:-1] -= columns[:-1, rows] * sums[-1]
-                sums[-1] += of_itself
-                pulls[:, begin : begin + size] = sums / levels
-
-        with one_blas_thread():
-            threads.share(work, -(-tokens.size // size))
-        return pulls
+    def _add_rows(
+        self, columns: np.ndarray, changes: np.ndarray, tokens: np.ndarray, sums: np.ndarray,
+        levels: np.ndarray, threads: ThreadPool, first: int = 0,
+    ) -> None:  # fmt: skip
+        for r in range(len(columns)):
+            kernel = self._kernels[(first + r) % len(self._kernels)]
+            row_sums(columns[r], changes[:, r], kernel, tokens, sums[:, r], levels[:, r], threads)
 
     def _threads_for(self, columns: np.ndarray) -> ThreadPool:
         replicas, _, n = columns.shape
         return self.threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
+
+    # Changes along tangents ----------------------------------------------------------------
+
+    def _vectors_along(
+        self, x: Dual, masses: Any, velocities: np.ndarray | None = None, *, whole: bool
+    ) -> Any:
+        """Velocities of `Dual` tokens, or outputs of attention if `whole`, with their changes."""
+        x, masses = contiguous(x), contiguous(masses)
+        (replicas, n, d), count = x.shape, len(x.changes)
+        shape, vectors = (replicas, max(d, 3) + 1, n), np.empty((1 + count, *x.shape))
+        with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (u, du, sums):
+            columns, changes = columns_of(x.value, masses.value, u), changes_of(x, masses, du)
+            levels = self._add_along(columns, changes, sums, d, velocities)
+            _divide(columns, changes, sums, levels, whole, vectors)
+        return Dual.of_stack(vectors)
+
+    def _add_along(
+        self, columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, d: int,
+        velocities: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
+        """Fill `sums`; return the levels (1 + p, R, n), empty where Z = 1.
+
+        The factor exp(|beta|) that weights and Z have in common is left out where it cancels.
+        Known `velocities` save the computation of the tangential parts of the pulls.
+        """
+        replicas, _, n = columns.shape
+        if self.drift.exponent is None:
+            levels = np.empty((len(sums) if self.drift.normalised else 0, replicas, n))
+            self._add_rows(columns, changes, np.arange(n), sums, levels, self.threads)
+            return levels
+        betas = self._beta(replicas)
+        rates = np.broadcast_to(self._rates, (len(changes), replicas))
+
+        def pulls(r: int, levels: np.ndarray) -> np.ndarray:
+            """Tangential parts (d, n) of the pulls of system r, from its normalisers (n,)."""
+            factor = levels if self.drift.normalised else np.exp(-abs(betas[r]))
+            return velocities[r].T * factor  # type: ignore[index]
+
+        for r, beta in enumerate(betas):
+            if d > FEW_DIMENSIONS and n > FEW_TOKENS:
+                weigh = partial(exponential_weights, beta, rates[:, r], columns[r, -1])
+                system = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), sums[:, r]
+                before = None if velocities is None else partial(pulls, r)
+                with one_blas_thread():
+                    gram_sums(*system, self.threads, self._workspace, before)
+            else:
+                total = np.zeros((len(sums), *columns[r].shape))
+                tangents = changes[:, r].copy(), beta, rates[:, r].copy()
+                add_pairs(columns[r], *tangents, total, self.threads)
+                sums[:, r] = total
+        if self.drift.normalised:  # Z = W' up to a factor that cancels in the quotient
+            self._renew_faint(columns, changes, betas, rates, sums)
+            return sums[:, :, -1].copy()
+        if rates.any():
+            sums[1:] += rates[..., None, None] * sums[0]
+        sums *= np.exp(np.abs(betas))[:, None, None]
+        return np.empty((0, 0, 0))
+
+    def _potentials_along(self, x: Dual, masses: Dual) -> Any:
+        """Potentials of `Dual` tokens, (R, n), with their changes, by blocks of whole rows."""
+        columns, changes = columns_of(x.value, masses.value), changes_of(x, masses)
+        potentials = np.empty((1 + len(changes), *masses.shape))
+        n, size = columns.shape[2], max(1, ROW_ENTRIES // columns.shape[2])
+        for r, begin in product(range(len(x)), range(0, n, size)):
+            drift, here = self.members[r % len(self.members)], slice(begin, begin + size)
+            u, m, du, dm = columns[r, :-1], columns[r, -1], changes[:, r, :-1], changes[:, r, -1]
+            t = within_one(u[:, here].T @ u)
+            W, slope = drift.potential_at(t), drift.slope(t)
+            if drift.exponent is not None:  # `slope` has a factor in common with `weight`
+                slope = np.exp(drift.exponent * t)
+            potentials[0, r, here] = W @ m
+            for a, name in enumerate(self._names):
+                change = slope * (du[a][:, here].T @ u + u[:, here].T @ du[a])
+                if name is not None:
+
+                    def of(many: Any, t: Any = t) -> np.ndarray:
+                        return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
+
+                    change = change + derivative_by(drift, name, of)
+                potentials[1 + a, r, here] = change @ m + W @ dm[a]
+        return Dual.of_stack(potentials)
+
+
+def row_sums(
+    columns: np.ndarray, changes: np.ndarray, kernel: Kernel, tokens: np.ndarray,
+    sums: np.ndarray, levels: np.ndarray, threads: ThreadPool,
+) -> None:  # fmt: skip
+    """Fill sums (1 + p, rows + 1, k) of k tokens of one system by whole rows of the Gram matrix.
+
+    Levels (1 + p, k) are filled too, unless they are empty. kernel(t) of inner products
+    (rows, sources) returns W', W'', Z; with tangents also Z', and two lists with the derivatives of
+    W' and of Z by the parameter of each tangent. Z and Z' are None where Z = 1, derivatives are
+    None for tangents without a parameter. W' and Z may have a factor in common that differs between
+    rows.
+    """
+    masses, by_masses = columns[-1], changes[:, -1]
+    sources = np.flatnonzero(masses if masses.all() else masses + np.abs(by_masses).sum(axis=0))
+    u, m, du, dm = columns[:-1], masses, changes[:, :-1], by_masses
+    if sources.size < masses.size:
+        u, m, du, dm = (array[..., sources] for array in (u, m, du, dm))
+    pulling = np.concatenate([u * m, m[None]])
+    moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
+    size = max(1, ROW_ENTRIES // sources.size)
+
+    every = tokens.size == masses.size
+
+    def block(here: slice) -> None:
+        some = tokens[here]
+        rows = here if every else some  # slices give views
+        at, by_at, mass = columns[:-1, rows], changes[:, :, rows], masses[rows]
+        column = np.minimum(np.searchsorted(sources, some), sources.size - 1)
+        each, itself = np.flatnonzero(sources[column] == some), np.zeros(some.size)
+        pair = each, column[each]
+        t = within_one(at.T @ u)
+        w, w1, z, *along = kernel(t)
+        itself[each], w[pair] = w[pair], 0.0
+        pulls = pulling @ w.T
+        sums[0, :-1, here] = pulls[:-1] - at * pulls[-1]
+        sums[0, -1, here] = pulls[-1] + itself * mass
+        if len(levels):
+            levels[0, here] = z @ m
+        for a in range(len(changes)):
+            z1, by_slope, by_level = along[0], along[1][a], along[2][a]
+            dt = by_at[a, :-1].T @ u + at.T @ du[a]
+            dw = w1 * dt if by_slope is None else w1 * dt + by_slope
+            of_itself = np.zeros(some.size)
+            of_itself[each], dw[pair] = dw[pair], 0.0
+            by = pulling @ dw.T + moved[a] @ w.T
+            sums[1 + a, :-1, here] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
+            sums[1 + a, -1, here] = by[-1] + of_itself * mass + itself * by_at[a, -1]
+            if len(levels):
+                dz = z1 * dt if by_level is None else z1 * dt + by_level
+                levels[1 + a, here] = dz @ m + z @ dm[a]
+
+    def work(first: int, last: int) -> None:
+        for begin in range(first * size, min(last * size, tokens.size), size):
+            block(slice(begin, begin + size))
+
+    with one_blas_thread():
+        threads.share(work, -(-tokens.size // size))
 
 
 def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
@@ -258,6 +442,118 @@ def _project(columns: np.ndarray, pulls: np.ndarray, d: int) -> None:
                 pull[i] -= radial[i] * along[i]
 
 
+def changes_of(x: Dual, masses: Dual, into: np.ndarray | None = None) -> np.ndarray:
+    """Changes (p, R, rows + 1, n) of the directions u = x/|x|, and of masses in the last row.
+
+    Written to `into` where it is given.
+    """
+    (replicas, n, d), count = x.shape, len(x.changes)
+    changes = np.empty((count, replicas, max(d, 3) + 1, n)) if into is None else into
+    changes[:, :, d:-1] = 0.0
+    _change(x.value, x.changes, masses.changes, changes)
+    return changes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _change(x: np.ndarray, dx: np.ndarray, dm: np.ndarray, changes: np.ndarray) -> None:
+    replicas, n, d = x.shape
+    lengths, along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
+    for r in range(replicas):
+        for begin in range(0, n, DIVIDED_STRIP):
+            tokens = range(begin, min(n, begin + DIVIDED_STRIP))
+            for i in tokens:
+                square = 0.0
+                for c in range(d):
+                    square += x[r, i, c] * x[r, i, c]
+                lengths[i - begin] = np.sqrt(square)
+            for a in range(len(dx)):
+                for i in tokens:
+                    radial = 0.0
+                    for c in range(d):
+                        radial += x[r, i, c] * dx[a, r, i, c]
+                    along[i - begin] = radial / lengths[i - begin] ** 2
+                    changes[a, r, -1, i] = dm[a, r, i]
+                for c in range(d):
+                    for i in tokens:
+                        change = dx[a, r, i, c] - along[i - begin] * x[r, i, c]
+                        changes[a, r, c, i] = change / lengths[i - begin]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _divide(
+    columns: np.ndarray,
+    changes: np.ndarray,
+    sums: np.ndarray,
+    levels: np.ndarray,
+    whole: bool,
+    vectors: np.ndarray,
+) -> None:
+    """Fill `vectors` (1 + p, R, n, d) from sums: velocities and changes, or attention if `whole`.
+
+    Sums are divided by their levels, unless these are empty; `sums` is overwritten.
+    """
+    count, replicas, n, d = vectors.shape
+    along, by_along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
+    for r in range(replicas):
+        for begin in range(0, n, DIVIDED_STRIP):
+            end = min(n, begin + DIVIDED_STRIP)
+            for a in range(count):
+                _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end)
+                along_of = along if a == 0 else by_along
+                along_of[:] = 0.0
+                for c in range(0 if whole else d):
+                    u, D = columns[r, c, begin:end], sums[0, r, c, begin:end]
+                    if a == 0:
+                        for i in range(u.size):
+                            along[i] += u[i] * D[i]
+                    else:
+                        du, dD = changes[a - 1, r, c, begin:end], sums[a, r, c, begin:end]
+                        for i in range(u.size):
+                            by_along[i] += du[i] * D[i] + u[i] * dD[i]
+                for c in range(d):
+                    u, part = columns[r, c, begin:end], sums[a, r, c, begin:end]
+                    target = vectors[a, r, begin:end, c]
+                    if whole:
+                        for i in range(part.size):
+                            target[i] = part[i]
+                    elif a == 0:
+                        for i in range(u.size):
+                            target[i] = part[i] - along[i] * u[i]
+                    else:
+                        du = changes[a - 1, r, c, begin:end]
+                        for i in range(u.size):
+                            target[i] = part[i] - along[i] * du[i] - by_along[i] * u[i]
+
+
+@njit(**WITHIN, error_model="numpy")
+def _divide_strip(
+    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, levels: np.ndarray, whole: bool,
+    r: int, a: int, begin: int, end: int,
+) -> None:  # fmt: skip
+    """Divide sums of the tokens begin, ..., end - 1 of system r by their levels, in place.
+
+    a = 0 stands for the values, a > 0 for the change along tangent a - 1, by the quotient rule from
+    the values that are divided already. If `whole`, u_i S_i is added to the pull first.
+    """
+    for c in range(columns.shape[1] - 1):
+        part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
+        if whole:
+            S, dS = sums[0, r, -1, begin:end], sums[a, r, -1, begin:end]
+            for i in range(part.size):
+                part[i] += u[i] * dS[i]
+            if a > 0:
+                du = changes[a - 1, r, c, begin:end]
+                for i in range(part.size):
+                    part[i] += du[i] * S[i]
+        if levels.size > 0:
+            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], sums[0, r, c, begin:end]
+            if a > 0:
+                for i in range(part.size):
+                    part[i] -= D[i] * dL[i]
+            for i in range(part.size):
+                part[i] /= L[i]
+
+
 # The constant kernel, by the mean ------------------------------------------------------------
 
 
@@ -268,6 +564,8 @@ class MeanDirection(ZonalEngine):
     takes_any_members = True
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        if isinstance(x, Dual):
+            return self._velocity_along(x, masses)
         velocity = np.empty(x.shape)
         _project_means(x, _means(x, masses), velocity)
         return velocity
@@ -275,15 +573,17 @@ class MeanDirection(ZonalEngine):
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
 
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        if not isinstance(x, Dual):
+            return super().potential(x, masses, t)
+        u, M = self._directions(x, masses)
+        return (u * M).sum(axis=-1)
+
     def with_tangents(self, names: Sequence[str | None]) -> Any:
         """Tangents by means; by all pairs if the drift changes with a parameter of some tangent."""
-        return super().with_tangents(names) if any(names) else MeanTangents()
+        return super().with_tangents(names) if any(names) else self
 
-
-class MeanTangents(DualEngine):
-    """Velocities v_i = P_i M and their changes, by means, O(n d); potentials are <u_i, M>."""
-
-    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+    def _velocity_along(self, x: Dual, masses: Any) -> Any:
         u, M = self._directions(x, masses)
         values = np.empty(x.shape)
         _project_means(x.value, M.value[:, 0], values)
@@ -291,15 +591,8 @@ class MeanTangents(DualEngine):
         changed = (u.changes * M.value + u.value * M.changes).sum(axis=-1, keepdims=True)
         return Dual(values, M.changes - along * u.changes - changed * u.value)
 
-    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
-        raise NotImplementedError("Means are summed for tangential velocities.")
-
-    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
-        u, M = self._directions(x, masses)
-        return (u * M).sum(axis=-1)
-
     @staticmethod
-    def _directions(x: Dual, masses: Dual) -> tuple[Dual, Dual]:
+    def _directions(x: Dual, masses: Any) -> tuple[Dual, Dual]:
         """Directions u (R, n, d) and their mean M (R, 1, d)."""
         length = np.linalg.norm(x.value, axis=-1, keepdims=True)
         u, m = x.value / length, contiguous(masses).value

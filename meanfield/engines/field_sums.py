@@ -46,7 +46,7 @@ class FieldSums(Engine):
         parts: dict[Any, Any] = {
             ZonalDrift: ZonalPoints if whole else zonal_field,
             Attention: AttentionPoints,
-            Pointwise: FieldValues,
+            Pointwise: lambda part, *_: PointValues(part),
         }
         self._parts: list[Any] = [
             (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))
@@ -55,7 +55,7 @@ class FieldSums(Engine):
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         coefficients = self.drift.coefficients(t)
-        outputs = [factor * part(t, x, coefficients) for factor, part in self._parts]
+        outputs = [factor * part.attention(t, x, coefficients) for factor, part in self._parts]
         return sum(outputs[1:], outputs[0])
 
     def with_tangents(self, names: Any) -> Any:
@@ -76,10 +76,9 @@ class ZonalModes:
         self._space = space
         self._sums = MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads)
 
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         kept = self._space.resample(coefficients, self._sums.degree)
-        modes = self._sums.of_density(kept)
-        modes = np.broadcast_to(modes, (len(x), modes.size))
+        modes = np.broadcast_to(kept, (len(x), kept.size))
         return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
 
 
@@ -92,7 +91,7 @@ class ZonalPoints:
     def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
         self._space, self._sums = space, DirectSums(drift, threads)
 
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         points, masses = masses_of(self._space, coefficients, len(x))
         masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
         output = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
@@ -119,22 +118,12 @@ class AttentionPoints:
         self._fine = space.with_degree(max(space.degree, FINEST_DEGREE))
         self._sums = AttentionModes(drift, threads=threads, strict=True)
 
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         fine = self._coarse.resample(coefficients, self._fine.degree)
         try:
             return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)
         except NoModes:
             return self._pairs.attention(t, *masses_of(self._coarse, coefficients, len(x)), at=x)
-
-
-class FieldValues:
-    """Values of a drift that is a function of points, whatever the density is."""
-
-    def __init__(self, drift: Pointwise, _space: Any, threads: int) -> None:
-        self._values = PointValues(drift)
-
-    def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:
-        return self._values.attention(t, x, np.empty(0))
 
 
 def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:

@@ -80,7 +80,13 @@ def gram_sums(
     u, n, count = columns[:-1], columns.shape[1], len(changes)
     du, first, d = changes[:, :-1], 0 if tangential_pulls is None else 1, len(u)
     with workspace.lent((1 + count, *columns.shape), (count, 3 * d, n)) as (summands, both):
-        _weigh_by_masses(columns, changes, summands)
+        m, dm = columns[-1], changes[:, -1]
+        np.multiply(columns, m, out=summands[0])
+        summands[0, -1] = m
+        if count:
+            np.multiply(changes, m, out=summands[1:])
+            summands[1:] += dm[:, None] * columns
+            summands[1:, -1] = dm
         pulling, together = summands[0], summands[first:].reshape(-1, n)
         both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
         left, right = both[:, : 2 * d], both[:, d:]
@@ -143,47 +149,14 @@ def gram_sums(
             threads.share(partial(between, turn), (blocks + 1) // 2)
         if tangential_pulls is not None:
             sums[0, -1] = levels[0]
-        _relative(columns, changes, itself, first, sums)
+        # sums of w_ij u_j become sums of w_ij (u_j - u_i), and tokens count in their own levels
+        sums[first:, :-1] -= u * sums[first:, -1:]
+        if count:
+            sums[1:, :-1] -= du * sums[0, -1]
+            sums[1:, -1] += itself * dm
+        sums[0, -1] += itself * m
         if tangential_pulls is not None:
             sums[0, :-1] = tangential_pulls(sums[0, -1]) + u * levels[1]
-
-
-@njit(cache=True, nogil=True)
-def _weigh_by_masses(columns: np.ndarray, changes: np.ndarray, summands: np.ndarray) -> None:
-    """Fill `summands` (1 + p, rows + 1, n) with m_j u_j and m_j, and their changes."""
-    m, n = columns[-1], columns.shape[1]
-    summands[0, -1] = m
-    for c in range(len(columns) - 1):
-        for j in range(n):
-            summands[0, c, j] = m[j] * columns[c, j]
-    for a in range(len(changes)):
-        dm = changes[a, -1]
-        summands[1 + a, -1] = dm
-        for c in range(len(columns) - 1):
-            for j in range(n):
-                summands[1 + a, c, j] = m[j] * changes[a, c, j] + dm[j] * columns[c, j]
-
-
-@njit(cache=True, nogil=True)
-def _relative(
-    columns: np.ndarray, changes: np.ndarray, itself: float, first: int, sums: np.ndarray
-) -> None:
-    """Turn sums of w_ij u_j into sums of w_ij (u_j - u_i), and add the token itself to the levels.
-
-    `sums` (1 + p, rows + 1, n) is changed in place, pulls from the index `first` on, all levels.
-    """
-    n, S = columns.shape[1], sums[0, -1]
-    for a in range(first, len(sums)):
-        level = sums[a, -1]
-        for c in range(len(columns) - 1):
-            for i in range(n):
-                sums[a, c, i] -= columns[c, i] * level[i]
-            for i in range(n if a > 0 else 0):
-                sums[a, c, i] -= changes[a - 1, c, i] * S[i]
-        for i in range(n if a > 0 else 0):
-            level[i] += itself * changes[a - 1, -1, i]
-    for i in range(n):
-        S[i] += itself * columns[-1, i]
 
 
 @njit(cache=True, nogil=True)

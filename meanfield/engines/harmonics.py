@@ -1,15 +1,18 @@
 """Sums over tokens by the harmonics of their measure: degrees, faint tokens, energies."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.dual import Dual, contiguous
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
+from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
+from ..spaces.chart import Multipliers
 from ..spaces.contract import dimension_of_harmonics
 from .contract import ThreadPool, ZonalEngine
 from .direct import DirectSums
@@ -60,11 +63,7 @@ class PointTransforms(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Coefficients of the measures, (R, modes), in the normalisation of the transforms."""
-
-    def coefficients(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Coefficients of the measures, (R, modes), in the normalisation of densities."""
-        return self.moments(coordinates, masses)
 
     @abstractmethod
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
@@ -101,6 +100,10 @@ class HarmonicEngine(ZonalEngine):
     masses. If all tokens are of this kind, the cost is twice that of `DirectSums`.
     """
 
+    takes_velocities = True
+    _along: DirectSums  # engine of tangents where a level is too low for the accuracy
+    _changes: list[list[Multipliers]]  # changes of multipliers for each member and tangent
+
     dimension: ClassVar[int]
     transforms_of: ClassVar[type[PointTransforms]]
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
@@ -136,12 +139,28 @@ class HarmonicEngine(ZonalEngine):
 
     def levels(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
         """The denominators Z * mu at the tokens, (R, n)."""
-        series = self.series_of(modes, self.normaliser)
+        series: Any = self.normaliser[..., self.degrees] * modes
         return self.scattered.values(coordinates, series[:, None])[:, 0]
 
+    @property
     @abstractmethod
-    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        """The series (R, modes) of modes times multipliers, in the normalisation of densities."""
+    def degrees(self) -> np.ndarray:
+        """The degree of each mode, (modes,)."""
+
+    @property
+    def normalised(self) -> bool:
+        """True unless Z = 1."""
+        return self.normaliser is not None
+
+    def multipliers_of(self, r: int) -> Multipliers:
+        """Multipliers of W and of Z of system r."""
+        pair = self.attraction, self.normaliser
+        attraction, normaliser = (m[r] if m is not None and m.ndim > 1 else m for m in pair)
+        return attraction, normaliser
+
+    def lowest_of(self, r: int) -> float:
+        """The least level of system r at which velocities are as accurate as the tolerance."""
+        return float(np.ravel(self._lowest)[r % np.size(self._lowest)]) if self.normalised else 0.0
 
     @property
     def transforms(self) -> int:
@@ -168,14 +187,77 @@ class HarmonicEngine(ZonalEngine):
         """Velocities (R, n, d) that the modes exert, and levels (R, n) unless Z = 1."""
 
     @abstractmethod
+    def fields_along(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        multipliers: Multipliers, changes: list[Multipliers],
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+
+        Parameters
+        ----------
+        x, masses : ndarray, (n, d) and (n,)
+        dx, dm : ndarray, (p, n, d) and (p, n)
+            Changes of tokens and masses.
+        multipliers, changes
+            Multipliers of W and Z, and their changes along each tangent.
+        known, modes : ndarray or None
+            Velocities (n, d), and modes of the measure, if they were computed before.
+        """
+
+    def with_tangents(self, names: Sequence[str | None]) -> Self:
+        part, nothing = copy(self), np.zeros(self.degree + 1)
+        part._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
+        part._changes = []
+        for member in part._along.members:
+            rows = [
+                (nothing, nothing)
+                if name is None
+                else multiplier_changes(member, name, self.degree, self.dimension)
+                for name in names
+            ]
+            part._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
+        return part
+
+    def _velocity_along(self, x: Dual, masses: Any, *known: Any) -> Any:
+        x, masses = contiguous(x), contiguous(masses)
+        v, dv = np.empty(x.shape), np.empty(x.changes.shape)
+        for r in range(len(x)):
+            system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
+            changes = self._changes[r % len(self._changes)]
+            before = (each[r] for each in known or ([None] * len(x),) * 2)
+            v[r], dv[:, r], level = self.fields_along(
+                *system, self.multipliers_of(r), changes, *before
+            )
+            if level < self.lowest_of(r):
+                one = self._along.of_members(np.array([r]) % len(self._changes))
+                by_pairs: Any = one.velocity(x[r : r + 1], masses[r : r + 1])
+                v[r], dv[:, r] = by_pairs.value[0], by_pairs.changes[:, 0]
+        return Dual(v, dv)
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        if isinstance(x, Dual):
+            return self._along.attention(t, x, masses)
+        return super().attention(t, x, masses)
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        if isinstance(x, Dual):
+            return self._along.potential(x, masses, t)
+        return super().potential(x, masses, t)
+
+    @abstractmethod
     def powers(self, modes: np.ndarray) -> np.ndarray:
         """sum_m |a_lm|^2 of the measures' coefficients, (R, degree + 1)."""
 
-    def of_density(self, coefficients: np.ndarray) -> np.ndarray:
-        """The modes of a density on the same space, from its coefficients."""
-        return coefficients
+    def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
+        """Velocities (R, n, d); of `Dual` tokens with their changes along tangents.
 
-    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        `known` are values of the velocities and the array `beside`, of an earlier call. A field is
+        a quotient of series: tokens move in it, modes of the measure change by
+        sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and multipliers with parameters.
+        """
+        if isinstance(x, Dual):
+            return self._velocity_along(x, masses, *known)
         coordinates = self.coordinates(x)
         self.beside = modes = self.modes(coordinates, masses)
         velocity, levels = self.fields(x, coordinates, modes)

@@ -261,7 +261,8 @@ class SphereKernel(Kernel, Expansion):
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
         K, L = self.degrees
-        above, below = (np.repeat(_parseval(n), 2) for n in (K, L))
+        # weights of Parseval's sum: an order m > 0 stands for -m too
+        above, below = (1.0 + np.repeat(sphere_points.orders_of(n) > 0, 2) for n in (K, L))
         turned = sphere_points.rotation(K, self._frames[0])
         sums = self._rings.analysis(functions, K)
         parts = np.array([turned(one) for one in sums]).view(float) * above
@@ -272,11 +273,6 @@ class SphereKernel(Kernel, Expansion):
         into = sphere_points.rotation(L, self._frames[1].T)
         series = np.array([into(one) for one in moments.view(complex)])
         return self._factor * self._rings.synthesis(series, L)
-
-
-def _parseval(degree: int) -> np.ndarray:
-    """Weights of Parseval's sum: 1 for order m = 0, 2 for m > 0, which stands for -m too."""
-    return 1.0 + np.minimum(sphere_points.orders_of(degree), 1)
 
 
 class TurnedKernel(Kernel, Expansion):
@@ -404,7 +400,7 @@ class CircleKernels(Kernels):
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
         def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            logits = x @ A.T @ y.T + np.einsum("na,ab,nb->n", y, form, y)
+            logits = _logits(A, form, x, y)
             return np.exp(logits - logits.max(axis=1, keepdims=True))
 
         return self.smooth(A, weights)
@@ -428,15 +424,11 @@ class CircleKernels(Kernels):
         return CircleKernel(table[:, :count])
 
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
-        quadratic_form = np.zeros((2, 2)) if form is None else form
-        scale = fitted_scale(A, quadratic_form, Circle(FITTED_POINTS).points)
+        scale = fitted_scale(A, form, Circle(FITTED_POINTS).points)
         if scale is None:
             return None
 
-        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return np.exp(_logits(A, quadratic_form, x, y) - quadratic(scale, x)[:, None])
-
-        return self._expanded(weights, scale)
+        return self._expanded(exponential_weights(A, scale, form), scale)
 
     def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
         return self._expanded(function, np.zeros((2, 2)))
@@ -525,9 +517,7 @@ class SphereKernels(Kernels):
     def _gaussian(
         self, A: np.ndarray, form: np.ndarray, scale: np.ndarray, rest: np.ndarray | None
     ) -> SphereKernel | None:
-        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return np.exp(_logits(A, form, x, y) - quadratic(scale, x)[:, None])
-
+        weights = exponential_weights(A, scale, form)
         return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
 
     def smooth(
@@ -584,9 +574,11 @@ def of_points(
     return weights
 
 
-def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable[..., Any]:
-    """Function (x, y) -> e^(<A x, y> - <x, scale x>) of points (n, d) and (m, d), values (n, m)."""
-    return lambda x, y: np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
+def exponential_weights(
+    A: np.ndarray, scale: np.ndarray, form: np.ndarray | None = None
+) -> Callable[..., Any]:
+    """Function (x, y) -> e^(<A x, y> + <y, form y> - <x, scale x>) of points (n, d) and (m, d)."""
+    return lambda x, y: np.exp(_logits(A, form, x, y) - quadratic(scale, x)[:, None])
 
 
 def quadratic(form: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -595,7 +587,7 @@ def quadratic(form: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def fitted_scale(
-    A: np.ndarray, form: np.ndarray, points: np.ndarray, frame: np.ndarray | None = None
+    A: np.ndarray, form: np.ndarray | None, points: np.ndarray, frame: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Quadratic form (d, d) fitted to the largest logits over y of points x (N, d), from above.
 
@@ -617,9 +609,9 @@ def fitted_scale(
     return scale - above.min() * np.eye(d)
 
 
-def _logits(A: np.ndarray, form: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _logits(A: np.ndarray, form: np.ndarray | None, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Logits <A x, y> + <y, form y>, (n, m), of points (n, d) and (m, d)."""
-    return x @ A.T @ y.T + quadratic(form, y)
+    return x @ A.T @ y.T + (0.0 if form is None else quadratic(form, y))
 
 
 def _diagonal(A: np.ndarray) -> bool:

@@ -97,7 +97,7 @@ def add_pairs(
     """
     system = columns, changes, beta, rates, sums, more_than_three(columns)
     blocks = -(-columns.shape[1] // PAIR_BLOCK)
-    threads.share(partial(pairs_in_blocks, *system), blocks)
+    threads.share(partial(pairs_of_blocks, *system, -1), blocks)
     for turn in range(rounds_of(blocks)):
         threads.share(partial(pairs_of_blocks, *system, turn), (blocks + 1) // 2)
 
@@ -117,19 +117,11 @@ def sums_of(
     """Add the sums over all pairs of the systems first, ..., last - 1 to `sums`; beta is (R,)."""
     blocks = -(-columns.shape[2] // PAIR_BLOCK)
     for r in range(first, last):
-        _add_inside(columns[r], None, beta[r], None, sums[r], more, 0, blocks)
+        system = columns[r]
+        pairs_of_blocks(system, None, beta[r], None, sums[r], more, -1, 0, blocks)
         for turn in range(rounds_of(blocks)):
             half = (blocks + 1) // 2
-            _add_between(columns[r], None, beta[r], None, sums[r], more, turn, 0, half)
-
-
-@njit(cache=True, nogil=True)
-def pairs_in_blocks(
-    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
-    more: bool | None, first: int, last: int,
-) -> None:  # fmt: skip
-    """Add the pairs within a block, for the blocks first, ..., last - 1 of a system."""
-    _add_inside(columns, changes, beta, rates, sums, more, first, last)
+            pairs_of_blocks(system, None, beta[r], None, sums[r], more, turn, 0, half)
 
 
 @njit(cache=True, nogil=True)
@@ -137,40 +129,29 @@ def pairs_of_blocks(
     columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
     more: bool | None, turn: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Add the pairs of tokens of two different blocks, for some pairs of blocks of a round.
+    """Add the pairs within a block, or of tokens of two different blocks.
 
-    `turn` is the number of the round; its pairs of blocks first, ..., last - 1 are added.
+    turn = -1 stands for the blocks first, ..., last - 1 of a system themselves, turn >= 0 for the
+    number of a round, whose pairs of blocks first, ..., last - 1 are added.
     """
-    _add_between(columns, changes, beta, rates, sums, more, turn, first, last)
-
-
-@njit(**WITHIN)
-def _add_inside(
-    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
-    more: bool | None, first: int, last: int,
-) -> None:  # fmt: skip
-    n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
-    for block in range(first, last):
-        begin, end = block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)
-        rows = begin, end
-        _add(columns, changes, beta, rates, offset, rows, begin, end, sums, 0, None, more, scratch)
-
-
-@njit(**WITHIN)
-def _add_between(
-    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
-    more: bool | None, turn: int, first: int, last: int,
-) -> None:  # fmt: skip
     n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for number in range(first, last):
-        one, other = block_pair(-(-n // PAIR_BLOCK), turn, number)
+        one, other = number, number
+        if turn >= 0:
+            one, other = block_pair(-(-n // PAIR_BLOCK), turn, number)
         if one >= 0:
-            rows, begin = (one * PAIR_BLOCK, (one + 1) * PAIR_BLOCK), other * PAIR_BLOCK
-            end = min(n, begin + PAIR_BLOCK)
-            _add(
-                columns, changes, beta, rates, offset, rows, begin, end, sums, 0, True, more,
-                scratch,
-            )  # fmt: skip
+            rows = one * PAIR_BLOCK, min(n, (one + 1) * PAIR_BLOCK)
+            begin, end = other * PAIR_BLOCK, min(n, (other + 1) * PAIR_BLOCK)
+            if turn < 0:
+                _add(
+                    columns, changes, beta, rates, offset, rows, begin, end, sums, 0, None, more,
+                    scratch,
+                )  # fmt: skip
+            else:
+                _add(
+                    columns, changes, beta, rates, offset, rows, begin, end, sums, 0, True, more,
+                    scratch,
+                )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)

@@ -1,23 +1,26 @@
 """Tokens on S^2, by the spherical harmonics of their measure."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
+from ..core.cached import cached_property
 from ..lowlevel.compilation import njit
-from ..models import ZonalDrift
-from ..spaces.sphere_points import SMALLEST_RADIUS, degrees_of, factors
+from ..spaces.chart import Multipliers
+from ..spaces.sphere import Sphere, SphereNodeChart
+from ..spaces.sphere_points import (
+    SMALLEST_RADIUS,
+    TRANSFORM_ACCURACY,
+    AngleTransforms,
+    degrees_of,
+)
 from .contract import ThreadPool
 from .harmonics import HarmonicEngine, PointTransforms, parts_of
 
 
 class SpherePointTransforms(PointTransforms):
-    """Transforms on S^2 by ducc0; series have the normalisation of densities, moments of ducc0."""
+    """Transforms of points on S^2, by ducc0."""
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         super().__init__(degree, accuracy, threads)
-        self.options = {"lmax": degree, "epsilon": accuracy, "nthreads": 1}
         self._angles = np.empty((0, 0, 2))  # reused: new memory for 10^7 tokens takes a second
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
@@ -28,46 +31,30 @@ class SpherePointTransforms(PointTransforms):
         self.each_part(x, lambda r, _part, tokens: _write_angles(x[r, tokens], angles[r, tokens]))
         return angles
 
-    def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        from ducc0.sht import adjoint_synthesis_general
+    def at(self, angles: np.ndarray) -> AngleTransforms:
+        """Transforms of the points with angles (n, 2)."""
+        return AngleTransforms(angles, self.degree, self.accuracy)
 
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         size = (self.degree + 1) * (self.degree + 2) // 2
         modes = np.empty((len(coordinates), parts_of(coordinates), size), dtype=complex)
 
         def work(r: int, part: int, tokens: slice) -> None:
-            values, angles = masses[None, r, tokens], coordinates[r, tokens]
-            modes[r, part] = adjoint_synthesis_general(
-                map=values, loc=angles, spin=0, **self.options
-            )[0]
+            modes[r, part] = self.at(coordinates[r, tokens]).moments(masses[r, tokens])
 
         self.each_part(coordinates, work)
         return modes.sum(axis=1)
 
-    def coefficients(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        return self.moments(coordinates, masses) * factors(self.degree)
-
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
-        values, series = (
-            np.empty((*series.shape[:2], coordinates.shape[1])),
-            series * factors(self.degree),
-        )
+        values = np.empty((*series.shape[:2], coordinates.shape[1]))
 
         def work(r: int, _part: int, tokens: slice) -> None:
-            for c, alm in enumerate(series[r]):
-                values[r, c, tokens] = self.synthesis(alm, coordinates[r, tokens], 0)[0]
+            points = self.at(coordinates[r, tokens])
+            for c, one in enumerate(series[r]):
+                values[r, c, tokens] = points.values(one)
 
         self.each_part(coordinates, work)
         return values
-
-    def synthesis(self, modes: np.ndarray, angles: np.ndarray, spin: int) -> np.ndarray:
-        """Values (1, n) of a series at n points; for spin = 1 derivatives (2, n).
-
-        The derivatives are along the meridian, southwards, and to the east.
-        """
-        from ducc0.sht import synthesis_general
-
-        mode = "DERIV1" if spin else "STANDARD"
-        return synthesis_general(alm=modes[None], loc=angles, spin=spin, mode=mode, **self.options)
 
 
 class SphereModes(HarmonicEngine):
@@ -84,53 +71,51 @@ class SphereModes(HarmonicEngine):
     scattered: SpherePointTransforms
     transform = 50.0, 50e-3, 0.05
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
-        super().__init__(drift, tolerance, threads)
-        self._degrees = degrees_of(self.degree)
-        self._levels = np.empty((0, 0))
+    _levels = np.empty((0, 0))
 
-    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        return multipliers[self._degrees] * modes * factors(self.degree)
+    @cached_property
+    def _chart(self) -> SphereNodeChart:
+        return Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        return degrees_of(self.degree)
 
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
         velocity, levels = np.empty(x.shape), None
+        numerators = self.attraction[..., self.degrees] * modes
         if self.normaliser is not None:
             if self._levels.shape != x.shape[:2]:
                 self._levels = np.empty(x.shape[:2])
-            levels = self._levels
+            levels, denominators = self._levels, self.normaliser[..., self.degrees] * modes
 
         def work(r: int, _part: int, tokens: slice) -> None:
-            angles, multipliers = coordinates[r, tokens], self._spread(self.attraction, r)
-            slope, turn = self.scattered.synthesis(modes[r] * multipliers, angles, 1)
+            angles = coordinates[r, tokens]
+            points = self.scattered.at(angles)
+            slope, turn = points.gradient(numerators[r])
             if levels is not None:
-                multipliers = self._spread(self.normaliser, r)
-                level = self.scattered.synthesis(modes[r] * multipliers, angles, 0)[0]
-                levels[r, tokens] = level
+                levels[r, tokens] = level = points.values(denominators[r])
                 slope, turn = slope / level, turn / level
             _embed(x[r, tokens], angles, slope, turn, velocity[r, tokens])
 
         self.scattered.each_part(x, work)
         return velocity, levels
 
-    def with_tangents(self, names: Sequence[str | None]) -> Any:
-        from .mode_tangents import SphereTangents
-
-        return SphereTangents(self, names)
+    def fields_along(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        multipliers: Multipliers, changes: list[Multipliers],
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        system = x, masses, dx, dm, multipliers, changes
+        return self._chart.field_tangents(
+            *system, max(TRANSFORM_ACCURACY, self.accuracy), known, modes
+        )
 
     def powers(self, modes: np.ndarray) -> np.ndarray:
-        orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first
-        squares = 4 * np.pi * orders * np.abs(modes) ** 2
-        return np.stack([np.bincount(self._degrees, of_one) for of_one in squares])
-
-    def _spread(self, multipliers: np.ndarray, r: int) -> np.ndarray:
-        """The multipliers of system r, repeated for every coefficient, (modes,)."""
-        return (multipliers if multipliers.ndim == 1 else multipliers[r])[self._degrees]
-
-    def of_density(self, coefficients: np.ndarray) -> np.ndarray:
-        return coefficients / factors(self.degree)
+        squares = np.where(np.arange(modes.shape[1]) <= self.degree, 1, 2) * np.abs(modes) ** 2
+        return np.stack([np.bincount(self.degrees, of_one) for of_one in squares])  # m = 0 first
 
 
 def _write_angles(x: np.ndarray, angles: np.ndarray) -> None:

@@ -71,17 +71,10 @@ def good_length(n: int) -> int:
     """The shortest fast length >= n: in FAST, or a multiple of 512 without primes beyond 5."""
     if n <= FAST[-1]:
         return next(length for length in FAST if length >= n)
-    candidate = -(-n // 512) * 512
-    while not _is_smooth(candidate):
-        candidate += 512
-    return candidate
-
-
-def _is_smooth(n: int) -> bool:
-    for prime in (2, 3, 5):
-        while n % prime == 0:
-            n //= prime
-    return n == 1
+    rows = -(-n // 512)  # 60^k, k large, is a multiple of all numbers without other primes
+    while pow(60, rows.bit_length(), rows):
+        rows += 1
+    return 512 * rows
 
 
 class RealTransform:

@@ -303,11 +303,13 @@ def _with_trailing_axes(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def evaluate(self: Any, t: Any) -> Any:
         name = f"{type(self).__name__}.{method.__name__}"
-        if any(isinstance(each, Dual) for each in (t, *self.parameters.values())):
+        parameters = self.parameters.values()
+        if isinstance(t, Dual) or any(isinstance(value, Dual) for value in parameters):
             return _with_tangents(method, evaluate, self, t, name)
         t = np.asarray(t, dtype=float)
         try:
-            values = method(_expanded(self, t.ndim) if self.shape else self, t)
+            several = any(value.ndim for value in parameters)  # faster than `self.shape`
+            values = method(_expanded(self, t.ndim) if several else self, t)
         except (TypeError, ValueError) as error:
             _refuse_one_number(name, t.shape, error)
             raise

@@ -98,6 +98,17 @@ class Contents:
         return Contents({group: self.header}, arrays, self.long, words)
 
 
+def result_path(name: str, path: Any, table: str = "data") -> Path:
+    """The path of a result to write; raise ValueError for the suffix of another format."""
+    wanted = (
+        "a file *.nc, as results are written as NetCDF; a table is written by "
+        f"{table}.to_dataframe().to_csv(path)"
+    )
+    path = path_of(name, path)
+    fitting(name, str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
+    return path
+
+
 class Result(ReadOnlyArrays, Shown, ABC):
     """The result of a computation, which can be saved; `load` restores it bit for bit.
 
@@ -131,12 +142,7 @@ class Result(ReadOnlyArrays, Shown, ABC):
             If `path` is not a path, or has the suffix of another format.
         """
         table = "observables" if hasattr(type(self), "observables") else "data"
-        wanted = (
-            "a file *.nc, as results are written as NetCDF; a table is written by "
-            f"{table}.to_dataframe().to_csv(path)"
-        )
-        path = path_of("path", path)
-        fitting("path", str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
+        path = result_path("path", path, table)
         contents = self.contents()
         contents.header["result"] = type(self).__name__
         return write_whole(path, _netcdf(contents))

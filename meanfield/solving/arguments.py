@@ -25,7 +25,7 @@ from ..states import State
 from ..steppers import SCHEMES, SPLITTINGS, Layers, Scheme, Splitting
 from .checkpoint import Keeper
 from .merging import checked_distance
-from .streams import Seeds, streams_of
+from .streams import Seeds, state_as_json, streams_of
 
 DEFAULT_OUTPUTS = 101
 STEADY_TOLERANCE = 1e-10  # default of steady_tolerance, a rate of change
@@ -414,9 +414,10 @@ def _random(rng: Any, read: bool, checkpoint: Path | None) -> tuple[Any, object]
     numbers = generator(rng)
     if isinstance(rng, Integral):
         return numbers, int(rng)
-    state = json.dumps(numbers.bit_generator.state, default=lambda array: array.tolist())
     children = getattr(numbers.bit_generator.seed_seq, "n_children_spawned", 0)
-    return numbers, json.loads(state) | ({"children": children} if children else {})
+    return numbers, json.loads(state_as_json(numbers)) | (
+        {"children": children} if children else {}
+    )
 
 
 def _layer_times(start: float, end: float, dt: float) -> np.ndarray:

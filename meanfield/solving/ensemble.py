@@ -61,7 +61,7 @@ class EnsembleIntegration(Integration):
         self.ends: list[str | None] = [None] * len(self.members)
         self._last: dict[int, tuple[float, Any]] = {}  # (t, state) of the events that ended members
         self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
-        self._watch()
+        self._watches = [EventWatch(arguments.events, m) for m in self.members if arguments.events]
         self._arrive(0.0)
         for i, member in enumerate(self.members):
             if arguments.steady and member.rate <= arguments.steady:
@@ -80,11 +80,6 @@ class EnsembleIntegration(Integration):
             batch.begin(runs)
             self.members += runs
             self._batches.append(numbers)
-
-    def _watch(self) -> None:
-        """Create the watches for events, which begin at the present states."""
-        functions = self._arguments.events
-        self._watches = [EventWatch(functions, m) for m in self.members] if functions else []
 
     # The present ---------------------------------------------------------------------------
 
@@ -235,8 +230,11 @@ class EnsembleIntegration(Integration):
         for one, t in zip(each, times, strict=True):
             one["stats"] |= {"status": one["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
-        warned = [i for i, one in enumerate(each) if one["warning"]]
-        warning = self._summary(warned, [one["warning"] for one in each])
+        warned, warning = [i for i, one in enumerate(each) if one["warning"]], None
+        if warned:
+            index = tuple(int(k) for k in np.unravel_index(warned[0], self._shape))
+            others = f" The same or the like holds of {len(warned) - 1} more." if warned[1:] else ""
+            warning = f"Member {index}: {each[warned[0]]['warning']}{others}"
         message = f"Of {len(each)} members {counts}, at t = {self.t:g}."
         return {
             "status": statuses[failed[0]] if failed and cause not in RESUMABLE else cause,
@@ -244,14 +242,6 @@ class EnsembleIntegration(Integration):
             "warning": warning,
             "stats": nested([one["stats"] for one in each], self._shape),
         }
-
-    def _summary(self, which: list[int], texts: list[str | None]) -> str | None:
-        """Text of the first of the members `which`, and how many others have one; None for none."""
-        if not which:
-            return None
-        index = tuple(int(k) for k in np.unravel_index(which[0], self._shape))
-        others = f" The same or the like holds of {len(which) - 1} more." if which[1:] else ""
-        return f"Member {index}: {texts[which[0]]}{others}"
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
@@ -283,7 +273,8 @@ class EnsembleIntegration(Integration):
         self._last = {
             int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
         }
-        self._watch()
+        events = self._arguments.events  # watches begin at the present states
+        self._watches = [EventWatch(events, m) for m in self.members if events]
 
 
 def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -450,9 +450,8 @@ class FlowIntegration(SteppedIntegration):
         scheme = self._scheme
         if isinstance(scheme, Splitting):
             streams = (self._rng,) if self._common is None else (self._rng, self._common)
-            return FixedSteps(
-                scheme, lambda y, t, dt: self.rows.step(scheme, y, t, dt, *streams), y, self.start
-            )
+            step = lambda y, t, dt: self.rows.step(scheme, y, t, dt, *streams)  # noqa: E731
+            return FixedSteps(scheme, step, y, start=self.start)
         return ExplicitFlow(scheme, self.rows, y, **self.flow_options)
 
     @property

@@ -142,7 +142,11 @@ class Merging(Policy):
         links = _links(points, self.distance)
         if not len(links):
             return None
-        labels = _chains(links, len(rows))
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        graph = coo_array((np.ones(len(links)), links.T), shape=(len(rows), len(rows)))
+        labels = connected_components(graph, directed=False)[1]
         left = _merged(rows, labels)
         with np.errstate(invalid="ignore"):
             shares = rows.masses / left.masses[labels]
@@ -232,15 +236,6 @@ def _links(x: np.ndarray, distance: float) -> np.ndarray:
     lengths = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
     lengths += np.finfo(float).tiny  # a sparse matrix would drop a length of 0
     return np.argwhere(minimum_spanning_tree(coo_array((lengths, pairs.T), shape=(len(x),) * 2)))
-
-
-def _chains(links: np.ndarray, count: int) -> np.ndarray:
-    """Connected component of each of `count` points, numbered from 0, with pairs `links` (m, 2)."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(links)), links.T), shape=(count, count))
-    return connected_components(graph, directed=False)[1]
 
 
 def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:

@@ -199,19 +199,13 @@ class Stiffness(Policy):
             return False
         decay, growth = self._rates(run, JACOBIAN_INTERVAL // 5)
         noise = np.finfo(float).eps * decay / max(growth, 1 / run.elapsed) / run.rtol
-        return bool(
-            noise > CANCELLING_NOISE or (noise > NOISE_IN_STEPS and self._crawls(run, growth))
-        )
-
-    def _crawls(self, run: Any, growth: float) -> bool:
-        """True if the last CRAWLING_STEPS steps or more cover less than 1/growth.
-
-        `growth` is the growth rate of the law.
-        """
+        if noise > CANCELLING_NOISE:
+            return True
         steps, before = self.mark
-        if not growth >= 0 or run.accepted < steps + CRAWLING_STEPS:
+        due = growth >= 0 and run.accepted >= steps + CRAWLING_STEPS
+        if not (noise > NOISE_IN_STEPS and due):
             return False
-        self.mark = np.array([run.accepted, run.elapsed])
+        self.mark = np.array([run.accepted, run.elapsed])  # growth by less than e since the last
         return bool(growth * run.elapsed > OLD_GROWTH and growth * (run.elapsed - before) < 1)
 
     def _go_implicit(self, run: Any) -> None:

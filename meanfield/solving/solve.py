@@ -290,32 +290,20 @@ class _SolvedRun:
 
         A record that was over when its checkpoint was written is returned unchanged.
         """
-        if self._record.end is None:
-            with Interruption() as interruption:
-                status = self._at_once() or self._through_the_outputs(interruption)
-            self._end(status or "finished")
-        return self._record
-
-    def _at_once(self) -> str | None:
-        """Status of a run that ends before its first step, else None.
-
-        A resumed run asks the callback again; a new run may be steady at the start.
-        """
-        run, steady = self._integration, self._arguments.steady
-        if self._resumed:
-            return self._asked_to_stop()
-        return "steady" if steady and run.rate <= steady else None
-
-    def _through_the_outputs(self, interruption: Interruption) -> str | None:
-        """Integrate to the last output; return the status if the run ends earlier, else None."""
-        run = self._integration
-        for time_of_output, elapsed in zip(self._arguments.times, run.outputs, strict=True):
-            if elapsed < run.elapsed:
-                continue
-            if status := self._to(float(elapsed), interruption):
-                return status
-            self._record.save(float(time_of_output), run.state)
-        return None
+        run, record, steady = self._integration, self._record, self._arguments.steady
+        if record.end is not None:
+            return record
+        with Interruption() as interruption:
+            status = "steady" if steady and not self._resumed and run.rate <= steady else None
+            if self._resumed:
+                status = self._asked_to_stop()
+            for t, elapsed in zip(self._arguments.times, run.outputs, strict=True):
+                if status is None and elapsed >= run.elapsed:
+                    status = self._to(float(elapsed), interruption)
+                    if status is None:
+                        record.save(float(t), run.state)
+        self._end(status or "finished")
+        return record
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Integrate to a time relative to the start; return the status if the run ends earlier."""
@@ -482,15 +470,8 @@ class _Record:
 
 def _start(arguments: Arguments) -> Solution:
     """Solution that consists of the initial state alone."""
-    return Solution(
-        t=np.array([arguments.start]),
-        states=(arguments.state,),
-        model=arguments.model,
-        status="finished",
-        message="",
-        stats={},
-        options=arguments.described(),
-    )
+    end: dict[str, Any] = {"status": "finished", "message": "", "stats": {}, "warning": None}
+    return _solution(arguments, _Record([], [arguments.start], [arguments.state], end=end))
 
 
 def _solution(arguments: Arguments, record: _Record) -> Solution:

@@ -342,7 +342,9 @@ class DegreeAdaptation(Policy):
             return None
         run.enter(run.state.resample(wanted), run.scheme)
         self.changes += 1
-        run.selection.review_soon(run.attempts)
+        selection = run.selection  # the next comparison of schemes comes soon
+        selection.at = min(selection.at, run.attempts + FIRST_REVIEW)
+        selection.interval = REVIEW_INTERVAL
         return None
 
     def rules(self, run: SpectralIntegration) -> Rules:
@@ -402,10 +404,6 @@ class SchemeSelection(Policy):
 
     def __init__(self) -> None:
         self.at, self.interval = FIRST_REVIEW, REVIEW_INTERVAL
-
-    def review_soon(self, attempts: int) -> None:
-        """Bring the next comparison forward, after a change of the degree."""
-        self.at, self.interval = min(self.at, attempts + FIRST_REVIEW), REVIEW_INTERVAL
 
     def after_step(self, run: SpectralIntegration, code: int) -> None:
         """Compare the schemes if it is due; the interval doubles each time the scheme stays."""

@@ -6,7 +6,8 @@ number. A single run draws independent noise from the generator itself, and comm
 child 0.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,6 @@ import numpy as np
 
 from ..core.checks import fitting
 from ..core.errors import CheckpointError
-
-RANDOM_WORD = 2**64  # states of generators are stored in words of 64 bits, two for each number
 
 
 class Streams:
@@ -124,13 +123,16 @@ def _children(rng: np.random.Generator, count: int) -> list[np.random.Generator]
 
 
 def random_state(rng: Any) -> np.ndarray:
-    """States of R generators as 64-bit words (R, words); R = 1 for a Generator, 0 for None."""
-    states = [list(_words(g.bit_generator.state)) for g in _generators(rng)]
-    words = len(states[0]) if states else 0
-    return np.array(states, dtype=np.uint64).reshape(len(states), words)
+    """States of R generators as text (R,); R = 1 for a Generator, 0 for None."""
+    return np.array([state_as_json(g) for g in _generators(rng)], dtype=str)
 
 
-def restore_random(rng: Any, words: np.ndarray) -> None:
+def state_as_json(rng: np.random.Generator) -> str:
+    """The state of a generator as text."""
+    return json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
+
+
+def restore_random(rng: Any, states: np.ndarray) -> None:
     """Set the states of a Generator, or of `Streams`, to those that `random_state` returned.
 
     Raises
@@ -139,38 +141,16 @@ def restore_random(rng: Any, words: np.ndarray) -> None:
         If the number of states is not that of the generators.
     """
     generators = _generators(rng)
-    if len(words) != len(generators):
+    if len(states) != len(generators):
         raise CheckpointError(
-            f"This checkpoint has {len(words)} states of generators, and the run needs "
+            f"This checkpoint has {len(states)} states of generators, and the run needs "
             f"{len(generators)}. Remove the file, or choose another name."
         )
-    for generator, row in zip(generators, words, strict=True):
-        numbers = iter(row.tolist())
-        generator.bit_generator.state = _with_words(generator.bit_generator.state, numbers)
+    for generator, state in zip(generators, states.tolist(), strict=True):
+        generator.bit_generator.state = json.loads(state)
 
 
 def _generators(rng: Any) -> tuple[np.random.Generator, ...]:
     if rng is None:
         return ()
     return rng.generators if isinstance(rng, Streams) else (rng,)
-
-
-def _words(state: Any) -> Iterator[int]:
-    """Numbers in the state of a generator, in words; a state is a nested dict with arrays."""
-    if isinstance(state, dict):
-        for part in state.values():
-            yield from _words(part)
-    elif isinstance(state, np.ndarray):
-        yield from state.tolist()
-    elif not isinstance(state, str):
-        yield from divmod(int(state), RANDOM_WORD)
-
-
-def _with_words(state: Any, words: Iterator[int]) -> Any:
-    """State with the structure of `state` and the numbers of `words`, the inverse of `_words`."""
-    if isinstance(state, dict):
-        return {name: _with_words(part, words) for name, part in state.items()}
-    if isinstance(state, np.ndarray):
-        numbers = [next(words) for _ in range(state.size)]
-        return np.array(numbers, dtype=state.dtype).reshape(state.shape)
-    return state if isinstance(state, str) else next(words) * RANDOM_WORD + next(words)

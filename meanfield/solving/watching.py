@@ -35,7 +35,7 @@ class EventWatch:
 
         Each is (index of the function, t, state, terminal).
         """
-        (start, before), (end, after) = self._before, (run.elapsed, run.state)
+        end, after = run.elapsed, run.state
         values = [self._value(g, end, after) for g in self._functions]
         events = []
         for index, (g, old, new) in enumerate(
@@ -43,7 +43,7 @@ class EventWatch:
         ):
             direction = getattr(g, "direction", 0)
             if (old < 0 <= new and direction >= 0) or (old > 0 >= new and direction <= 0):
-                elapsed, state = self._locate(g, run, start, before, end, after)
+                elapsed, state = self._locate(g, run, end, after)
                 terminal = bool(getattr(g, "terminal", False))
                 events.append((index, self._start + elapsed, state, terminal))
         self._before, self._values = (end, after), values
@@ -66,18 +66,13 @@ class EventWatch:
         return float(value)
 
     def _locate(
-        self,
-        g: EventFunction,
-        run: Integration,
-        start: float,
-        before: State,
-        end: float,
-        after: State,
+        self, g: EventFunction, run: Integration, end: float, after: State
     ) -> tuple[float, State]:
-        """Time and state at a zero of g between two states, by Brent's method.
+        """Time and state at a zero of g since the last call of `crossed`, by Brent's method.
 
         Times are relative to the start. If steps cannot be repeated, it is the later state.
         """
+        start, before = self._before
         if not run.continuous or end == start:
             return end, after
         from scipy.optimize import brentq

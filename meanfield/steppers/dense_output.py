@@ -89,14 +89,10 @@ class Interpolant:
 
     Parameters
     ----------
-    table : DenseOutput
-    velocity : callable
-        (x, t) -> dx/dt.
-    x, new : ndarray
-        At the beginning and at the end of the step.
-    slopes : ndarray, (stages, x.size)
-        The velocities of the stages, and that at the end.
-    t, dt : float
+    x : ndarray
+        The state at the beginning of the step.
+    terms : list of ndarray
+        See `interpolation_terms`.
 
     Notes
     -----
@@ -107,18 +103,8 @@ class Interpolant:
     Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6, DOP853.
     """
 
-    def __init__(
-        self,
-        table: DenseOutput,
-        velocity: Velocity,
-        x: np.ndarray,
-        new: np.ndarray,
-        slopes: np.ndarray,
-        t: float,
-        dt: float,
-    ):
-        self._x = x
-        self._terms = interpolation_terms(table, velocity, x, new, slopes, t, dt)
+    def __init__(self, x: np.ndarray, terms: list[np.ndarray]):
+        self._x, self._terms = x, terms
 
     def __call__(self, s: float) -> np.ndarray:
         """The state after the fraction s of the step."""
@@ -146,7 +132,8 @@ def interpolation_terms(
 ) -> list[np.ndarray]:
     """Coefficients of `polynomial`, a list of (N,), for a step from x to `new`.
 
-    slopes (s, N) are the velocities at its stages. For R steps at once x is (R, ...), slopes
+    velocity(x, t) is dx/dt, slopes (s, N) are the velocities at the stages, the last one is that at
+    the end; the step is from t to t + dt. For R steps at once x is (R, ...), slopes
     (R, s, N), t and dt (R,), and coefficients are (R, N).
     """
     rows = np.arange(len(slopes)) if slopes.ndim == 3 else None

@@ -9,7 +9,7 @@ import numpy as np
 from ..lowlevel.compilation import jitable
 from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import NO_STEP, Clock, accepted, planned_to, rejected, shows
-from .dense_output import ExplicitSteps, Interpolant
+from .dense_output import ExplicitSteps, Interpolant, interpolation_terms
 from .schemes import DenseOutput, Scheme
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
@@ -142,7 +142,9 @@ class PointFlow(ABC):
                 self.counts[1] += 1
                 clock = rejected(clock, relative, self._error_order)
                 self.stall = stall_rejected(self.stall)
-                if stalled_for_good(self.stall) or self._rounds(new):
+                least = self._smallest_change  # the error of such a change is rounding
+                small = least > 0 and self._field.relative_error(new - self.x, self.x) <= least
+                if stalled_for_good(self.stall) or small:
                     return TOO_SMALL, clock
                 continue
             before, step = clock.t, clock.step
@@ -176,11 +178,6 @@ class PointFlow(ABC):
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
         return new, velocity
-
-    def _rounds(self, new: np.ndarray) -> bool:
-        """True if a rejected step moves x by at most `smallest_change`: its error is rounding."""
-        least = self._smallest_change
-        return least > 0 and self._field.relative_error(new - self.x, self.x) <= least
 
 
 class ExplicitFlow(PointFlow):
@@ -272,7 +269,8 @@ class ExplicitFlow(PointFlow):
             if getattr(self._field, "changes_coordinates", False):
                 new, slopes = self._end, slopes.copy()
                 slopes[-1] = velocity(new, t + dt).ravel()
-            self._within = Interpolant(dense, velocity, x, new, slopes, t, dt)
+            terms = interpolation_terms(dense, velocity, x, new, slopes, t, dt)
+            self._within = Interpolant(x, terms)
         return self._within
 
     def repeat(self, before: Step) -> None:

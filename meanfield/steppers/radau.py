@@ -91,14 +91,10 @@ class StiffFlow(PointFlow):
         self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
     ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
-        table, t = _table(), self._start + elapsed
+        table, t, one = _table(), self._start + elapsed, np.eye(x.size)
         J = jacobian(self._field, x, t)
         self.counts[2] += 4 * x.size + 1
-        if not np.isfinite(J).all():
-            return x, velocity, np.inf
-        one = np.eye(x.size)
-        inverses = np.linalg.inv(table.values[:, None, None] / dt * one - J)
-        Z = self._increments(x, t, dt, inverses)
+        Z = self._increments(x, t, dt, J) if np.isfinite(J).all() else None
         if Z is None:
             return x, velocity, np.inf
         new = self._field.projected(x + Z[-1].reshape(x.shape))
@@ -109,17 +105,11 @@ class StiffFlow(PointFlow):
     def increments(self, x: np.ndarray, elapsed: float, dt: float) -> np.ndarray | None:
         """Increments Z (s, N) of a step from x; None if Newton's method does not converge."""
         t = self._start + elapsed
-        J = jacobian(self._field, x, t)
+        return self._increments(x, t, dt, jacobian(self._field, x, t))
+
+    def _increments(self, x: np.ndarray, t: float, dt: float, J: np.ndarray) -> np.ndarray | None:
+        """Increments Z (s, N), or None if Newton's method does not converge."""
         inverses = np.linalg.inv(_table().values[:, None, None] / dt * np.eye(x.size) - J)
-        return self._increments(x, t, dt, inverses)
-
-    def _increments(
-        self, x: np.ndarray, t: float, dt: float, inverses: np.ndarray
-    ) -> np.ndarray | None:
-        """Increments Z (s, N), or None if Newton's method does not converge.
-
-        `inverses` (s, N, N) are those of lambda_i / dt - J, for the eigenvalues lambda_i of A^-1.
-        """
         table, Z, last = _table(), np.zeros((RADAU_STAGES, x.size)), np.inf
         enough, noise = (
             max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING),

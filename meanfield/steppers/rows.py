@@ -44,8 +44,17 @@ class Rows:
         The dtype of the states.
     count : int
         The number of rows.
-    metric, parseval, degrees, start, basis
-        As for `Stepper`, the same in all rows.
+    metric : ndarray, (modes,), optional
+        Weights of the squared coefficients in the norm of errors; by default 1.
+    parseval : ndarray, (modes,), optional
+        Weights of the squared coefficients in the norm of the rate of change; by default 1.
+    degrees : ndarray of int, (modes,), optional
+        Degree of every coefficient, for the spectral tail; by default 0, 1, ....
+    start : float
+        The time at which the clocks show 0.
+    basis : Eigenbasis, optional
+        Basis in which L is diagonal, for states as real numbers: alternating real and imaginary
+        parts if they are complex. A row of `linear` has one eigenvalue for each real number.
     speeds : ndarray, (count,), optional
         Memory for the largest speed in evaluations of N in each row. `Rows` objects for different
         schemes may share it.

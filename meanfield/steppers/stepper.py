@@ -1,15 +1,14 @@
 """A scheme applied to one equation du/dt = L u + N(u, t)."""
 
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from .advance import Rules, Task
 from .attempt import JOURNAL, TRANSPORT_SPEED
 from .clock import Clock, restored, started
-from .dense_output import Interpolant, ParabolicInterpolant
-from .eigenbasis import Eigenbasis
+from .dense_output import Interpolant, ParabolicInterpolant, interpolation_terms
 from .rows import COUNTS, Nonlinear, Rows, as_taken
 from .schemes import ParabolicOutput, Scheme
 
@@ -28,17 +27,8 @@ class Stepper:
         The function N, for instance that of a space.
     state : ndarray, (members, modes)
         The first state, which also sets shape and dtype.
-    metric : ndarray, (modes,), optional
-        Weights of the squared coefficients in the norm of errors; by default 1.
-    parseval : ndarray, (modes,), optional
-        Weights of the squared coefficients in the norm of the rate of change; by default 1.
-    degrees : ndarray of int, (modes,), optional
-        Degree of every coefficient, for the spectral tail; by default 0, 1, ....
-    start : float
-        The time at which the clock shows 0.
-    basis : Eigenbasis, optional
-        Basis in which L is diagonal, for states as real numbers: alternating real and imaginary
-        parts if they are complex. A row of `linear` has one eigenvalue for each real number.
+    metric, parseval, degrees, start, basis
+        Options, as for `Rows`.
 
     Attributes
     ----------
@@ -59,25 +49,10 @@ class Stepper:
         linear: np.ndarray,
         nonlinear: Nonlinear,
         state: np.ndarray,
-        *,
-        metric: np.ndarray | None = None,
-        parseval: np.ndarray | None = None,
-        degrees: np.ndarray | None = None,
-        start: float = 0.0,
-        basis: Eigenbasis | None = None,
+        **options: Any,
     ):
         state = np.asarray(state)
-        rows = Rows(
-            scheme,
-            linear,
-            (state.shape[0], state.shape[1]),
-            state.dtype,
-            metric=metric,
-            parseval=parseval,
-            degrees=degrees,
-            start=start,
-            basis=basis,
-        )
+        rows = Rows(scheme, linear, (state.shape[0], state.shape[1]), state.dtype, **options)
         self._take(rows, 0, linear, nonlinear, 0)
         self.state = state
 
@@ -152,7 +127,8 @@ class Stepper:
         slopes = np.moveaxis(memory.slopes, 1, 0)
         slopes = slopes.reshape(len(slopes), -1).view(real)
         ends = u.view(real), new.view(real)
-        interpolant = Interpolant(dense, velocity, *ends, slopes, self.before.t, dt)
+        terms = interpolation_terms(dense, velocity, *ends, slopes, self.before.t, dt)
+        interpolant = Interpolant(ends[0], terms)
         self.speed = speed
         return lambda part: interpolant(part).view(dtype)
 

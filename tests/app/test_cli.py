@@ -277,6 +277,7 @@ def test_an_existing_result_is_kept_unless_told():
             r"folder .*no does not exist; create it first",
         ),
         (["solve", "run.toml", "--out", "run.toml", "--force"], r"expected a new name"),
+        (["solve", "run.toml", "--out", "run.csv"], r"--out must be a file \*\.nc"),
         (["solve", "run.toml", "--owt", "run.nc"], r"No such option.*--owt"),
         (["plot", "gone.nc", "-o", "fig.png"], r"gone.nc does not exist"),
         (["plot", "gone.nc"], r"gone.nc does not exist"),

@@ -529,7 +529,19 @@ def calls():
         (
             "stationary_states",
             mf.stationary_states,
-            {"model": mf.Transformer(mf.Kuramoto(), 3.0), "space": circle, "count": 2},
+            {
+                **{"model": mf.Transformer(mf.Kuramoto(), 3.0), "space": circle, "count": 2},
+                **{"starts": 1, "rng": 0, "symmetry": "axisymmetric"},
+            },
+        ),
+        (
+            "basins",
+            mf.basins,
+            {
+                **{"model": mf.Transformer(mf.Kuramoto(), 3.0), "starts": [wave], "rng": 0},
+                **{"count": 1, "vary": None, "t_end": 0.1, "rtol": 1e-3, "level": 0.9},
+                **{"progress": False},
+            },
         ),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
         ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),
@@ -701,7 +713,7 @@ NOT_CALLED = {
         "Rate",
         "SpecialPoint",
     ),
-    *("Stability", "Sweep", "Transition", "Tricritical"),  # results
+    *("Basins", "StationaryStates", "Stability", "Sweep", "Transition", "Tricritical"),  # results
     *("CycleBranch", "CycleSpecial"),  # results
     "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
     "citation",  # which takes any number of things, see tests/app/test_citation.py

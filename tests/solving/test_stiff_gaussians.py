@@ -91,7 +91,7 @@ def test_short_steps_are_a_crawl_only_where_rounding_counts(decay, status, monke
 def test_a_run_goes_on_bit_for_bit(tmp_path):
     whole = mf.solve(MODEL, LAW, (0, 9), t_eval=[9])
     options = {"t_eval": [9], "checkpoint": tmp_path / "run"}
-    for most in (50, 54, 6):
+    for most in (50, 54, 60):
         part = mf.solve(MODEL, LAW, (0, 9), max_steps=most, resume=most > 50, **options)
         assert part.status == "max_steps"
     parts = mf.solve(MODEL, LAW, (0, 9), resume=True, **options)
