@@ -82,6 +82,7 @@ CHAPTERS = (
             "many_pairs",
             "off_axis",
             "phase_diagrams_noise",
+            "active_rotators",
             "multiplicative_noise",
             "common_noise",
             "common_noise_phases",

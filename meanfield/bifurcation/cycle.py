@@ -39,6 +39,7 @@ MOST_MESHES = 8  # meshes tried for one orbit
 MARGIN = 0.3  # of the tolerance, at which a new mesh aims
 TAIL = 0.1  # of the tolerance: largest last coefficient of a resolved orbit
 FINER = 1.15  # factor by which the degree is raised
+SHOWN = 1e-9  # smaller multipliers are not printed
 INACCURATE = 1e-6  # error of the multiplier 1 of shifts in time that is reported
 NEUTRAL_ROUNDING = 1e-7  # stable: no other multiplier exceeds 1 by more
 RUN_RTOL, RUN_SAMPLES = 1e-9, 400  # of a run in which the period is sought
@@ -215,6 +216,7 @@ class Cycle(Result):
     def __repr__(self) -> str:
         kind = "stable" if self.stable else f"unstable in {self.unstable} directions"
         others = self.multipliers[~self.neutral][:3]
+        others = others[np.abs(others) > SHOWN]
         shown = ", ".join(f"{value.real:.6g}" if abs(value.imag) < 1e-12 else f"{value:.6g}"
                           for value in others)  # fmt: skip
         lines = [
