@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import fitting
+from ..core.checks import fitting, whole_number
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -183,9 +184,9 @@ class Cycle(Result):
             ends.append(sign * float(min((sign * values).min(), lowest.fun)))
         return ends[0], ends[1]
 
-    def run(self, count: Natural = 101) -> Solution:
+    def run(self, count: int = 101) -> Solution:
         """One period as a `Solution` with `count` states, for its figures and films."""
-        t = np.linspace(0.0, self.period, count)
+        t = np.linspace(0.0, self.period, whole_number("count", count, most=10**5))
         states = tuple(self.at(float(phase)) for phase in t / self.period)
         return Solution(t, states, self.model, "finished", "One period of a cycle.", {})
 
@@ -195,7 +196,7 @@ class Cycle(Result):
             return self.run().plot(kind, **options)
         return FIGURES["cycle"](self, **options)
 
-    def movie(self, path: Any, **options: Any) -> Any:
+    def animate(self, path: str | Path, **options: Any) -> Path:
         """A film of one period: see `Solution.animate`."""
         return self.run().animate(path, **options)
 

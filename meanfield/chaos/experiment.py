@@ -46,11 +46,6 @@ class Batch(NamedTuple):
     size: int
     kept: int
 
-    @classmethod
-    def of(cls, point: SweepPoint) -> "Batch":
-        """The batch that a point of the sweep stands for."""
-        return cls(**point.parameters)
-
     @property
     def point(self) -> SweepPoint:
         """The point of the sweep under which a store keeps the results of the batch."""
@@ -170,11 +165,11 @@ class Experiment(Work):
         pass
 
     def cost(self, point: SweepPoint) -> float:
-        batch = Batch.of(point)
+        batch = Batch(**point.parameters)
         return batch.n * batch.size
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
-        return [self.run(Batch.of(point)) for point in points]
+        return [self.run(Batch(**point.parameters)) for point in points]
 
     def identity(self) -> dict[str, Any]:
         """The data that determine the results; the law follows from the model and the start."""

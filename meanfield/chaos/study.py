@@ -270,4 +270,4 @@ def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
     for i, name in enumerate(names):
         kept = name in RESERVED_NAMES or name.startswith(("floor of ", "limit of "))
         fits = not kept and name not in names[:i] and is_variable_name(name)
-        fitting("Names of measurements", name, wanted, fits)
+        fitting("Names of distances and functionals", name, wanted, fits)

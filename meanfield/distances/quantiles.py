@@ -373,8 +373,9 @@ def _cost(
     """C(shift) and its derivative; X is a density if Y is."""
     smooth = X.shape[1] > RISE
     pieces, count = len(X) - 1, len(Y) - 1
-    turns, total = np.floor(-shift), np.zeros(2)
+    turns = np.floor(-shift)
     j = min(np.searchsorted(Y[:, LEVEL], -shift - turns, side="right") - 1, count - 1)
+    value = slope = 0.0
     for i in range(pieces):
         s, end, t = X[i, LEVEL], X[i + 1, LEVEL], -1.0
         while True:
@@ -387,11 +388,12 @@ def _cost(
                     guess = t + (stop - s) / _density(X, i, t)
                     t_until = _inverse(X, i, stop, guess if -1 <= guess <= 1 else t)
                 if t_until > t:
-                    ahead, turned = turns + shift, turns * period
-                    _add_stretch(X, Y, i, j, ahead, turned, t, t_until, p, rules, total)
+                    part = _stretch(X, Y, i, j, turns + shift, turns * period, t, t_until, p, rules)
+                    value += part[0]
+                    slope += part[1]
                     t = t_until
             elif until - s > NEGLIGIBLE_MASS:
-                total[0] += (until - s) * _power(X[i, CENTRE] - Y[j, CENTRE] - turns * period, p)
+                value += (until - s) * _power(X[i, CENTRE] - Y[j, CENTRE] - turns * period, p)
             s = max(s, until)
             if last:
                 break
@@ -401,8 +403,8 @@ def _cost(
         if not smooth:
             y = Y[j, CENTRE] + turns * period
             after = X[i + 1, CENTRE] if i + 1 < pieces else X[0, CENTRE] + period
-            total[1] += _power(after - y, p) - _power(X[i, CENTRE] - y, p)
-    return total[0], total[1]
+            slope += _power(after - y, p) - _power(X[i, CENTRE] - y, p)
+    return value, slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -465,17 +467,16 @@ def _difference(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_stretch(
+def _stretch(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
-    end: float, p: float, rules: np.ndarray, total: np.ndarray,
-) -> None:  # fmt: skip
-    """Add cost and slope of an interval of t within one piece of each curve to `total`."""
+    end: float, p: float, rules: np.ndarray,
+) -> tuple[float, float]:  # fmt: skip
+    """Cost and slope of an interval of t within one piece of each curve."""
     if p % 2 == 0:
-        _add(X, Y, i, j, ahead, turned, begin, end, p, rules, SMOOTH, total)
-        return
+        return _sum(X, Y, i, j, ahead, turned, begin, end, p, rules, SMOOTH)
     if Y.shape[1] == RISE and p % 1 != 0:
-        _add_graded(X, Y, i, j, ahead, turned, begin, end, p, rules, total)
-        return
+        return _graded(X, Y, i, j, ahead, turned, begin, end, p, rules)
+    value = slope = 0.0
     ends, start, last = SMOOTH, begin, begin
     before, guess = _difference(X, Y, i, j, ahead, turned, begin, 0.0)
     size = 0 if Y.shape[1] == RISE else rules.shape[3]  # for a point Y the difference is monotone
@@ -485,22 +486,26 @@ def _add_stretch(
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         if d * before < 0:
             zero = _zero(X, Y, i, j, ahead, turned, last, t, before)
-            _add(X, Y, i, j, ahead, turned, start, zero, p, rules, ends + RIGHT, total)
+            part = _sum(X, Y, i, j, ahead, turned, start, zero, p, rules, ends + RIGHT)
+            value += part[0]
+            slope += part[1]
             ends, start = LEFT, zero
         last, before = t, d if d != 0 else before
-    _add(X, Y, i, j, ahead, turned, start, end, p, rules, ends, total)
+    part = _sum(X, Y, i, j, ahead, turned, start, end, p, rules, ends)
+    return value + part[0], slope + part[1]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_graded(
+def _graded(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
-    end: float, p: float, rules: np.ndarray, total: np.ndarray,
-) -> None:  # fmt: skip
-    """`_add_stretch` for a point Y and a power that is not smooth where X = Y, at t = `zero`.
+    end: float, p: float, rules: np.ndarray,
+) -> tuple[float, float]:  # fmt: skip
+    """Cost and slope for a point Y and a power that is not smooth where X = Y, at t = `zero`.
 
     Away from the zero each interval is at most three times as long as its distance from it.
     """
     zero = _zero(X, Y, i, j, ahead, turned, begin, end, 0.0)
+    value = slope = 0.0
     for side, ends in ((-1.0, RIGHT), (1.0, LEFT)):
         near = max(begin - zero if side > 0 else zero - end, 0.0)
         far = end - zero if side > 0 else zero - begin
@@ -508,9 +513,12 @@ def _add_graded(
             ends = SMOOTH
         while near < far:
             until = far if ends != SMOOTH else min(4 * near, far)
-            low, high = zero + min(side * near, side * until), zero + max(side * near, side * until)
-            _add(X, Y, i, j, ahead, turned, low, high, p, rules, ends, total)
+            low, high = zero + side * near, zero + side * until
+            part = _sum(X, Y, i, j, ahead, turned, min(low, high), max(low, high), p, rules, ends)
+            value += part[0]
+            slope += part[1]
             near = until
+    return value, slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -533,11 +541,11 @@ def _zero(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add(
+def _sum(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
-    end: float, p: float, rules: np.ndarray, ends: int, total: np.ndarray,
-) -> None:  # fmt: skip
-    """Add cost and slope of an interval on which X - Y does not change sign to `total`."""
+    end: float, p: float, rules: np.ndarray, ends: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Cost and slope of an interval on which X - Y does not change sign."""
     middle, half = (begin + end) / 2, (end - begin) / 2
     size = rules.shape[3]
     if ends == SMOOTH and half < SHORT_INTERVAL:
@@ -547,15 +555,13 @@ def _add(
         t = middle + half * rules[COST, ends, NODES_ROW, q]
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         value += rules[COST, ends, WEIGHTS_ROW, q] * _power(d, p) * _density(X, i, t)
-    total[0] += half * value
     if Y.shape[1] == RISE:
         first, guess = _difference(X, Y, i, j, ahead, turned, begin, guess)
         last, guess = _difference(X, Y, i, j, ahead, turned, end, guess)
-        total[1] += _power(last, p) - _power(first, p)
-        return
+        return half * value, _power(last, p) - _power(first, p)
     slope = 0.0
     for q in range(size):
         t = middle + half * rules[SLOPE, ends, NODES_ROW, q]
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         slope += rules[SLOPE, ends, WEIGHTS_ROW, q] * np.copysign(_power(d, p - 1), d)
-    total[1] += half * slope * p * X[i, WIDTH]
+    return half * value, half * slope * p * X[i, WIDTH]

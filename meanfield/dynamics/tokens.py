@@ -408,6 +408,12 @@ class TokenMotion(Motion, moves=Tokens):
         advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
         return f"of tokens {advice}" if self.random else ""
 
+    def state_along(self, state: Tokens, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+        if self.has_radii and state.radii is None:  # they begin with 1, and may change
+            radii, sphere = np.ones(state.masses.shape), state.on_sphere
+            state = Tokens.computed(x=state.x, masses=state.masses, radii=radii, on_sphere=sphere)
+        return super().state_along(state, changes)
+
     def along(self, names: Sequence[str | None], state: Any) -> Self:
         part = copy(self)
         part.like = state

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import (
-    called,
     check_memory,
     fitting,
     generator,
@@ -341,13 +340,7 @@ class Space(Kind, family=True):
             the grid.
         """
         what = f"f({', '.join(self.arguments)})"
-        arguments = [argument.copy() for argument in self.arguments.values()]
-        returned = called(f, f"a function {what}", *arguments)
-        values = real_array(f"The values {what}", returned)
-        wanted, fits = f"{self.weights.shape}", values.shape == self.weights.shape
-        advice = "Write it with numpy functions of arrays."
-        fitting(f"The shape of {what}", values.shape, wanted, fits, advice=advice)
-        coefficients, missed = expanded(self, f, values, what)
+        coefficients, missed = expanded(self, f, what)
         return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
@@ -399,9 +392,14 @@ class Space(Kind, family=True):
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
         amplitude, rng = one_number("amplitude", amplitude, "amplitude"), generator(rng)
+        usual = range(1, min(8, self.degree) + 1)
+        chosen = real_array("degrees", usual if degrees is None else degrees)
+        within = np.isin(chosen, self.degrees[1:]).all()
+        fits = chosen.ndim == 1 and within and 0 < chosen.size == np.unique(chosen).size
+        fitting("degrees", degrees, f"different whole numbers between 1 and {self.degree}", fits)
         coefficients = self.uniform().coefficients.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-            for l in self._chosen_degrees(degrees):
+            for l in chosen.astype(int):
                 coefficients[self.degrees == l] = self.perturbation(l, amplitude, rng)
         try:
             return Density(self, coefficients).checked_positive()
@@ -441,16 +439,6 @@ class Space(Kind, family=True):
         bandwidth = positive("bandwidth", bandwidth)
         return Density(self, modes * np.exp(self.laplacian * min(bandwidth, 1e9) ** 2 / 2))
 
-    def _chosen_degrees(self, degrees: Any) -> np.ndarray:
-        """Degrees to perturb, by default 1 to 8; ValueError for degrees the space has not."""
-        usual = range(1, min(8, self.degree) + 1)
-        chosen = real_array("degrees", usual if degrees is None else degrees)
-        within = np.isin(chosen, self.degrees[1:]).all()
-        fits = chosen.ndim == 1 and within and 0 < chosen.size == np.unique(chosen).size
-        wanted = f"different whole numbers between 1 and {self.degree}"
-        fitting("degrees", degrees, wanted, fits)
-        return chosen.astype(int)
-
     def with_degree(self, degree: int) -> Self:
         """This space with another degree; equal spaces are one cached object while in use."""
         degree = degree if type(degree) is int else whole_number("degree", degree)
@@ -470,15 +458,11 @@ class Space(Kind, family=True):
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
         """Values at `points`, (..., N), of expansions (..., modes)."""
-        self._check_values(coefficients.shape[:-1])
-        values = self.synthesis(coefficients.reshape(-1, self.degrees.size))
-        return values.reshape(*coefficients.shape[:-1], -1)
-
-    def _check_values(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError if memory cannot hold the values of an ensemble of this shape."""
-        size = self.weights.size
+        members, size = coefficients.shape[:-1], self.weights.size
         what = f"values of a density of degree {self.degree} at {size} points"
-        check_memory(what, (*shape, 2, size), "degree" if not shape else "degree or the ensemble")
+        check_memory(what, (*members, 2, size), "degree or the ensemble" if members else "degree")
+        values = self.synthesis(coefficients.reshape(-1, self.degrees.size))
+        return values.reshape(*members, -1)
 
     def to_coefficients(self, values: np.ndarray) -> np.ndarray:
         """Projection of values at `points`, (..., N), on the harmonics kept, (..., modes)."""

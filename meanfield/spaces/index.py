@@ -7,6 +7,7 @@ nodes, and interpolated between positions by a polynomial on each piece.
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ DECAY_TOLERANCE = 1e-10  # relative, of integrals with a decay by two rules
 DECAY_NODES = 24  # nodes of the quadrature of a decay, beyond those of the densities
 SINK_ROUNDING = 1e-12  # tolerance of the mass of a sink
 EDGE_ROUNDING = 64 * np.finfo(float).eps  # shorter intervals, relative, are rounding errors
+
+gauss_rule = lru_cache(maxsize=64)(np.polynomial.legendre.leggauss)
 
 
 class Index(Kind, family=True):
@@ -181,7 +184,7 @@ class Positions(Index):
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:
         """Nodes and weights (pieces, order)."""
-        x, w = np.polynomial.legendre.leggauss(self.order)
+        x, w = gauss_rule(self.order)
         lengths = np.diff(self.breaks)[:, None]
         return self.breaks[:-1, None] + lengths * (1 + x) / 2, lengths * w / 2
 
@@ -202,7 +205,7 @@ class Positions(Index):
 
     def _lagrange(self, piece: int, s: np.ndarray) -> np.ndarray:
         """Values (n, order) of the Lagrange polynomials of a piece at s (n,)."""
-        x, w = np.polynomial.legendre.leggauss(self.order)
+        x, w = gauss_rule(self.order)
         barycentric = (-1.0) ** np.arange(self.order) * np.sqrt((1 - x**2) * w)
         apart = s[:, None] - self._rule[0][piece]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -221,7 +224,7 @@ class Positions(Index):
         Gauss rules have `order` nodes. A weight may be steep near `end`: a piece is then divided
         into shorter and shorter intervals towards its end. Intervals up to `smallest` are omitted.
         """
-        integrals, (x, gauss) = np.zeros(len(self)), np.polynomial.legendre.leggauss(order)
+        integrals, (x, gauss) = np.zeros(len(self)), gauss_rule(order)
         for piece in range(self.breaks.size - 1):
             a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], end)
             if b - a <= smallest:
@@ -273,7 +276,7 @@ class Positions(Index):
 
         On pieces with five nodes or more these are the last two, as one may vanish by symmetry.
         """
-        x, w = np.polynomial.legendre.leggauss(self.order)
+        x, w = gauss_rule(self.order)
         l = np.arange(self.order - (2 if self.order >= FEW_NODES else 1), self.order)
         p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
         project = (l + 0.5)[:, None] * (p * w[:, None]).T

@@ -8,11 +8,9 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import (
     boolean,
-    called,
     check_memory,
     fitting,
     generator,
-    real_array,
     whole_number,
 )
 from ..core.errors import MeanfieldError
@@ -230,18 +228,8 @@ class Indexed(Density):
     def of_function(cls, space: Space, f: Callable[..., Any], index: Index) -> "Indexed":
         """Densities proportional to f(s, ...) at each node s, normalised to mass 1."""
         product = IndexedSpace(space, index)
-        arguments = [argument.copy() for argument in space.arguments.values()]
-        nodes = index.nodes.reshape(-1, 1)
         what = f"f({', '.join([index.label, *space.arguments])})"
-        returned = called(f, f"a function {what}", nodes.copy(), *arguments)
-        values = real_array(f"The values {what}", returned)
-        shape, form = (len(index), space.weights.size), values.shape
-        sides = zip(form[::-1], shape[::-1], strict=False)
-        fits = values.ndim <= 2 and all(n in (1, m) for n, m in sides)
-        wanted = f"{shape}, the common shape of the index (P, 1) and the arguments (N,)"
-        fitting(f"The shape of {what}", form, wanted, fits, advice="Write it with numpy functions.")
-        values = np.broadcast_to(values, shape)
-        coefficients, missed = expanded(space, f, values, what, nodes)
+        coefficients, missed = expanded(space, f, what, index.nodes.reshape(-1, 1))
         return cls(product, product.joined(coefficients)).warn_if_unresolved(missed=missed)
 
     @classmethod

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.checks import called, fitting, real_array
+
 if TYPE_CHECKING:
     from .contract import Space
 
@@ -20,13 +22,13 @@ def tail_start(degree: int) -> float:
 
 
 def expanded(
-    space: "Space", f: Callable[..., np.ndarray], values: np.ndarray, what: str,
-    *leading: np.ndarray,
-) -> tuple[np.ndarray, float]:  # fmt: skip
+    space: "Space", f: Callable[..., np.ndarray], what: str, *leading: np.ndarray
+) -> tuple[np.ndarray, float]:
     """Coefficients (..., modes) of densities proportional to f, and the error of their series.
 
-    The error is a root mean square, see `_missed_by_grid`. Raises ValueError if values of f on the
-    grid are negative or not finite, or all 0.
+    The error is a root mean square, see `_missed_by_grid`. Raises TypeError or ValueError if f is
+    no function of these arguments, and if its values on the grid are negative or not finite, or
+    all 0.
 
     Parameters
     ----------
@@ -34,13 +36,19 @@ def expanded(
         Space of the densities.
     f : callable
         Function of the leading arguments, followed by the arguments of `Space.density`.
-    values : ndarray, (..., N)
-        Values of f on the grid.
     what : str
         Name of f in messages.
     *leading : ndarray
-        Leading arguments, such as the index.
+        Leading arguments (n, 1), such as the index; values of f are then broadcast.
     """
+    arguments = [argument.copy() for argument in (*leading, *space.arguments.values())]
+    values = real_array(f"The values {what}", called(f, f"a function {what}", *arguments))
+    shape = (*(len(argument) for argument in leading), space.weights.size)
+    sides = zip(values.shape[::-1], shape[::-1], strict=False)
+    broadcast = leading and values.ndim <= len(shape) and all(n in (1, m) for n, m in sides)
+    fits, advice = broadcast or values.shape == shape, "Write it with numpy functions of arrays."
+    fitting(f"The shape of {what}", values.shape, f"{shape}", fits, advice=advice)
+    values = np.broadcast_to(values, shape)
     with np.errstate(over="ignore", invalid="ignore"):
         mass = (values @ space.weights)[..., None]
     if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():

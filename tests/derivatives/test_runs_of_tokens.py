@@ -282,6 +282,19 @@ def test_directions_in_masses_and_functions():
     assert np.array_equal(run.tangents["direction_1"][-1].x, run.tangents["direction_2"][-1].x)
 
 
+def test_radii_that_are_not_given_begin_with_1_and_may_change():
+    x, rates = points(5, 3), np.linspace(0.5, 1.5, 5)
+    model = mf.Transformer(mf.SA(2.0), normalisation=mf.PreLN())
+    fixed = {"dt": 0.1, "t_eval": [1.0]}
+    run = mf.solve(model, mf.Tokens(x), (0, 1), tangents=[{"radii": rates}], **fixed)
+
+    def final(h):
+        return mf.solve(model, mf.Tokens(x, radii=1 + h * rates), (0, 1), **fixed).final.radii
+
+    expected = (final(1e-5) - final(-1e-5)) / 2e-5
+    np.testing.assert_allclose(run.tangents["direction_0"][-1].radii, expected, atol=1e-8)
+
+
 def test_refusals():
     x = points(5, 3)
     tokens, model = mf.Tokens(x), mf.Transformer(mf.SA(beta=2.0))
