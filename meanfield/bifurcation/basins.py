@@ -35,6 +35,7 @@ SAME_END = 1e-4  # tolerance on invariants of equal ends
 SAME_CYCLE = 1e-2  # relative tolerance on period and extremes of equal cycles
 RETURNED = 0.02  # distance of a return, relative to the largest distance on the way
 OUTPUTS = 600  # outputs in which a return is sought
+NEAR_RETURN, NEAR_OUTPUTS, MOST_RETURNS = 0.5, 41, 8  # where it is looked for more closely
 
 
 class End(NamedTuple):
@@ -82,15 +83,29 @@ def end_of(model: Transformer, start: Density, time: float, rtol: float) -> End:
     left = int(np.argmax(away > away.max() / 2))
     lows = left + 1 + np.flatnonzero((away[left + 1 : -1] <= away[left:-2])
                                      & (away[left + 1 : -1] <= away[left + 2 :]))  # fmt: skip
-    lows = lows[away[lows] < RETURNED * away.max() + 1e-9]
-    if away.max() < AT_STATE or not lows.size:
-        return _ended(model, NOWHERE, final, order[-1], np.nan, np.nan)
-    before, here, after = away[lows[0] - 1 : lows[0] + 2] ** 2
-    shift = (before - after) / max(2 * (before - 2 * here + after), 1e-300)
-    period = (lows[0] + shift) * (times[1] - times[0])
-    over = order[: lows[0] + 1]
-    numbers = np.array([over.max(), np.nan, period])
-    return End("cycle", final, np.array([period, over.min(), over.max()]), numbers)
+    lows = lows[away[lows] < NEAR_RETURN * away.max()][:MOST_RETURNS]
+    if away.max() >= AT_STATE:
+        for low in lows:
+            period, distance = _return(model, final, times[low - 1], times[low + 1], rtol)
+            if distance < RETURNED * away.max() + 1e-9:
+                over = order[: low + 1]
+                numbers = np.array([over.max(), np.nan, period])
+                return End("cycle", final, np.array([period, over.min(), over.max()]), numbers)
+    return _ended(model, NOWHERE, final, order[-1], np.nan, np.nan)
+
+
+def _return(
+    model: Transformer, start: Density, low: float, high: float, rtol: float
+) -> tuple[float, float]:
+    """Time between two times at which a run is nearest to its start, and the distance then."""
+    times = np.linspace(low, high, NEAR_OUTPUTS)
+    run: Any = solve(model, start, (0, high), t_eval=times, rtol=rtol, progress=False)
+    squares = np.array([_distance(one, start) for one in run.states]) ** 2
+    k = min(max(int(np.argmin(squares)), 1), NEAR_OUTPUTS - 2)
+    before, here, after = squares[k - 1 : k + 2]
+    slope, curvature = (after - before) / 2, max(before - 2 * here + after, 1e-300)
+    least = max(here - slope**2 / (2 * curvature), 0.0)
+    return float(times[k] - slope / curvature * (times[1] - times[0])), float(np.sqrt(least))
 
 
 def _state_at(model: Transformer, final: Density) -> Any:
@@ -254,7 +269,8 @@ def basins(
         Number of starts that a function draws.
     vary : mapping of str to sequence, optional
         One parameter of the model, as for `branches`, and its values in the order in which ends are
-        matched: an end has the name of one at a value before if a run from there ends here.
+        matched: an end has the name of one of its kind at a value before if a run from there
+        ends here.
     t_end : float
         Duration of a run, and of its continuation.
     rtol : float
@@ -326,7 +342,8 @@ def _counted(work: BasinsWork, done: list[tuple[float, list[End]]], level: float
         }
         for end in ends:
             name = next((n for n, (o, *_) in here.items() if o.equals(end)), None)
-            free = [n for n in carried if n not in here and carried[n].equals(end)]
+            free = [n for n, other in carried.items() if n not in here and other.equals(end)
+                    and known[n].kind == end.kind]  # fmt: skip
             number = 1 + sum(n.startswith(end.kind) for n in {**known, **here})
             new = NOWHERE if end.kind == NOWHERE else f"{end.kind} {number}"
             name = NOWHERE if end.kind == NOWHERE else name or next(iter(free), new)

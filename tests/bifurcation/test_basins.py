@@ -86,3 +86,15 @@ def test_the_cycle_of_active_rotators():
 def test_refusals(arguments, options, error, match):
     with pytest.raises(error, match=match):
         mf.basins(*arguments, **options)
+
+
+def test_a_cycle_is_counted_with_its_own_period_and_under_its_own_name():
+    """Outputs are farther apart than returns may be: twice the period was taken for it."""
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    field = mf.Field(lambda x: 0.8 * (x @ turn.T) + np.array([0.5, 0.0]))
+    model = mf.Transformer(2.0 * mf.Kuramoto() + field, 1.0)
+    starts = [mf.Circle(12).von_mises(angle, 0.5) for angle in (0.0, 2.0)]
+    data = mf.basins(model, starts, vary={"kappa": (1.0, 1.4)}).data
+    assert list(data.end.values) == ["cycle 1", "state 1"]
+    np.testing.assert_array_equal(data["count"], [[0, 2], [2, 0]])
+    assert float(data.period.sel(end="cycle 1")[1]) == pytest.approx(9.10280753594, rel=1e-4)
