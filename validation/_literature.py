@@ -16,7 +16,7 @@ VERDICTS = ("holds", "holds with a correction", "open", "not checked", NOT_SHOWN
 HEAD = """\
 # The literature, statement by statement
 
-Each statement, figure, experiment and open question of five texts, in our words and
+Each statement, figure, experiment and open question of these texts, in our words and
 [conventions](../theory/conventions.md): what it says, what we found, the script, and the numbers.
 The formulas are on the page [Equations](../theory/equations.md).
 

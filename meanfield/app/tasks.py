@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PROGRAM_ONLY = {
     *("model", "state", "mu0", "drift", "space", "events", "callback", "observe", "tangents"),
     *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
-    *("f", "store", "executor"),
+    *("f", "store", "executor", "starts"),
 }  # arguments that a table cannot give
 PRINTED_OBSERVABLES = (
     "order_parameter", "entropy", "interaction_energy", "free_energy", "dissipation", "minimum",

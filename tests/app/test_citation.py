@@ -11,6 +11,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.app.citation import entries
+from meanfield.core.namesake import DISTRIBUTION
 
 CIRCLE = mf.Circle(16)
 PACKAGE = Path(mf.__file__).parent
@@ -22,7 +23,7 @@ def keys(text):
 
 
 def test_the_package_is_cited_with_the_version_installed_and_the_year_of_its_file():
-    number = version("meanfield")
+    number = version(DISTRIBUTION)
     words = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     (year,) = re.findall(r"^date-released: (\d{4})-", words, re.MULTILINE)
     assert mf.__version__ == number

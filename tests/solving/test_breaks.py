@@ -188,8 +188,8 @@ def test_a_run_that_is_resumed_keeps_its_breaks(tmp_path):
     (function, _), state, _ = DENSITIES["circle, kappa"]
     options = {"breaks": [JUMP, 0.5], **OPTIONS}
     whole = mf.solve(function, state, (0, 1), **options)
-    options["checkpoint"] = tmp_path / "checkpoint"
     for cut in range(3, int(whole.stats["steps"]), 9):
+        options["checkpoint"] = tmp_path / f"checkpoint {cut}"
         mf.solve(function, state, (0, 1), max_steps=cut, **options)
         rest = mf.solve(function, state, (0, 1), resume=True, **options)
         for one, same in zip(arrays(rest), arrays(whole), strict=True):

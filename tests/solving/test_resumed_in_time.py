@@ -100,8 +100,8 @@ def test_a_run_is_resumed_after_any_step(name, tmp_path):
     options = {"t_eval": np.linspace(*SPAN, 6), "progress": False, **given}
     whole = mf.solve(model, state, SPAN, **options)
     steps = int(np.max(whole.stats["steps"]) + np.max(whole.stats["rejected"]))
-    options["checkpoint"] = tmp_path / "checkpoint"
     for cut in range(1, steps, 1 + steps // 6):
+        options["checkpoint"] = tmp_path / f"checkpoint {cut}"
         mf.solve(model, state, SPAN, max_steps=cut, **options)
         rest = mf.solve(model, state, SPAN, resume=True, **options)
         assert rest.t.tolist() == whole.t.tolist()

@@ -27,6 +27,7 @@ NUMBERED = {
     "cited": """polytopes hardmax-leaders several-unstable-degrees signal-propagation coarsening
         low-temperature stochastic-tokens multi-head""",
     "bruno": "remark-2.1 contribution-1 figures-1-2 figures-3-4",
+    "later": "kuramoto-daido",
 }
 
 
