@@ -5,6 +5,7 @@ import math
 import mmap
 import numbers
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -98,11 +99,11 @@ def _not_real(values: Any, array: np.ndarray) -> str:
 
 
 def as_given(value: Any, most: int = 200) -> str:
-    """A value for a message: its `repr`, cut after `most` characters, or its type if that fails."""
+    """A value for a message: its `repr` in one line, cut after `most` characters, or its type."""
     if isinstance(value, np.generic):  # shown as a Python number
         value = value.item()
     try:
-        text = repr(value)
+        text = re.sub(r"\n\s*", " ", repr(value))
     except Exception:  # of a user's __repr__; integers of over 4300 digits
         text = f"a value of type {type(value).__name__}"
     if len(text) <= most:

@@ -225,7 +225,7 @@ class HarmonicEngine(ZonalEngine):
         for r in range(len(x)):
             system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
             changes = self._changes[r % len(self._changes)]
-            before = (each[r] for each in known or ([None] * len(x),) * 2)
+            before = (None if each is None else each[r] for each in known or (None, None))
             v[r], dv[:, r], level = self.fields_along(
                 *system, self.multipliers_of(r), changes, *before
             )

@@ -117,11 +117,9 @@ def sums_of(
     """Add the sums over all pairs of the systems first, ..., last - 1 to `sums`; beta is (R,)."""
     blocks = -(-columns.shape[2] // PAIR_BLOCK)
     for r in range(first, last):
-        system = columns[r]
-        pairs_of_blocks(system, None, beta[r], None, sums[r], more, -1, 0, blocks)
-        for turn in range(rounds_of(blocks)):
-            half = (blocks + 1) // 2
-            pairs_of_blocks(system, None, beta[r], None, sums[r], more, turn, 0, half)
+        for turn in range(-1, rounds_of(blocks)):
+            number = blocks if turn < 0 else (blocks + 1) // 2
+            _add_blocks(columns[r], None, beta[r], None, sums[r], more, turn, 0, number)
 
 
 @njit(cache=True, nogil=True)
@@ -134,6 +132,15 @@ def pairs_of_blocks(
     turn = -1 stands for the blocks first, ..., last - 1 of a system themselves, turn >= 0 for the
     number of a round, whose pairs of blocks first, ..., last - 1 are added.
     """
+    _add_blocks(columns, changes, beta, rates, sums, more, turn, first, last)
+
+
+@njit(**WITHIN)
+def _add_blocks(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, turn: int, first: int, last: int,
+) -> None:  # fmt: skip
+    """The sums of `pairs_of_blocks`, as a part of each caller: others would round differently."""
     n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for number in range(first, last):
         one, other = number, number

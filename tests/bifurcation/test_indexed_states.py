@@ -110,13 +110,13 @@ def test_branches_in_the_width_of_the_frequencies():
          CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, mf.Positions(order=6))),
         (mf.Transformer(mf.USA(1.0) + 0.2 * SHEARED, 4.0, coupling=COUPLING),
          CIRCLE.indexed(lambda s, a: 1 + 0.3 * np.cos(a) + 0 * s, CLASSES.index)),
-        (mf.Transformer(mf.USA(2.0), 8.0, coupling=np.eye(2) + 1.0),
+        (mf.Transformer(mf.USA(1.0), 1.85, coupling=np.eye(2) + 1.0),
          mf.Sphere(8).indexed(lambda s, x, y, z: 1 + 0.3 * z + 0 * s, mf.Classes([0.0, 1.0]))),
     ],
     ids=["causal", "groups", "sphere"],
 )  # fmt: skip
 def test_runs_end_in_states(model, start):
-    run = mf.solve(model, start, (0, 120), rtol=1e-11)
+    run = mf.solve(model, start, (0, 3000), rtol=1e-11, until="steady", steady_tolerance=1e-11)
     state = mf.stationary(model, run.final)
     degree = run.final.space.degree
     assert state.converged and state.stability(3).stable

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -125,6 +126,26 @@ def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
         private = name.startswith("_")
         if "fastmath" in options and (module in callers if private else callers):
             assert "WITHIN" in options, f"{module}.{name} is called by compiled code."
+
+
+def test_what_calls_it_is_a_part_of_its_caller_too():
+    """One that was compiled here and one from the cache may be rounded differently."""
+    found = list(compiled_functions())
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.rglob("meanfield/*/*.py")}
+
+    def called(module, name):
+        """Functions that call it, in its module and in those that import it."""
+        imported = rf"from [\w.]*\b{module} import [^)]*?\b{name}\b"
+        return {(m, n) for m, n, _, calls, _ in found if name in calls
+                and (m == module or re.search(imported, texts[m]))}  # fmt: skip
+
+    new = rounded = {(module, name) for module, name, options, *_ in found if "fastmath" in options}
+    while new:
+        new = set().union(*(called(*one) for one in new)) - rounded
+        rounded = rounded | new
+    for module, name, options, *_ in found:
+        if (module, name) in rounded and called(module, name):
+            assert "cache=True" not in options, f"{module}.{name} is called by compiled code."
 
 
 def test_what_may_be_rounded_in_several_ways_has_no_powers():

@@ -298,6 +298,7 @@ def test_what_a_killed_process_left_half_written_does_no_harm(tmp_path, unbroken
     """Temporary files are never read, and those that nobody holds are removed."""
     path, litter = tmp_path / "run.ckpt", tmp_path / ".run.ckpt.0123456789abcdef.part"
     litter.write_bytes(b"half of a checkpoint")
+    os.utime(litter, (0, 0))
     (tmp_path / ".run.ckpt.lock").write_text("process 1 on a machine that is no more")
     solve(checkpoint=path, max_steps=100)
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
