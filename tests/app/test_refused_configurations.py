@@ -239,7 +239,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
     ],
     "gaussian": [
         ({"initial.men": [0]}, "initial.men", "did you mean mean"),
-        ({"initial.cov": [[1, 0.3], [0.2, 1]]}, "initial", "symmetric"),
+        ({"initial.cov": [[1, 0.3], [0.2, 1]]}, "initial.cov", "symmetric"),
         ({"initial.cov": [[1, 0.3]]}, "initial", r"\(1, 2\)"),
         ({"model.drift.weights": "Sigmoid"}, "solve", "affine"),
         ({"model.drift.weights": {"kind": "Sinkhorn", "tolerance": 0.5}}, "solve", "tolerance"),
