@@ -16,12 +16,15 @@ first-order transition is far away.
 1. First-order transition, jump and fold are those of Phi, found here by quadrature and scipy, for m
    from 0.55 to 1.25; so is the secondary bifurcation.
 2. The transition is continuous for m <= 1/2, where c_2 = 0 and c_4 > 0 decides, and beyond the end
-   point of the first-order line at m = 1.26729, where it meets the onset 2/m: least values of Phi.
+   point of the first-order line at m = 1.26729, where it meets the onset 2/m: least values of Phi,
+   and the double series sum_k I_k(b) I_2k(a) of the integral in Bessel functions.
 3. The same line is that of `phase_diagram`.
-4. For pairs of degrees on the circle, S^2 and S^4 with onsets 1 % to 1e-7 apart, or none, the order
-   of the transition is that which least values of Phi at the first onset have, with P_k and P_l.
+4. For pairs of degrees on the circle, S^2 and S^4 with onsets 1 % to 1e-7 apart, or none, and for
+   three degrees with equal onsets, the order of the transition is that which least values of Phi at
+   the first onset have, with P_k and P_l. Degrees 3, 4, 5 on the circle are discontinuous together,
+   continuous two by two.
 
-    python validation/close_onsets.py [--quick]    # 110 s, 16 s quick
+    python validation/close_onsets.py [--quick]    # 120 s, 20 s quick
 
 References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for
 discontinuous transitions at resonances.
@@ -34,7 +37,7 @@ import sys
 import numpy as np
 from _report import Report
 from scipy.optimize import brentq, fsolve, minimize
-from scipy.special import eval_chebyt, eval_gegenbauer, roots_gegenbauer
+from scipy.special import eval_chebyt, eval_gegenbauer, iv, roots_gegenbauer
 
 import meanfield as mf
 
@@ -118,6 +121,21 @@ def secondary(m: float) -> float:
     return 2 / (1 + brentq(residual, 0.3 * (m - 1), 0.9, xtol=1e-15))
 
 
+def end_by_bessel_functions() -> float:
+    """m at which a state with kappa = 2/m has Phi = 0, without quadrature or minimisation."""
+    k = np.arange(1, 40)
+
+    def residual(y: np.ndarray) -> list[float]:
+        a, b, m = y
+        mean = iv(0, a) * iv(0, b) + 2 * iv(k, b) @ iv(2 * k, a)
+        by_a = iv(1, a) * iv(0, b) + iv(k, b) @ (iv(2 * k - 1, a) + iv(2 * k + 1, a))
+        by_b = iv(0, a) * iv(1, b) + (iv(k - 1, b) + iv(k + 1, b)) @ iv(2 * k, a)
+        phi = m * a**2 / 4 + b**2 / 4 - np.log(mean)
+        return [m * a / 2 - by_a / mean, b / 2 - by_b / mean, phi]
+
+    return float(fsolve(residual, [0.8, 1.0, 1.27], xtol=1e-13)[2])
+
+
 def legendre(degree: int, d: int, t: np.ndarray) -> np.ndarray:
     if d == 2:
         return eval_chebyt(degree, t)
@@ -132,12 +150,12 @@ def nodes(d: int, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
     return x, weights / weights.sum()
 
 
-def least(pair: tuple[int, int], d: int, ratio: float) -> float:
-    """The least Phi at the first onset, for onsets 1 and `ratio`."""
+def least(degrees: tuple[int, ...], d: int, ratio: float = 1.0) -> float:
+    """The least Phi at the first onset, for onsets 1, ..., 1 and `ratio`."""
     x, weights = nodes(d)
-    p = np.array([legendre(l, d, x) for l in pair])
+    p = np.array([legendre(l, d, x) for l in degrees])
     sizes = 1 / (p**2 @ weights)  # dim H_l
-    strengths = sizes / [1, ratio]
+    strengths = sizes / [*np.ones(len(degrees) - 1), ratio]
     kappa = min(1.0, ratio)
 
     def phi(y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -147,12 +165,9 @@ def least(pair: tuple[int, int], d: int, ratio: float) -> float:
         value = y @ (y / strengths) / (2 * kappa) - exponent.max() - np.log(mass)
         return value, y / (kappa * strengths) - p @ masses / mass
 
-    starts = itertools.product((0.5, 2, 10), np.arange(0, 2 * np.pi, np.pi / 3))
-    found = (
-        minimize(phi, r * np.sqrt(sizes / d) * [np.cos(w), np.sin(w)], jac=True).fun
-        for r, w in starts
-    )
-    return float(min(found))
+    ways = np.array([*itertools.product((-1, -0.4, 0.4, 1), repeat=len(degrees))])
+    starts = itertools.product((0.5, 2, 10), ways / np.linalg.norm(ways, axis=1)[:, None])
+    return float(min(minimize(phi, r * np.sqrt(sizes / d) * a, jac=True).fun for r, a in starts))
 
 
 # The comparisons -----------------------------------------------------------------------------
@@ -181,7 +196,10 @@ def check_transitions(report: Report, plane: mf.PhaseDiagram, values: tuple) -> 
 def check_orders(report: Report, plane: mf.PhaseDiagram) -> None:
     end = brentq(lambda m: ordered(2 / m, m)[1], 1.2, 1.29, xtol=1e-12)
     (point,) = plane.end_points
-    report.compare("end of the line", "m", predicted=end, measured=point.beta, tolerance=1e-8)
+    ends = ("least Phi", end), ("Bessel functions", end_by_bessel_functions())
+    for what, predicted in ends:
+        report.compare("end of the line", f"m, by {what}", predicted=predicted,
+                       measured=point.beta, tolerance=1e-8)  # fmt: skip
     for m in (0.45, 0.5, 0.5001, 0.6, 1.2, end - 0.001, end + 0.001, 1.3, 1.4, 2.0, 2.5):
         first = min(2, 2 / m)
         lower = m > 0.5 if m < 0.51 else ordered(first, m)[1] < -1e-7  # c_2 ~ 1/2 - m
@@ -213,6 +231,21 @@ def check_pairs(report: Report, pairs: list, dimensions: tuple) -> None:
                            tolerance=0)  # fmt: skip
 
 
+def check_triples(report: Report, triples: dict) -> None:
+    for (d, degrees), space in triples.items():
+        x, weights = nodes(d)
+        sizes = [1 / (legendre(l, d, x) ** 2 @ weights) for l in degrees]
+
+        def potential(t, d=d, degrees=degrees, sizes=sizes):
+            return sum(w * legendre(l, d, t) for l, w in zip(degrees, sizes, strict=True))
+
+        drift = mf.Interaction(potential, name=f"{degrees}")
+        found = mf.branches(drift, space, (0.5, 1.3), stability=False).transition()
+        report.compare(f"d = {d}, degrees {degrees}", "discontinuous",
+                       predicted=int(least(degrees, d) < -1e-9),
+                       measured=int(found.order == "discontinuous"), tolerance=0)  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few values of m, and few pairs")
@@ -224,6 +257,10 @@ def main() -> int:
     check_orders(report, plane)
     pairs = list(itertools.combinations((1, 2, 3, 4), 2))
     check_pairs(report, pairs[:2] if quick else pairs, (2,) if quick else (2, 3, 5))
+    circle, sphere, zonal = mf.Circle(16), mf.Sphere(16), mf.Zonal(5, 16)
+    triples = {(2, (3, 4, 5)): circle, (2, (1, 3, 5)): circle, (2, (1, 2, 3)): circle,
+               (2, (1, 4, 6)): circle, (3, (1, 3, 5)): sphere, (5, (1, 3, 5)): zonal}  # fmt: skip
+    check_triples(report, dict(itertools.islice(triples.items(), 1 if quick else None)))
     return report.verdict()
 
 
