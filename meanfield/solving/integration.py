@@ -27,7 +27,11 @@ from .policies import BLOWN_UP, CANCELLED_RATES, DEGREE_EXHAUSTED, BlowUp, Polic
 from .streams import random_state, restore_random
 
 KEPT_STAGES = 1 << 29  # bytes of Runge-Kutta stages that the journal may store for tangents
-STEP_COUNTS = "steps", "rejected", "evaluations"  # names of counts in `stats`, in the order of a tally
+STEP_COUNTS = (
+    "steps",
+    "rejected",
+    "evaluations",
+)  # names of counts in `stats`, in the order of a tally
 STALLED = 101  # code: an accepted step was too short to change the time of the clock
 FAILURES = {
     NOT_FINITE: "not_finite",

@@ -14,7 +14,7 @@ from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.clock import ACCEPTED, Stall
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .arguments import Arguments
-from .integration import STEP_COUNTS, END_OF_CODE, RESUMABLE, FlowIntegration
+from .integration import END_OF_CODE, RESUMABLE, STEP_COUNTS, FlowIntegration
 
 RUNNING = 0  # code of a replica that has not ended
 STATUS_OF_END = {
