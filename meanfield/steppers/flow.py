@@ -202,12 +202,11 @@ class PointFlow(ABC):
         plan_steps(self.clocks, groups, target, not self._rtol)
         x, velocity, clocks = self.x, self.velocity, self.clocks
         which: tuple[np.ndarray, ...] = ()
-        elapsed: Any = clocks[groups, 0]
-        dt: Any = clocks[groups, 2]
-        if alone := self.groups == 1:
-            elapsed, dt = elapsed.item(), dt.item()
-        else:
+        elapsed, dt = clocks.item(0), clocks.item(2)
+        alone = self.groups == 1
+        if not alone:
             which, x, velocity = (groups,), x[groups], velocity[groups]
+            elapsed, dt = clocks[groups, 0], clocks[groups, 2]
         new, velocity, errors = self.step(x, velocity, elapsed, dt, *which)
         codes = judge_steps(
             clocks,
