@@ -204,6 +204,12 @@ class Scheme:
         return [*self.stages, self.solution, self.estimate, *second]
 
     @cached_property
+    def explicit_weights(self) -> list[np.ndarray]:
+        """The weights of `rows` at L = 0, as arrays: those of an explicit scheme."""
+        sums = ({j: sum(t.factor for t in terms) for j, terms in r.items()} for r in self.rows())
+        return [row_of(weights) for weights in sums]
+
+    @cached_property
     def table(self) -> "Table":
         """The scheme as arrays for compiled code."""
         rows = self.rows()
@@ -222,6 +228,11 @@ class Scheme:
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
         numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # floats only
         return Table(numbers[0], decay, numbers[1], columns, self.stability, self.joined)
+
+
+def row_of(weights: dict[int, float]) -> np.ndarray:
+    """Array of the weights of stages 0, 1, ..., up to the last stage that has one."""
+    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
 
 
 def _constants(weights: dict[int, float]) -> dict[int, list[Term]]:
