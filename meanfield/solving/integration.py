@@ -423,9 +423,13 @@ class FlowIntegration(SteppedIntegration):
         Motion of the tokens that are left after merging; without merging it is `motion`.
     flow : PointFlow
         Stepper with the coordinates and the clocks at the ends of the last steps.
+
+    Notes
+    -----
+    The argument `groups` is the number of replicas with separate steps, if they have them.
     """
 
-    def __init__(self, arguments: Arguments, groups: int = 1):
+    def __init__(self, arguments: Arguments, groups: int | None = None):
         super().__init__(arguments)
         motion = self.motion
         self.first, self.rows = arguments.state, motion
@@ -437,10 +441,10 @@ class FlowIntegration(SteppedIntegration):
             check_layers(self.outputs, self.dt, "an output or the end")
             check_layers(self.jumps, self.dt, "a jump of the model, or one of breaks,")
         self.enter_piece(0.0)
-        apart = groups > 1  # with steps of a given length groups may begin where others can not
+        apart = groups is not None  # a replica whose velocities are not finite may end alone
         steps = self.dt if apart and self.dt else self.first_steps(y, apart=apart)
         motion.begin(y, self.start)
-        self.flow: Any = self._steps(y, groups=groups, steps=self.dt or steps)
+        self.flow: Any = self._steps(y, groups=groups or 1, steps=self.dt or steps)
         self.count(self._scheme.name, 0, 0, 0)
         self.policies = {}
         if arguments.merge is not None:

@@ -183,16 +183,16 @@ class Scheme:
                 "there is another one; or dt, the length of steps; or choose DormandPrince."
             )
         c, end, middle = PROBE_NODE, len(self.nodes) + 1, self.dense.middle
-        line, place = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
+        line, probe = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
         estimate = {end: 1.0, 0: -(1 - c) * (1 - 2 * c), end + 1: -c * (2 * c - 1)}
         for j, part in ((0, -1.0), *middle.items()):
-            place[j] = [*place.get(j, ()), line._replace(factor=part * line.factor)]
+            probe[j] = [*probe.get(j, ()), line._replace(factor=part * line.factor)]
         for j, part in middle.items():
             estimate[j] = estimate.get(j, 0.0) - 4 * c * (1 - c) * part
         return replace(
             self,
             nodes=(*self.nodes, c),
-            stages=(*self.stages, place),
+            stages=(*self.stages, probe),
             estimate=_constants(estimate),
             second_estimate={j + (j == end): terms for j, terms in self.estimate.items()},
             joined=True,

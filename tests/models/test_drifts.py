@@ -291,7 +291,13 @@ def test_slope_and_weight_are_evaluated_once_where_they_are_one_function():
             return 2 + t**2
 
     t = np.linspace(-1, 1, 7)
-    for drift in (mf.SA(2.0), mf.USA(2.0), Alike(), Other(), mf.USA(1.0) - mf.Kuramoto()):
+    for drift in (
+        mf.SA(2.0),
+        mf.USA(2.0),
+        Alike(),
+        Other(),
+        (mf.USA(1.0) - mf.Kuramoto()).as_zonal(),
+    ):
         slope, weight = drift.slope_and_weight(t)
         np.testing.assert_array_equal(slope, drift.slope(t))
         np.testing.assert_array_equal(weight, drift.weight(t))
