@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 
 from ..core.checks import fitting
 from ..core.provided import FIGURES
+from ..spaces.density import Density
+from ..spaces.indexed import Indexed
 from . import theme
 from .diagrams import MARKS, STYLES
 from .labels import label_logarithmic, symbol_of
@@ -68,7 +70,7 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
     return page.figure
 
 
-def _mean(state: Any) -> np.ndarray:
+def _mean(state: Density | Indexed) -> np.ndarray:
     """int x dmu; of indexed densities that of their mean."""
     return np.ravel(state.expect(lambda x: x))
 
@@ -194,7 +196,7 @@ def basins(basins: "Basins", **where: Any) -> Figure:
     -------
     Figure
     """
-    data: Any = basins.data
+    data = basins.data
     names, share = [str(name) for name in data.end.values], data.share.values
     spread = np.array([share - data.low.values, data.high.values - share]).clip(0)
     with theme.style():

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 from matplotlib.image import PcolorImage
+from matplotlib.patches import StepPatch
 
 from ..core.checks import fitting, whole_number
 from ..dynamics.observables import inner_product_histogram
@@ -409,13 +410,13 @@ def inner_products(
         panels.axes[0].set_title(note, loc="left", fontsize=9)
 
 
-def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: Any) -> Any:
+def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: Any) -> StepPatch:
     """A histogram from 0 on, as filled steps."""
     ax.set_ylim(0, 1.08 * heights.max())
     return ax.stairs(heights, edges, fill=True, color=theme.PALETTE[5], alpha=0.75, **options)
 
 
-def shares_at(state: Any, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
+def shares_at(state: Gram | Tokens, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
     """The share of pairs in each bin."""
     few = appearance_of(state).thinned(member_of(state, member), MOST_PAIRED)
     return inner_product_histogram(few, bins)[0]

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import Axes3D
 
 from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
@@ -204,7 +205,7 @@ def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
     return np.stack([a - b, 2 * c, a + b], axis=1)
 
 
-def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
+def draw_cone(ax: Axes3D, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
     points = cone_points(solution)[: layouts.drawn_count(solution)]
     if not ax.lines:
@@ -214,7 +215,7 @@ def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> No
     ax.plot(*points[-1][:, None], "o", color=colour, markersize=3)
 
 
-def _surface(ax: Any, height: float) -> None:
+def _surface(ax: Axes3D, height: float) -> None:
     """Draw lines, rim and axis of the cone up to a height."""
     faint: dict[str, Any] = {"color": theme.FAINT, "linewidth": 0.5}
     for angle in 2 * np.pi * np.arange(CONE_LINES) / CONE_LINES:

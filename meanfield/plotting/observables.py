@@ -10,12 +10,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.typing import ColorType, LineStyleType
 
 from ..core.checks import as_given, fitting
 from ..core.forms import TEXT, Many
@@ -86,7 +88,7 @@ def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
 
 # Members of an ensemble as curves and bands --------------------------------------------------
 
-Group = tuple[list[Member], Any]  # members that are drawn as one, and their colour
+Group = tuple[list[Member], ColorType]  # members that are drawn as one, and their colour
 
 
 def groups_of(drawn: layouts.DrawnMembers) -> list[Group]:
@@ -133,7 +135,7 @@ def key_of_groups(
         ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
         bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
         return
-    handles: list[Any] = [Line2D([], [], color=colour, **(line or {})) for _, colour in groups]
+    handles: list[Artist] = [Line2D([], [], color=colour, **(line or {})) for _, colour in groups]
     place: dict[str, Any] = {"loc": "outside right upper"}
     if sizes[-1] > 1:
         place = {"loc": "outside lower center", "ncols": 5}
@@ -144,7 +146,7 @@ def key_of_groups(
         )
     drawn = panels.axes[0].get_legend() if panels.inside else None
     if drawn is not None:
-        handles = [*drawn.legend_handles, *handles]
+        handles = [*filter(None, drawn.legend_handles), *handles]
         labels = [*(text.get_text() for text in drawn.get_texts()), *labels]
     if len(handles) == 1 and label is None:
         return
@@ -167,8 +169,8 @@ def observables(
     log_time: bool | None = None,
     title: str | None = None,
     label: str | None = None,
-    color: Any = None,
-    linestyle: Any = None,
+    color: ColorType | None = None,
+    linestyle: LineStyleType | None = None,
 ) -> Figure:
     """Observables over time, one panel for each.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -14,7 +13,7 @@ from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
-from ..states import Tokens
+from ..states import State, Tokens
 from . import curves, theme
 from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly
 from .fields import choose_scale, profiles
@@ -140,7 +139,7 @@ def explain_dots(
     panels.figure.legend([dot], [text], loc="outside lower center", handletextpad=0.2)
 
 
-def name_clusters(ax: Axes, state: Any) -> list[Artist]:
+def name_clusters(ax: Axes, state: State) -> list[Artist]:
     """Shares of the mass beside the circle in the plane of the first and the last axis."""
     drawn: list[Artist] = []
     for end in appearance_of(state).clusters(state):

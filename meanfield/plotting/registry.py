@@ -65,7 +65,7 @@ class FigureRegistry:
 
         return keep
 
-    def drawn(self, name: Any) -> list[tuple[type, type]]:
+    def drawn(self, name: str) -> list[tuple[type, type]]:
         """The classes of states and of spaces for which a function of this name is registered."""
         return [pair for pair, functions in self._entries.items() if name in [*functions]]
 

@@ -7,7 +7,7 @@ or nodes that stand for equal masses.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -22,7 +22,7 @@ from ..core.checks import fitting
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Tokens
+from ..states import State, Tokens
 from ..states.points import unit
 from . import theme
 from .appearance import appearance_of
@@ -37,7 +37,7 @@ GAP = 0.06  # between the discs of a pair, whose radius is 1
 GRATICULE_STEP = np.pi / 6  # between meridians, and parallels
 
 
-def frame_of(direction: Any) -> np.ndarray:
+def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
     """Right, up and towards the viewer as the rows of a rotation, seen from `direction`.
 
     The north pole is up. Seen from a pole, the first axis is to the right.
@@ -239,7 +239,9 @@ class FieldLayer:
         self._scale = common_scale(panels, panels.times, scale)
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
-    def paint(self, ax: Axes, outline: Any, projection: Any, member: Member, state: Any) -> Artist:
+    def paint(
+        self, ax: Axes, outline: PathPatch, projection: "Projection", member: Member, state: State
+    ) -> Artist:
         """Draw a single state, clipped at the outline; returns the image."""
         image = pixels(projection, self._panels.look.law(state), self._per_unit)
         picture = ax.imshow(image, extent=projection.box, origin="lower", **self._colours)
@@ -267,7 +269,9 @@ class DotLayer:
     def __init__(self, panels: Panels):
         self._panels, self._samples = panels, panels.samples(panels.look.most_dots)
 
-    def paint(self, ax: Axes, outline: Any, projection: Any, member: Member, state: Any) -> Artist:
+    def paint(
+        self, ax: Axes, outline: PathPatch, projection: "Projection", member: Member, state: State
+    ) -> Artist:
         """Draw the dots of a single state; returns their collection."""
         sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
@@ -509,7 +513,7 @@ def name_sides(ax: Axes, pair: OrthographicPair) -> None:
         ax.text(s=name, fontsize=8, multialignment="center", **place)
 
 
-def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
+def mark_clusters(ax: Axes, projection: Projection, state: State) -> list[Artist]:
     """A ring at each cluster of a single state, and its share of the mass beside it."""
     marks: list[Artist] = []
     halo = [withStroke(linewidth=1.6, foreground="white")]
