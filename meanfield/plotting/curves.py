@@ -206,9 +206,8 @@ def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
         radius = 1.0 + scale.height(np.array(level))
         ax.plot(*(radius * UNIT_CIRCLE), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
         if radius > 1.0 + DIGIT_HEIGHT:
-            ax.text(
-                *_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH
-            )
+            x, y = _at(radius, angle)
+            ax.text(x, y, f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH)
     uniform = 1.0 + scale.height(np.array(1.0))
     ax.plot(*(uniform * UNIT_CIRCLE), **UNIFORM_LINE)
     name_angles(ax, QUARTERS, 0.82)
@@ -218,7 +217,8 @@ def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
 def name_angles(ax: Axes, names: Sequence[tuple[float, str]], radius: float) -> None:
     """Names of angles, in units of pi, inside a circle; equal scales and no frame."""
     for quarter, name in names:
-        ax.text(*_at(radius, quarter * np.pi), name, fontsize=9, **CENTRED)
+        x, y = _at(radius, quarter * np.pi)
+        ax.text(x, y, name, fontsize=9, **CENTRED)
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
 
@@ -427,7 +427,8 @@ def distribution(panels: Panels) -> None:
         If the states are not characteristics on the circle or axisymmetric.
     """
     (ax,), chart, solution = panels.axes, panels.chart, panels.solution
-    angles = np.linspace(*chart.limits, 361)
+    low, high = chart.limits
+    angles = np.linspace(low, high, 361)
     ax.plot(angles, chart.uniform_below(angles, solution.final.dimension), **UNIFORM_LINE)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")

@@ -360,7 +360,8 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
-    betas = np.linspace(*data.attrs[diagram.parameter], num=PLACES)
+    first, last = data.attrs[diagram.parameter]
+    betas = np.linspace(first, last, PLACES)
     half = (betas[1] - betas[0]) / 2
     for beta in betas:
         for count, *ends in diagram.drawn_counts(beta):

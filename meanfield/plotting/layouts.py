@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
 from ..core.forms import nearest
@@ -589,7 +590,9 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
     width, height = figure.get_size_inches()
     above = side + (0.3 if heading else 0.0)
     rect = (side / width, beneath / height, 1 - 2 * side / width, 1 - (beneath + above) / height)
-    figure.get_layout_engine().set(rect=rect)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=rect)
     if heading:
         figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
     return figure

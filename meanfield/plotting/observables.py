@@ -17,6 +17,7 @@ from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType, LineStyleType
 
 from ..core.checks import as_given, fitting
@@ -43,6 +44,11 @@ BAND = (5.0, 50.0, 95.0)  # percentiles
 RUNS_DRAWN: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # in axes of the caller
 OF_A_MODEL = {"speed", "interaction_energy", "free_energy", "dissipation"}  # not of a state alone
 MOST_GROUPS_IN_LEGEND = 9
+TICK_STEPS = [1, 2, 2.5, 5, 10]
+KEY_ABOVE: dict[str, Any] = {
+    **{"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": SHOWN_MOMENTS},
+    **{"columnspacing": 0.9, "handlelength": 1.7, "handletextpad": 0.4, "borderaxespad": 0.0},
+}  # a legend in one line above the panel, where no curve runs
 
 
 def is_present(solution: Solution, name: str) -> bool:
@@ -322,7 +328,9 @@ def _curves(
         label_logarithmic(ax.yaxis)
     elif scale.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
-        ax.yaxis.get_major_locator().set_params(integer=True)  # they count something
+        ax.yaxis.set_major_locator(
+            MaxNLocator("auto", steps=TICK_STEPS, integer=True)
+        )  # they count something
 
 
 def _least_known(series: np.ndarray, noise: float) -> float:
@@ -333,20 +341,14 @@ def _least_known(series: np.ndarray, noise: float) -> float:
 
 def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]) -> None:
     """Draw the moduli of the first moments of a member."""
-    modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
+    modulus = xr.apply_ufunc(np.hypot, data["moment_re"], data["moment_im"])
+    modulus = modulus.transpose("t", "k", ...)
     marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
         style = {**theme.stroke(k - 1), **line, **marker}
         ax.plot(data["t"], values, label=f"$k = {k}$", **style)
     ax.set_ylim(bottom=0)
-    _key_above(ax)
-
-
-def _key_above(ax: Axes, **options: Any) -> None:
-    """A legend in one line above the panel, where no curve runs."""
-    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    narrow = {"columnspacing": 0.9, "handlelength": 1.7, "handletextpad": 0.4, "borderaxespad": 0.0}
-    ax.legend(ncols=SHOWN_MOMENTS, **above, **narrow, **options)
+    ax.legend(**KEY_ABOVE)
 
 
 def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member) -> None:
@@ -362,7 +364,7 @@ def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member
             label=f"${text}$",
         )
     ax.margins(y=0.08)
-    _key_above(ax, title=index.label, title_fontsize=9)
+    ax.legend(title=index.label, title_fontsize=9, **KEY_ABOVE)
 
 
 def _cluster_masses(ax: Axes, solution: Solution) -> None:

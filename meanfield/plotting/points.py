@@ -32,9 +32,10 @@ KEY_SIZE = 4.0
 def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
     """Draw the sample as dots with areas proportional to masses; `places` (n, 2) of all points."""
     count = len(sample.indices)
-    area = float(np.clip(1500 / count, 2.0, 22.0))
+    area, (x, y) = float(np.clip(1500 / count, 2.0, 22.0)), places[sample.indices].T
     return ax.scatter(
-        *places[sample.indices].T,
+        x,
+        y,
         s=area * np.minimum(sample.sizes, LARGEST_DOT),
         c=list(sample.colours),
         alpha=curves.opacity(count),
@@ -143,8 +144,8 @@ def name_clusters(ax: Axes, state: State) -> list[Artist]:
     """Shares of the mass beside the circle in the plane of the first and the last axis."""
     drawn: list[Artist] = []
     for end in appearance_of(state).clusters(state):
-        place = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
-        drawn.append(ax.text(*place, percent(end.mass), fontsize=8, **curves.CENTRED))
+        x, y = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
+        drawn.append(ax.text(x, y, percent(end.mass), fontsize=8, **curves.CENTRED))
     return drawn
 
 
@@ -304,8 +305,9 @@ def paths(panels: Panels, *, count: int = TokensAppearance.most_curves) -> None:
         places = np.stack(frames, axis=1)[sample.indices]
         style = {"linewidths": 0.8, "alpha": curves.opacity(len(colours))}
         panel.add_collection(LineCollection(places, colors=colours, zorder=2, **style))
+        (first_x, first_y), (last_x, last_y) = places[:, 0].T, places[:, -1].T
         starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
-        panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
+        panel.scatter(first_x, first_y, s=9, alpha=0.7, zorder=2.5, **starts)
         sizes = 14 * np.minimum(sample.sizes, LARGEST_DOT)
-        panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
+        panel.scatter(last_x, last_y, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
         curves.name_sample(panel, solution, index, sample)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..spaces import Circle, Space, Sphere, Zonal
+from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 
