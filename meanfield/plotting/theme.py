@@ -13,6 +13,7 @@ import matplotlib
 import numpy as np
 from cycler import cycler
 from matplotlib import rcParams
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogFormatterSciNotation
@@ -121,7 +122,7 @@ class PaperFigure(Figure):
             super().savefig(buffer, format=kind, **options)
             write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getvalue())
 
-    def draw(self, renderer: Any) -> None:
+    def draw(self, renderer: RendererBase) -> None:
         """Draw the figure; logarithmic axes of less than a decade have plain numbers."""
         from .labels import label_logarithmic
 

@@ -14,6 +14,7 @@ import meanfield as mf
 from meanfield.plotting import theme
 from meanfield.plotting.fields import choose_scale, profiles
 from meanfield.plotting.labels import distinct
+from meanfield.plotting.layouts import DrawnMembers
 
 KINDS = ("overview", "spacetime", "snapshots", "polar", "observables")
 DENSITY = r"density $\mu_t(\theta)$"
@@ -126,7 +127,7 @@ def test_every_plot_can_be_drawn_into_an_axes_of_the_caller(single, ensemble):
 
 def test_the_seam_does_not_show(single):
     """The grid overhangs the seam, and its values are those of the density, also across it."""
-    theta, values = profiles(single, [()])
+    theta, values = profiles(DrawnMembers(single, [()]), range(len(single)))
     assert theta[0] < -np.pi <= theta[1]
     assert theta[-2] < np.pi <= theta[-1]
     for state, drawn in zip(single, values[0], strict=True):
