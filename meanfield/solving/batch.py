@@ -84,10 +84,10 @@ class DensityBatch:
             states = [run.first.coefficients.reshape(run.members, -1) for run in together]
             rows.begin(which, np.array(states), 0.0)
             rates = rows.rates_of_change(which, rows.metric)
-            known, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
-            if known.any() and not self._arguments.dt:
-                growths[known] = rows.growths(which[known], part, 0.0)
-            rates[~known] = 0.0
+            moving, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
+            if moving.any() and not self._arguments.dt:
+                growths[moving] = rows.growths(which[moving], part, 0.0)
+            rates[~moving] = 0.0
             first = first_steps(part, rates, growths, runs[0].duration)
             for run, step in zip(together, first.tolist(), strict=True):
                 run.stepper.check()

@@ -44,8 +44,8 @@ class VelocityField(Protocol):
         """Projection to the space of points x that are off it by the error of a step."""
 
     # Optional attributes. `changes_coordinates` is True if `projected` may return other coordinates
-    # of the same state, which are not close to its argument. `beside` is an intermediate array of
-    # the last velocity, from which its tangents can be computed.
+    # of the same state, which are not close to its argument. `intermediate` is an array of the last
+    # velocity, from which its tangents can be computed.
 
 
 class Step(NamedTuple):
@@ -66,16 +66,17 @@ class Stages(NamedTuple):
     Attributes
     ----------
     velocities : ndarray, (stages + 2, N)
-    beside : list of (ndarray or None)
-        The array `beside` of the field for each of these velocities, or None.
+    intermediates : list of (ndarray or None)
+        The array `intermediate` of the field for each of these velocities, or None.
     """
 
     velocities: np.ndarray
-    beside: list[np.ndarray | None]
+    intermediates: list[np.ndarray | None]
 
     @property
     def nbytes(self) -> int:
-        return self.velocities.nbytes + sum(each.nbytes for each in self.beside if each is not None)
+        arrays = self.velocities, *self.intermediates
+        return sum(each.nbytes for each in arrays if each is not None)
 
 
 class PointFlow(ABC):
@@ -287,7 +288,7 @@ class ExplicitFlow(PointFlow):
         groups, stages = self.groups, len(self.scheme.nodes) + 2
         axes = () if groups == 1 else (groups,)
         self._slopes, self._lent = np.empty((*axes, stages, x.size // groups)), False
-        self._beside: list[np.ndarray | None] = [None] * stages
+        self._intermediates: list[np.ndarray | None] = [None] * stages
         self._within: Interpolant | None = None
         self._terms = np.empty((groups, 0, x.size // groups))  # of interpolants of several groups
         self._has_terms = np.zeros(groups, dtype=bool)
@@ -296,7 +297,7 @@ class ExplicitFlow(PointFlow):
     def stages(self) -> Stages:
         """The stages of the last step, in memory that later steps do not overwrite."""
         self._lent = True
-        return Stages(self._slopes, self._beside)
+        return Stages(self._slopes, self._intermediates)
 
     def step(
         self, x: np.ndarray, velocity: Any, elapsed: Any, dt: Any, groups: np.ndarray | None = None
@@ -349,12 +350,12 @@ class ExplicitFlow(PointFlow):
         """Velocities of the next step, with memory for them and for intermediate arrays."""
         if self._lent:
             self._slopes, self._lent = np.empty_like(self._slopes), False
-        field, beside = self._field, self._beside[:1]
-        self._beside = beside
+        field, intermediates = self._field, self._intermediates[:1]
+        self._intermediates = intermediates
 
         def velocity_of(y: np.ndarray, time: float) -> np.ndarray:
             rates = velocities(y, time)
-            beside.append(getattr(field, "beside", None))
+            intermediates.append(getattr(field, "intermediate", None))
             return rates
 
         return velocity_of
@@ -362,8 +363,8 @@ class ExplicitFlow(PointFlow):
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         given = None
         if stages is not None:
-            rows = zip(stages.velocities[1:], stages.beside[1:], strict=True)
-            given = lambda x, t: self._field.velocity_beside(x, t, *next(rows))  # noqa: E731
+            rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)
+            given = lambda x, t: self._field.velocity_from(x, t, *next(rows))  # noqa: E731
         return self._stepped(self.x, self.velocity, elapsed, dt, self._field, given=given)
 
     def repeat(self, groups: np.ndarray) -> None:
