@@ -218,6 +218,7 @@ class SpectralIntegration(SteppedIntegration):
         stepper = self.stepper
         u = stepper.state_before if self.within else stepper.state
         return super().snapshot() | {
+            "clock": tuple(self.clock),
             "before": tuple(stepper.before if self.within else self.clock),
             "coefficients": u.reshape(*self._shape, -1),
             "scheme": self.schemes.index(self.scheme),
@@ -230,6 +231,7 @@ class SpectralIntegration(SteppedIntegration):
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])
         super().restore(snapshot)
+        self.clock = restored(snapshot["clock"])
         within, self.clock = self.within, restored(snapshot["before"])
         self.enter_piece(self.clock.t)
         self.enter(type(self.first)(space, coefficients), self.schemes[int(snapshot["scheme"])])
