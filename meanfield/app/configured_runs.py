@@ -25,6 +25,7 @@ from ..sweeps.outcomes import STATUS, Outcome, Variable
 from ..sweeps.points import RNG, SweepPoint, Work, seed_of
 from .commands import import_kinds
 from .configuration import parse_config
+from .tasks import Run
 
 NOISE_SEED = "solve.rng"
 INITIAL_TABLE = "initial"
@@ -64,7 +65,7 @@ class Runs(Work):
     def takes_rng(self) -> bool:
         return True
 
-    def identity(self) -> Any:
+    def identity(self) -> dict[str, Any]:
         """The data that identify the sweep; data files by their contents."""
         files = parse_config(self.data, self.source).files
         contents = {key: checksum(path) for key, path in files.items()}
@@ -177,13 +178,13 @@ class Runs(Work):
     def _run(self, changes: Mapping[str, Any]) -> Solution:
         return self._read(changes).run(**QUIET_OPTIONS)
 
-    def _read(self, changes: Mapping[str, Any]) -> Any:
+    def _read(self, changes: Mapping[str, Any]) -> Run:
         """The configuration with changed values."""
         data = deepcopy(self.data)
         for key, value in changes.items():
             _change(data, key, value)
         config = parse_config(data, self.source)
-        if config.work != "solve":
+        if not isinstance(config, Run):
             raise ConfigError(f"f must be a configuration of a run; got one with [{config.work}].")
         return config
 
@@ -259,7 +260,7 @@ def _joins(name: str, value: Any, arrays: Sequence[str]) -> bool:
 class _EnsembleRun(NamedTuple):
     """Several runs as one ensemble: configuration, model, initial state, options of `solve`."""
 
-    config: Any
+    config: Run
     model: Transformer
     start: State
     options: dict[str, Any]

@@ -374,11 +374,6 @@ def describe_states(solution: Solution) -> str:
     return f"{name} {in_words(space_of(solution))}".rstrip()
 
 
-def sample_of(solution: Solution, member: Member, most: int) -> DrawnSample:
-    """At most `most` points that represent a member, in the colours of their final clusters."""
-    return appearance_of(solution.final).sample(solution, member, most)
-
-
 def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
     """Colours (count,) of points: one for each cluster, given by indices or a mask, or else grey.
 

@@ -148,7 +148,8 @@ def bifurcation(
             page.ax.set_title(title or "")
         else:
             drift = describe_drift(diagram.drift, diagram.parameter)
-            page.figure.suptitle(drift if title is None else title)
+            heading = page.figure.suptitle(drift if title is None else title)
+            theme.break_heading(page.figure, heading)
     return page.figure
 
 

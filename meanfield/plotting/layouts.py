@@ -579,8 +579,8 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
     heading = labels.describe_model(solution) if title is None else title
     outcome, beneath, side = verdict(solution), 0.0, 0.0
     if outcome is not None:
-        text, colour = outcome
-        banner = fill(text, int(11 * figure.get_figwidth()))
+        message, colour = outcome
+        banner = fill(message, int(11 * figure.get_figwidth()))
         beneath, side = 0.3 + 0.2 * (1 + banner.count("\n")), 0.1
         figure.set_figheight(figure.get_figheight() + beneath)
         figure.patch.set(edgecolor=colour, linewidth=8)
@@ -589,12 +589,13 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
         figure.supxlabel(banner, y=place, parse_math=False, **style)
     width, height = figure.get_size_inches()
     above = side + (0.3 if heading else 0.0)
+    if heading:
+        text = figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
+        above += theme.break_heading(figure, text)
     rect = (side / width, beneath / height, 1 - 2 * side / width, 1 - (beneath + above) / height)
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(rect=rect)
-    if heading:
-        figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
     return figure
 
 

@@ -273,8 +273,8 @@ def _clock(figure: Figure, solution: Solution, heading: str) -> layouts.Update:
 
     The heading is aligned left, so that it does not move between frames.
     """
-    (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
-    begin = f"{heading},  " if heading else ""
+    (text,) = (child for child in figure.texts if child.get_text() == figure.get_suptitle())
+    begin = f"{text.get_text()},  " if heading else ""
     labels, resolved = distinct(solution.t), layouts.resolved_states(solution)
 
     def update(i: int) -> None:
