@@ -358,6 +358,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
 
     dimension, turning = 3, -1
     groups = GROUP_NAMES
+    space: Sphere
 
     def __init__(
         self, symmetry: Any, degree: int, order: int = 0, like: "Invariants | None" = None
