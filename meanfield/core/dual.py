@@ -441,7 +441,9 @@ def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(rest)}")
         flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
         at = np.expand_dims(place(flat.value, axis=along), along)
-        extreme = np.take_along_axis(flat, at, axis=along)
+        value = np.take_along_axis(flat.value, at, axis=along)
+        changes = np.take_along_axis(flat.changes, at[None], axis=along + (along >= 0))
+        extreme = Dual(value, changes)
         if initial is not None:
             extreme = (np.maximum if largest is np.max else np.minimum)(extreme, initial)
         shape = largest(x.value, axis=axis, keepdims=keepdims).shape

@@ -235,9 +235,9 @@ class TokenMotion(Motion, moves=Tokens):
     # Motion --------------------------------------------------------------------------------
 
     @property
-    def beside(self) -> np.ndarray | None:
+    def intermediate(self) -> np.ndarray | None:
         """Intermediate results of the last call of `velocity`; None if the engine stores none."""
-        return getattr(self._sums, "beside", None)
+        return getattr(self._sums, "intermediate", None)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""

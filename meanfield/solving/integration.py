@@ -190,8 +190,13 @@ class SteppedIntegration(Integration):
         return self.elapsed / self.duration
 
     @property
+    def clock_time(self) -> float:
+        """Time of the clock at the end of the last step, relative to `start`."""
+        return self.clock.t
+
+    @property
     def within(self) -> bool:
-        return self.elapsed < self.clock.t
+        return self.elapsed < self.clock_time
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -209,7 +214,7 @@ class SteppedIntegration(Integration):
 
         At the end of a step the policies are consulted. Returns a code as `advance` does.
         """
-        self.elapsed = min(self.clock.t, output)
+        self.elapsed = min(self.clock_time, output)
         if self.within:
             return REACHED
         end = self.follow(self._code)
@@ -232,7 +237,7 @@ class SteppedIntegration(Integration):
         With dense output this is the end of the run, else the time `output`.
         """
         goal = self.duration if dense else output
-        return min([goal, *[jump for jump in self.jumps if jump > self.clock.t]])
+        return min([goal, *[jump for jump in self.jumps if jump > self.clock_time]])
 
     @property
     def motions(self) -> list[Motion]:
@@ -418,9 +423,13 @@ class FlowIntegration(SteppedIntegration):
         Motion of the tokens that are left after merging; without merging it is `motion`.
     flow : PointFlow
         Stepper with the coordinates and the clocks at the ends of the last steps.
+
+    Notes
+    -----
+    The argument `groups` is the number of replicas with separate steps, if they have them.
     """
 
-    def __init__(self, arguments: Arguments, groups: int = 1):
+    def __init__(self, arguments: Arguments, groups: int | None = None):
         super().__init__(arguments)
         motion = self.motion
         self.first, self.rows = arguments.state, motion
@@ -432,10 +441,10 @@ class FlowIntegration(SteppedIntegration):
             check_layers(self.outputs, self.dt, "an output or the end")
             check_layers(self.jumps, self.dt, "a jump of the model, or one of breaks,")
         self.enter_piece(0.0)
-        apart = groups > 1  # with steps of a given length groups may begin where others can not
+        apart = groups is not None  # a replica whose velocities are not finite may end alone
         steps = self.dt if apart and self.dt else self.first_steps(y, apart=apart)
         motion.begin(y, self.start)
-        self.flow: Any = self._steps(y, groups=groups, steps=self.dt or steps)
+        self.flow: Any = self._steps(y, groups=groups or 1, steps=self.dt or steps)
         self.count(self._scheme.name, 0, 0, 0)
         self.policies = {}
         if arguments.merge is not None:
@@ -510,8 +519,8 @@ class FlowIntegration(SteppedIntegration):
         keep(clock, self.flow.clocks[0])
 
     @property
-    def within(self) -> bool:
-        return bool(self.elapsed < self.flow.clocks[0, 0])
+    def clock_time(self) -> float:
+        return float(self.flow.clocks.item(0))
 
     @property
     def size(self) -> str:
@@ -526,21 +535,20 @@ class FlowIntegration(SteppedIntegration):
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
-        flow, before, counts = self.flow, self.clock.t, self.flow.counts.copy()
+        flow, before, counts = self.flow, self.clock_time, self.flow.counts.copy()
         if self.enter_piece(before):
             flow.renew()
         target = self.goal(output, flow.dense)
         code = int(flow.advance(target)[0])
-        self.count(flow.scheme.name, *(flow.counts - counts)[:, 0])
+        self.count(flow.scheme.name, *(flow.counts - counts).ravel().tolist())
         self._stepped = code <= STUCK
         if self._stepped and self.journal is not None:
             self._note()
         if code in END_OF_CODE:
             return END_OF_CODE[code]
-        t = self.clock.t
-        if t == target:
+        if self.clock_time == target:
             return REACHED
-        return STALLED if self._stepped and t == before else PAUSED
+        return STALLED if self._stepped and self.clock_time == before else PAUSED
 
     def _note(self) -> None:
         """Add the last step to the journal, with its stages while there is room for them."""

@@ -10,19 +10,14 @@ from typing import Any
 import numpy as np
 
 from ..dynamics.motion import Failure
-from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
+from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import ACCEPTED, Stall
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .arguments import Arguments
-from .integration import END_OF_CODE, RESUMABLE, STEP_COUNTS, FlowIntegration
+from .integration import END_OF_CODE, FAILURES, RESUMABLE, STEP_COUNTS, FlowIntegration
 
 RUNNING = 0  # code of a replica that has not ended
-STATUS_OF_END = {
-    RUNNING: "finished",
-    STEADY: "steady",
-    TOO_SMALL: "step_too_small",
-    NOT_FINITE: "not_finite",
-}
+STATUS_OF_END = {RUNNING: "finished", STEADY: "steady"} | FAILURES
 
 
 class ReplicaIntegration(FlowIntegration):
@@ -38,7 +33,7 @@ class ReplicaIntegration(FlowIntegration):
     def __init__(self, arguments: Arguments):
         replicas = arguments.motion.members
         super().__init__(arguments, replicas)
-        self.ends, self._output = np.full(replicas, RUNNING), 0.0
+        self.ends = np.full(replicas, RUNNING)
         self._kept = self.flow.x.copy()  # coordinates at the last output, where the times are equal
         if self.steady:
             self._end_where_steady(np.arange(replicas))
@@ -83,39 +78,28 @@ class ReplicaIntegration(FlowIntegration):
         moving, later = self._moving, self.outputs[self.outputs > self.elapsed]
         return bool(later.size and moving.any() and (self._times[moving] >= later[0]).all())
 
-    @np.errstate(**NO_FLOAT_WARNINGS)
-    def advance(self, output: float, limit: int) -> int:
-        """Attempt one step of each replica that is before the output; return a code.
-
-        At most one attempt, whatever `limit` is.
-        """
-        code = self.take_steps(output, limit)
-        if code == PAUSED:
-            return code
-        end = self.follow(code)
-        return code if end is None else end
-
     def take_steps(self, output: float, limit: int) -> int:
-        self._output = output
+        """Attempt one step of each replica that is before the output, whatever `limit` is."""
         before = np.flatnonzero(self._moving & (self._times < output))
         if before.size:
             self._attempt(before, output)
-        behind = self._moving & (self._times < output)
-        return PAUSED if behind.any() else REACHED
+        return PAUSED
 
-    def follow(self, code: int) -> int | None:
-        """Store the state at the output that all replicas have reached, or at the end of all.
+    def arrive(self, output: float) -> int:
+        """Store the state at the output, once all replicas have reached it, or at the end of all.
 
-        Returns the code of the reason why the run ends there, or None if it goes on.
+        Returns PAUSED if some replicas are before the output.
         """
-        moving, output = self._moving.any(), self._output
-        if moving or (self._times > output).any():
-            self.elapsed, end = output, self._failed if output == self.duration else None
+        if (self._moving & (self._times < output)).any():
+            return PAUSED
+        end = self._failed
+        if self._moving.any() or (self._times > output).any():
+            self.elapsed, end = output, end if output == self.duration else REACHED
         else:
             self.elapsed = max(self.elapsed, float(self._times.max()))
-            end = STEADY if self._failed is None else self._failed
+            end = STEADY if end is None else end
         self._kept = self._array
-        return end
+        return REACHED if end is None else end
 
     @property
     def _failed(self) -> int | None:

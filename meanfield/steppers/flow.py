@@ -5,20 +5,26 @@ group; replicas with separate steps are several groups on the first axis of the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .attempt import embedded_error
 from .clock import GIVES_UP, LOST, STUCK, Clock, Stall, judge_steps, plan_steps, started
-from .dense_output import ExplicitSteps, Interpolant, interpolation_terms, polynomial
+from .dense_output import (
+    Interpolant,
+    Velocity,
+    combine,
+    combined,
+    interpolation_terms,
+    polynomial,
+    rows_of,
+)
 from .schemes import DenseOutput, Scheme
 
 NUMBERS_AT_ONCE = 1 << 15  # floats of groups that are advanced together: they fit into a cache
 NO_FLOAT_WARNINGS: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")
 """Options of `numpy.errstate`: numbers beyond 1e308 reject a step, and need no warning as well."""
-
-Velocity = Callable[[np.ndarray, Any], np.ndarray]
 
 
 class VelocityField(Protocol):
@@ -38,8 +44,8 @@ class VelocityField(Protocol):
         """Projection to the space of points x that are off it by the error of a step."""
 
     # Optional attributes. `changes_coordinates` is True if `projected` may return other coordinates
-    # of the same state, which are not close to its argument. `beside` is an intermediate array of
-    # the last velocity, from which its tangents can be computed.
+    # of the same state, which are not close to its argument. `intermediate` is an array of the last
+    # velocity, from which its tangents can be computed.
 
 
 class Step(NamedTuple):
@@ -60,16 +66,17 @@ class Stages(NamedTuple):
     Attributes
     ----------
     velocities : ndarray, (stages + 2, N)
-    beside : list of (ndarray or None)
-        The array `beside` of the field for each of these velocities, or None.
+    intermediates : list of (ndarray or None)
+        The array `intermediate` of the field for each of these velocities, or None.
     """
 
     velocities: np.ndarray
-    beside: list[np.ndarray | None]
+    intermediates: list[np.ndarray | None]
 
     @property
     def nbytes(self) -> int:
-        return self.velocities.nbytes + sum(each.nbytes for each in self.beside if each is not None)
+        arrays = self.velocities, *self.intermediates
+        return sum(each.nbytes for each in arrays if each is not None)
 
 
 class PointFlow(ABC):
@@ -202,12 +209,11 @@ class PointFlow(ABC):
         plan_steps(self.clocks, groups, target, not self._rtol)
         x, velocity, clocks = self.x, self.velocity, self.clocks
         which: tuple[np.ndarray, ...] = ()
-        elapsed: Any = clocks[groups, 0]
-        dt: Any = clocks[groups, 2]
-        if alone := self.groups == 1:
-            elapsed, dt = elapsed.item(), dt.item()
-        else:
+        elapsed, dt = clocks.item(0), clocks.item(2)
+        alone = self.groups == 1
+        if not alone:
             which, x, velocity = (groups,), x[groups], velocity[groups]
+            elapsed, dt = clocks[groups, 0], clocks[groups, 2]
         new, velocity, errors = self.step(x, velocity, elapsed, dt, *which)
         codes = judge_steps(
             clocks,
@@ -273,7 +279,7 @@ class ExplicitFlow(PointFlow):
     """
 
     def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: Any):
-        self._steps, self.dense = ExplicitSteps(scheme), isinstance(scheme.dense, DenseOutput)
+        self.dense = isinstance(scheme.dense, DenseOutput)
         super().__init__(scheme, field, x, **options)
 
     def restart(self, x: np.ndarray, t: Any, field: VelocityField | None = None) -> None:
@@ -282,7 +288,7 @@ class ExplicitFlow(PointFlow):
         groups, stages = self.groups, len(self.scheme.nodes) + 2
         axes = () if groups == 1 else (groups,)
         self._slopes, self._lent = np.empty((*axes, stages, x.size // groups)), False
-        self._beside: list[np.ndarray | None] = [None] * stages
+        self._intermediates: list[np.ndarray | None] = [None] * stages
         self._within: Interpolant | None = None
         self._terms = np.empty((groups, 0, x.size // groups))  # of interpolants of several groups
         self._has_terms = np.zeros(groups, dtype=bool)
@@ -291,7 +297,7 @@ class ExplicitFlow(PointFlow):
     def stages(self) -> Stages:
         """The stages of the last step, in memory that later steps do not overwrite."""
         self._lent = True
-        return Stages(self._slopes, self._beside)
+        return Stages(self._slopes, self._intermediates)
 
     def step(
         self, x: np.ndarray, velocity: Any, elapsed: Any, dt: Any, groups: np.ndarray | None = None
@@ -300,7 +306,10 @@ class ExplicitFlow(PointFlow):
         field = self._part(groups)
         norm = field.relative_error if groups is None else field.relative_errors
         new, new_velocity = self._stepped(x, velocity, elapsed, dt, field, groups)
-        return new, new_velocity, self._steps.error(norm, new, self._slopes, dt, groups)
+        weights = self.scheme.explicit_weights[self.scheme.evaluations :]
+        sums = (combined(row, self._slopes, dt, None, groups) for row in weights)
+        first, *more = (norm(error.reshape(new.shape), new) for error in sums)
+        return new, new_velocity, embedded_error(first, more[0] if more else 0.0)
 
     def _stepped(
         self,
@@ -317,33 +326,36 @@ class ExplicitFlow(PointFlow):
         By default these are the velocities of the field.
         """
         velocities, t = given or self._velocities(field, groups), self._start + elapsed
-        first: Any = 0
-        last: Any = -1
-        flat: tuple[int, ...] = (-1,)
+        at: Any = 0
         if groups is None:
             self._within, velocities = None, self._noted(velocities)
         else:
-            self._has_terms[groups] = False
-            first, last, flat = (groups, 0), (groups, -1), (len(groups), -1)
-        slopes = self._slopes
-        slopes[first] = velocity.reshape(flat)
-        self.counts[2, 0 if groups is None else groups] += self.scheme.evaluations
-        self._end = self._steps.end(x, slopes, velocities, t, dt, groups)
+            self._has_terms[groups], at = False, groups
+        scheme, axes, weights = self.scheme, self._slopes.shape, self.scheme.explicit_weights
+        self.counts[2, at] += scheme.evaluations
+        start, slopes, rows, steps = rows_of(x, self._slopes, groups, dt)
+        flat = axes[-1:] if groups is None else (len(groups), axes[-1])
+        slopes[at, 0] = velocity.reshape(flat)
+        for i, node in enumerate((*scheme.nodes, 1.0)):
+            self._end = y = np.empty(x.shape)
+            combine(start, weights[i], slopes, rows, steps, y.reshape(len(rows), -1))
+            if i < len(scheme.nodes):
+                slopes[at, i + 1] = velocities(y, t + node * dt).reshape(flat)
         new = field.projected(self._end)
         new_velocity = velocities(new, t + dt)
-        slopes[last] = new_velocity.reshape(flat)
+        slopes[at, -1] = new_velocity.reshape(flat)
         return new, new_velocity
 
     def _noted(self, velocities: Velocity) -> Velocity:
         """Velocities of the next step, with memory for them and for intermediate arrays."""
         if self._lent:
             self._slopes, self._lent = np.empty_like(self._slopes), False
-        field, beside = self._field, self._beside[:1]
-        self._beside = beside
+        field, intermediates = self._field, self._intermediates[:1]
+        self._intermediates = intermediates
 
         def velocity_of(y: np.ndarray, time: float) -> np.ndarray:
             rates = velocities(y, time)
-            beside.append(getattr(field, "beside", None))
+            intermediates.append(getattr(field, "intermediate", None))
             return rates
 
         return velocity_of
@@ -351,8 +363,8 @@ class ExplicitFlow(PointFlow):
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         given = None
         if stages is not None:
-            rows = zip(stages.velocities[1:], stages.beside[1:], strict=True)
-            given = lambda x, t: self._field.velocity_beside(x, t, *next(rows))  # noqa: E731
+            rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)
+            given = lambda x, t: self._field.velocity_from(x, t, *next(rows))  # noqa: E731
         return self._stepped(self.x, self.velocity, elapsed, dt, self._field, given=given)
 
     def repeat(self, groups: np.ndarray) -> None:
@@ -387,9 +399,8 @@ class ExplicitFlow(PointFlow):
                 self._terms = np.empty((self.groups, len(terms), terms[0].shape[1]))
             self._terms[lacking], self._has_terms[lacking] = np.stack(terms, axis=1), True
         x, _, begin, dt = (array[groups] for array in self.before)
-        change = polynomial(
-            list(self._terms[groups].swapaxes(0, 1)), ((elapsed - begin) / dt)[:, None]
-        )
+        terms, part = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
+        change = polynomial(terms, part[:, None])
         return self._part(groups).projected(x + change.reshape(x.shape))
 
     @property
@@ -404,12 +415,10 @@ class ExplicitFlow(PointFlow):
         self, groups: np.ndarray | None, x: np.ndarray, _t: Any, elapsed: Any, dt: Any
     ) -> list[np.ndarray]:
         """Terms of the interpolation within the last steps."""
-        t, at, velocities = (
-            self._start + elapsed,
-            groups,
-            self._velocities(self._part(groups), groups),
+        velocities, t = self._velocities(self._part(groups), groups), self._start + elapsed
+        new, slopes = (
+            array if groups is None else array[groups] for array in (self.x, self._slopes)
         )
-        new, slopes = (array if at is None else array[at] for array in (self.x, self._slopes))
         if getattr(self._field, "changes_coordinates", False):
             new, slopes = self._end, slopes.copy()
             slopes[-1] = velocities(new, t + dt).ravel()
