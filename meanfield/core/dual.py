@@ -18,6 +18,7 @@ from .differences import derivative_at_zero
 from .errors import MeanfieldError
 
 Array = NDArray[np.float64]
+BASIC_INDICES = (int, slice, type(None), type(Ellipsis))  # types of indices of views
 if TYPE_CHECKING:  # a Dual is accepted wherever an array is
     Operators = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
 else:
@@ -255,7 +256,7 @@ def _entries(changes: Array, key: Any) -> Array:
     that of the tangents.
     """
     whole = _with_tangents(key)
-    if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in whole):
+    if all(isinstance(k, BASIC_INDICES) for k in whole):
         return changes[whole]
     return np.stack([each[key] for each in changes]) if len(changes) else changes[whole]
 

@@ -531,7 +531,8 @@ class TokenMotion(Motion, moves=Tokens):
         if self.on_sphere:
             x = y[..., : self.dimension]
             size = lengths(x)
-            x /= np.where((size > 1 / LOST_LENGTH) & (size < LOST_LENGTH), size, np.nan)[..., None]
+            kept = (size > 1 / LOST_LENGTH) & (size < LOST_LENGTH)
+            x /= (size if kept.all() else np.where(kept, size, np.nan))[..., None]
         return y
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ COUNTS = EQUATION_ROW.block("accepted", "weighed")
 
 
 class Nonlinear(Protocol):
-    """The function N as compiled code calls it: see `spaces.contract.Transport`."""
+    """The function N as compiled code calls it: see `spaces.transport.Transport`."""
 
     address: int
     context: int
