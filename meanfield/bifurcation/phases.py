@@ -145,15 +145,16 @@ class PhaseDiagram(Result):
     def _inside(self, beta: float) -> float:
         """`beta` as a float.
 
-        Raises ValueError outside the range, and MeanfieldError if the file of the diagram does not
-        hold the function of its models.
+        Raises ValueError outside the range, and MeanfieldError if the function or class of the
+        models of a loaded diagram is not known.
         """
         drift = self.family.drift
         if getattr(drift, "is_absent", False) and "function" in drift.table:
+            name = drift.table["function"]
             raise MeanfieldError(
-                f"The models of this diagram are those of the function {drift.table['function']}, "
-                "which its file does not hold. The points of all curves are in `data`; for others "
-                "compute the diagram again with phase_diagram."
+                f"{name} is not known here: import the module that defines it, if it is a class of "
+                "drifts. A function from numbers to models is in no file: of its diagram there are "
+                "the points of curves in `data`; for others compute it again by phase_diagram."
             )
         beta, (low, high) = finite("beta", beta), self.data.attrs[self.parameter]
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
