@@ -37,7 +37,7 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
     loaded = mf.load(found.save(tmp_path / "plane.nc"))
     assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
     if not by_name:
-        with pytest.raises(mf.MeanfieldError, match="lambda> is not known here.* phase_diagram"):
+        with pytest.raises(mf.MeanfieldError, match=r"lambda> is not known here.* phase_diagram"):
             loaded.kappa("fold 1", 0.05)
 
 
