@@ -67,8 +67,8 @@ class StationaryState(Shown):
     residuals : list of float
         Residuals before every step of Newton's method, and the last one.
     legendre_moments : ndarray, (N,)
-        int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For polyhedra,
-        moments of the invariants over sqrt(2 l + 1).
+        int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For groups on
+        S^2, moments of the invariants over sqrt(2 l + 1).
     free_energy : float
         F(mu) - F(uniform); nan where there is none, as for SA.
     value : float
@@ -202,10 +202,9 @@ def stationary(
     symmetry : str or array, (k, 3, 3)
         "axisymmetric": about the axis of the first nonzero moment of the guess. On S^2 also
         "none", for all harmonics, and any finite group: by its name in Schoenflies'
-        notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Faster
-        are "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
-        "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), which have the
-        reflections of these polyhedra.
+        notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Td, Oh
+        and Ih are also called "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their
+        opposites), "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...).
     apart_from : sequence of StationaryState
         Solutions to exclude. Newton's method is applied to the residual times
         1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation). Mirror images are
@@ -214,8 +213,8 @@ def stationary(
         Tolerance on the largest residual of a Legendre moment, from 1e-15 to 1e-3.
     max_degree : int
         Highest degree of truncation. The degree is doubled up to it until the state is resolved to
-        1e-13. By default 1024, and 162 for polyhedra; on S^2 with other groups the degree is raised
-        by a half each time, up to 80.
+        1e-13. By default 1024; with groups on S^2 the degree is raised by a half each time, up to
+        162 for polyhedra and 80 for others.
 
     Returns
     -------

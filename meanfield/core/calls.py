@@ -41,18 +41,20 @@ def refuse_wrong_names(
     if accepted is not None and (unknown := [name for name in named if name not in accepted]):
         _refuse_unknown(target, unknown[0], accepted, [*given, *named.values()])
     missing = [name for name in required if name not in (*positional[: len(given)], *named)]
+    too_many = len(given) > len(positional) and not more
+    if not (missing or too_many):
+        return
     names = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
     title = target.__qualname__
     if missing:
         listed = "" if names == missing else f" It takes {', '.join(names)}."
         raise TypeError(f"{title} needs {' and '.join(missing)}.{listed}")
-    if len(given) > len(positional) and not more:
-        without_name = [name for name in positional if name in names]
-        got = len(given) - len(positional) + len(without_name)
-        raise TypeError(
-            f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
-            f"values. It takes {', '.join(names) or 'nothing'}."
-        )
+    without_name = [name for name in positional if name in names]
+    got = len(given) - len(positional) + len(without_name)
+    raise TypeError(
+        f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
+        f"values. It takes {', '.join(names) or 'nothing'}."
+    )
 
 
 def _refuse_unknown(

@@ -19,6 +19,7 @@ from .differences import derivative_at_zero
 from .errors import MeanfieldError
 
 Array = NDArray[np.float64]
+BASIC_INDICES = (int, slice, type(None), type(Ellipsis))  # types of indices of views
 if TYPE_CHECKING:  # a Dual is accepted wherever an array is
     Operators = np.ndarray[tuple[Values, ...], np.dtype[np.float64]]
 else:
@@ -262,7 +263,7 @@ def _entries(changes: Array, key: ArrayIndex) -> Array:
     that of the tangents.
     """
     whole = _with_tangents(key)
-    if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in whole):
+    if all(isinstance(k, BASIC_INDICES) for k in whole):
         return changes[whole]
     return np.stack([each[key] for each in changes]) if len(changes) else changes[whole]
 
@@ -439,7 +440,7 @@ def _along_axes(function: Function) -> Callable[..., Dual]:
     return of
 
 
-def _extreme(largest: Function, place: ArrayIndex) -> Callable[..., Dual]:
+def _extreme(largest: Function, place: Function) -> Callable[..., Dual]:
     """Rule for np.max or np.min: the changes of the first extreme entry, at the index `place`."""
 
     def of(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **rest: PassedOn) -> Values:
@@ -448,7 +449,9 @@ def _extreme(largest: Function, place: ArrayIndex) -> Callable[..., Dual]:
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(rest)}")
         flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
         at = np.expand_dims(place(flat.value, axis=along), along)
-        extreme = np.take_along_axis(flat, at, axis=along)
+        value = np.take_along_axis(flat.value, at, axis=along)
+        changes = np.take_along_axis(flat.changes, at[None], axis=along + (along >= 0))
+        extreme: Values = Dual(value, changes)
         if initial is not None:
             extreme = (np.maximum if largest is np.max else np.minimum)(extreme, initial)
         shape = largest(x.value, axis=axis, keepdims=keepdims).shape

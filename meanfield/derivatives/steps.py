@@ -42,10 +42,10 @@ from ..steppers.attempt import (
     phi_slopes,
     weigh,
 )
-from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms, row_of
+from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms
 from ..steppers.eigenbasis import BACK, COLUMN_BLOCK, FORTH, NO_BASIS, Eigenbasis
 from ..steppers.rows import Rows
-from ..steppers.schemes import ParabolicOutput
+from ..steppers.schemes import ParabolicOutput, row_of
 
 Array = np.ndarray
 

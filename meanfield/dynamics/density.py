@@ -13,8 +13,8 @@ from ..core.errors import MeanfieldError
 from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.contract import Transport
 from ..spaces.density import Density
+from ..spaces.transport import Transport
 from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis

@@ -147,7 +147,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         n, state = self._n, self._flat(y)
         rho = state.rho
         pairs = np.stack([np.ones_like(rho), rho], axis=-1)
-        slopes, weights = self._drift.slope(pairs), self._drift.weight(pairs)
+        slopes, weights = self._drift.slope_and_weight(pairs)
         mean = weights[:, 0] / n + (1 - 1 / n) * weights[:, 1]
         rate = slopes[:, 1] / mean
         along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate

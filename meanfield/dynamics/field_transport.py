@@ -12,7 +12,7 @@ from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.contract import Transport
+from ..spaces.transport import Transport
 from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
 
 

@@ -88,8 +88,10 @@ class GramMotion(Motion, moves=Gram):
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the matrices."""
-        weights = self._masses * self._drift.slope(y)
-        weights /= (self._masses * self._drift.weight(y)).sum(axis=2, keepdims=True)
+        slopes, levels = self._drift.slope_and_weight(y)
+        weights = self._masses * slopes
+        shares = weights if levels is slopes else self._masses * levels
+        weights /= shares.sum(axis=2, keepdims=True)
         pulled = weights @ y
         along = np.einsum("rii->ri", pulled)
         change = pulled - along[:, :, None] * y

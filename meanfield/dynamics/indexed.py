@@ -13,9 +13,9 @@ from ..models.drift import Drift
 from ..models.influence import Frequency, frequencies_at
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.contract import Transport
 from ..spaces.indexed import Indexed
 from ..spaces.indexed_transport import IndexedTransport
+from ..spaces.transport import Transport
 from .density import DensityEvolution, DensityMotion
 from .field_transport import EnsembleFields, FieldTransport, check_fields, transport_of
 from .motion import Failure

@@ -66,9 +66,7 @@ class LinearisedMotion:
         """Rates of change of the stack."""
         return stack_of(self._moving.velocity(Dual.of_stack(Y), t), self.names)
 
-    def velocity_beside(
-        self, Y: Array, t: float, value: Array, intermediate: Array | None
-    ) -> Array:
+    def velocity_from(self, Y: Array, t: float, value: Array, intermediate: Array | None) -> Array:
         """`velocity`, where the velocity of the state, `value`, needs not be computed again.
 
         `intermediate` are the intermediate results of that velocity.

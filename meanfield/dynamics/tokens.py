@@ -237,9 +237,9 @@ class TokenMotion(Motion, moves=Tokens):
     # Motion --------------------------------------------------------------------------------
 
     @property
-    def beside(self) -> np.ndarray | None:
+    def intermediate(self) -> np.ndarray | None:
         """Intermediate results of the last call of `velocity`; None if the engine stores none."""
-        return getattr(self._sums, "beside", None)
+        return getattr(self._sums, "intermediate", None)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
@@ -543,7 +543,8 @@ class TokenMotion(Motion, moves=Tokens):
         if self.on_sphere:
             x = y[..., : self.dimension]
             size = lengths(x)
-            x /= np.where((size > 1 / LOST_LENGTH) & (size < LOST_LENGTH), size, np.nan)[..., None]
+            kept = (size > 1 / LOST_LENGTH) & (size < LOST_LENGTH)
+            x /= (size if kept.all() else np.where(kept, size, np.nan))[..., None]
         return y
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:

@@ -161,7 +161,7 @@ class AttentionModes(AttentionSums):
 
     def _expanded(self, drift: Attention, number: int, d: int, t: float) -> Any:
         """Factor and expansion of the potential of a drift; None where it is summed over pairs."""
-        gradient = drift.gradient_at(t, d)
+        gradient = drift.gradient_at(t, d) if drift.is_gradient(d, t) else None
         if gradient is None:
             return None
         c, A, beta = gradient

@@ -11,7 +11,7 @@ from ..core.cached import cached_property
 from ..core.differences import NODES, WEIGHTS
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
-from ..spaces.circle_transport import NO_MASS
+from ..spaces.transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
 from .attention import not_balanced
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic

@@ -17,7 +17,7 @@ from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import NO_MASS
+from ..spaces.transport import NO_MASS
 from ..spaces.velocity_tables import NEGLIGIBLE_CHANGE, NEGLIGIBLE_COLUMN, VelocityTable
 from .attention import AttentionSums
 from .density_heads import (
@@ -88,7 +88,7 @@ class DensityField(ABC):
 class ZonalField(DensityField):
     """Field v = grad (W * mu) / (Z * mu) of a zonal drift and its potential W * mu, by harmonics.
 
-    Z * mu below NO_MASS is rounding error, and is replaced by NO_MASS: see `circle_transport`.
+    Z * mu below NO_MASS is rounding error, and is replaced by NO_MASS: see `spaces.transport`.
     """
 
     drift: ZonalDrift

@@ -252,14 +252,14 @@ class HarmonicEngine(ZonalEngine):
     def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
         """Velocities (R, n, d); of `Dual` tokens with their changes along tangents.
 
-        `known` are values of the velocities and the array `beside`, of an earlier call. A field is
-        a quotient of series: tokens move in it, modes of the measure change by
+        `known` are values of the velocities of an earlier call, and its array `intermediate`. A
+        field is a quotient of series: tokens move in it, modes of the measure change by
         sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and multipliers with parameters.
         """
         if isinstance(x, Dual):
             return self._velocity_along(x, masses, *known)
         coordinates = self.coordinates(x)
-        self.beside = modes = self.modes(coordinates, masses)
+        self.intermediate = modes = self.modes(coordinates, masses)
         velocity, levels = self.fields(x, coordinates, modes)
         if levels is not None:
             lowest = np.broadcast_to(self._lowest, len(x))

@@ -95,7 +95,7 @@ class ZonalDrift(Drift):
     exponent: ClassVar[np.ndarray | None] = None
     polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature
-    _internal: ClassVar[str] = "contrast interaction multiplier_error potential_at"
+    _internal: ClassVar[str] = "contrast interaction multiplier_error potential_at slope_and_weight"
 
     def __init_subclass__(cls, **options: PassedOn) -> None:
         super().__init_subclass__(**options)
@@ -139,6 +139,11 @@ class ZonalDrift(Drift):
     def weight(self, t: np.ndarray) -> np.ndarray:
         """Z at inner products t (*shape, ...): 1, unless it is overridden."""
         return np.ones_like(t)
+
+    def slope_and_weight(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`slope` and `weight` at inner products t, evaluated once where they are one function."""
+        slope = self.slope(t)
+        return slope, slope if type(self).weight is type(self).slope else self.weight(t)
 
     def potential(self, t: np.ndarray) -> np.ndarray:
         """W at inner products t (*shape, ...): the integral of `slope` from 0, unless overridden.
@@ -299,6 +304,7 @@ class ZonalDrift(Drift):
 SCALAR_ONLY_ERROR = re.compile(r"only \S+ arrays can be converted|truth value of an array")
 
 
+@functools.cache
 def _with_trailing_axes(method: Function) -> Function:
     """Wrap a method of t: parameters get the trailing axes of t, and values are checked."""
 

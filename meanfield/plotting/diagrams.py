@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.typing import ColorType
 
 from ..core.checks import as_given, boolean, fitting, real
 from ..core.errors import MeanfieldError
@@ -22,7 +23,16 @@ from .layouts import Canvas
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ..bifurcation import Diagram, PhaseDiagram
+    from ..bifurcation import (
+        Cusp,
+        Diagram,
+        NoisePhaseDiagram,
+        PhaseDiagram,
+        SpecialPoint,
+        StationaryState,
+        Transition,
+        Tricritical,
+    )
     from ..chaos import Study
     from ..sweeps import Sweep
 
@@ -138,7 +148,8 @@ def bifurcation(
             page.ax.set_title(title or "")
         else:
             drift = describe_drift(diagram.drift, diagram.parameter)
-            page.figure.suptitle(drift if title is None else title)
+            heading = page.figure.suptitle(drift if title is None else title)
+            theme.break_heading(page.figure, heading)
     return page.figure
 
 
@@ -191,16 +202,18 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     return _specials(ax, diagram, y, {*shown})
 
 
-def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
+def _beside(
+    specials: list["SpecialPoint"], span: tuple[float, float]
+) -> list[list["SpecialPoint"]]:
     """Groups of special points that lie too close to each other for a name each."""
-    groups: list[list[Any]] = []
+    groups: list[list[SpecialPoint]] = []
     for special in sorted(specials, key=lambda s: s.value):
         near = groups and special.value - groups[-1][-1].value < CLOSE_NAMES * (span[1] - span[0])
         groups[-1].append(special) if near else groups.append([special])
     return groups
 
 
-def _name_of(parameter: str, onset: Any) -> str:
+def _name_of(parameter: str, onset: "SpecialPoint") -> str:
     """The symbol of an onset: the parameter with the degree that becomes unstable as index."""
     symbol = symbol_of(parameter)
     symbol = f"({symbol})" if "_" in symbol else symbol  # which has an index already
@@ -262,7 +275,7 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
     return list(shown.values())
 
 
-def _value_at(state: Any, y: str) -> float | None:
+def _value_at(state: "StationaryState", y: str) -> float | None:
     """The quantity `y` of a stationary state; None if it is not known there."""
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
@@ -333,7 +346,7 @@ def phases(
     return page.figure
 
 
-def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
+def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
     """Draw lines of special points, and regions in which several states are stable, or none."""
 
     def unit(beta: float) -> float:
@@ -348,7 +361,8 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
-    betas = np.linspace(*data.attrs[diagram.parameter], num=PLACES)
+    first, last = data.attrs[diagram.parameter]
+    betas = np.linspace(first, last, PLACES)
     half = (betas[1] - betas[0]) / 2
     for beta in betas:
         for count, *ends in diagram.drawn_counts(beta):
@@ -358,12 +372,14 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
                 ax.fill_between([beta - half, beta + half], low, high, **style)
     for point in diagram.tricritical:
         _mark(ax, point, unit(point.beta), "o", "tricritical")
-    for point in diagram.cusps:
-        _mark(ax, point, unit(point.beta), "*", "cusp")
+    for cusp in diagram.cusps:
+        _mark(ax, cusp, unit(cusp.beta), "*", "cusp")
     _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else r"$\kappa$", log=not relative)
 
 
-def _mark(ax: Axes, point: Any, unit: float, marker: str, label: str) -> None:
+def _mark(
+    ax: Axes, point: "Tricritical | Cusp | Transition", unit: float, marker: str, label: str
+) -> None:
     """Mark a point of the plane of beta and kappa, which is divided by `unit`."""
     style = {"ms": 8 if marker == "*" else 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
     ax.plot([point.beta], [point.kappa / unit], marker, zorder=3, label=label, **style)
@@ -540,13 +556,13 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     label_logarithmic(ax.yaxis)
 
 
-def _floor(ax: Axes, places: np.ndarray, table: Any, name: str, colour: Any) -> None:
+def _floor(ax: Axes, places: np.ndarray, table: "xr.Dataset", name: str, colour: ColorType) -> None:
     """Draw the distance between independent samples, if the table contains it."""
     if f"floor of {name}" in table:
         ax.plot(places, _mean(table[f"floor of {name}"])[0], "--", color=colour, lw=0.9)
 
 
-def _mean(table: Any) -> tuple[np.ndarray, np.ndarray]:
+def _mean(table: "xr.DataArray") -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas, the last axis, and its standard error; nan entries are left out."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)
