@@ -1,7 +1,6 @@
 """Names for annotations: each type that mypy cannot describe is called by the reason.
 
-def at(value: UserValue, t: float) -> np.ndarray: ...      converted by a check
-def identity(self) -> object: ...                          truly of any type: no name is needed
+Rooms use these names in place of `Any`. A value truly of any type is an `object`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +19,10 @@ Function: TypeAlias = Callable[..., Any]  # a callable with the signature that i
 MovedState: TypeAlias = Any  # a state of the class that a motion or a model moves
 AnyObject: TypeAlias = Any  # an object of any class, whose attributes are looked up by name
 OfLibrary: TypeAlias = Any  # an object of a library without types: scipy, numba, torch
-RunAbove: TypeAlias = Any  # a `Solution`, or a similar object, whose room stands above
+FromAbove: TypeAlias = Any  # an object of a room above, such as a `Solution`
 TypeHint: TypeAlias = Any  # an annotation: a class, a union, Literal[...], Annotated[...]
 ArrayIndex: TypeAlias = Any  # whole numbers, slices, masks and arrays, or a tuple of these
-Narrowed: TypeAlias = Any  # of a class that a subclass requires where its base takes all of them
+Narrowed: TypeAlias = Any  # of a class that a subclass requires and its base does not
 
 # The argument `rng`: a generator, or a seed
 RandomSource: TypeAlias = int | Sequence[int] | np.random.Generator | np.random.SeedSequence | None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.annotations import Narrowed, RunAbove, Values
+from ..core.annotations import FromAbove, Narrowed, Values
 from ..core.calls import with_hints
 from ..core.checks import as_given, finite, fitting, real_array
 from ..core.errors import MeanfieldError
@@ -169,7 +169,7 @@ def gradient(
     fitting("f", f, "a Functional, or a function of unit vectors", fits, TypeError)
     of = f if isinstance(f, Functional) else Functional.mean(f)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
-    final: RunAbove = run.final
+    final: FromAbove = run.final
     if not isinstance(final, Density):
         raise MeanfieldError(
             f"Gradients of runs are known for a Density; got a run of {type(final).__name__}. Ask "

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from ..core.annotations import Narrowed, PassedOn, RunAbove, Values
+from ..core.annotations import FromAbove, Narrowed, PassedOn, Values
 from ..core.dual import Array
 from ..steppers import Scheme, Splitting
 from ..steppers.flow import Stages
@@ -116,6 +116,6 @@ class EnsembleJournal:
         return self._journals[int(np.ravel_multi_index(index, self._shape))]
 
 
-def end_of(run: RunAbove, journal: Journal | EnsembleJournal, index: tuple[int, ...]) -> float:
+def end_of(run: FromAbove, journal: Journal | EnsembleJournal, index: tuple[int, ...]) -> float:
     """The time at which a run, or a member of an ensemble, ended."""
     return float(run.stats["t_end"][index] if isinstance(journal, EnsembleJournal) else run.t[-1])

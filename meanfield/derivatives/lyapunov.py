@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import MovedState, RunAbove
+from ..core.annotations import FromAbove, MovedState
 from ..core.calls import with_hints
 from ..core.checks import fitting, generator, whole_number
 from ..core.errors import MeanfieldError
@@ -152,7 +152,7 @@ def _orthonormal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_flows(
-    run: RunAbove, journal: Journal, initial: MovedState, count: int, renewals: int, rng: Generator
+    run: FromAbove, journal: Journal, initial: MovedState, count: int, renewals: int, rng: Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times since the start, and log growth (*members, k) since the previous time."""
     if any(stretch.labels is not None for stretch in journal.stretches):
@@ -193,7 +193,7 @@ def _renewed(linearised: LinearisedMotion, Y: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _of_densities(
-    run: RunAbove, journal: Journal, initial: Density, count: int, renewals: int, rng: Generator
+    run: FromAbove, journal: Journal, initial: Density, count: int, renewals: int, rng: Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times since the start, and log growth, of a run of densities, as `_of_flows`."""
     start = run.options["t_start"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ..core.annotations import Observations, RunAbove
+from ..core.annotations import FromAbove, Observations
 from ..core.cached import cached_property
 from ..states.contract import member_dims
 
@@ -28,7 +28,7 @@ class RunTangents(dict[str, tuple[Change, ...]]):
         The times of the outputs of the run.
     """
 
-    def __init__(self, run: RunAbove, tangents: dict[str, tuple[Change, ...]]):
+    def __init__(self, run: FromAbove, tangents: dict[str, tuple[Change, ...]]):
         super().__init__(tangents)
         self.t, self._run = run.t, run
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ..core.annotations import MovedState, Narrowed, Observations, RunAbove, UserValue
+from ..core.annotations import FromAbove, MovedState, Narrowed, Observations, UserValue
 from ..core.checks import as_called, fitting, takes
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
@@ -147,7 +147,7 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
 
 
 def tangents_of(
-    run: RunAbove,
+    run: FromAbove,
     journal: Narrowed,
     initial: MovedState,
     tangents: dict[str, UserValue],

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.annotations import Values
+from ..core.annotations import Narrowed, Values
 from ..core.differences import AGREEMENT, best_difference
 from ..core.errors import MeanfieldError
 from .drift import Drift
-from .zonal import ZonalDrift
 
 EXACT_DERIVATIVE = 1e-13  # errors of derivatives below which no shorter step is tried
 
@@ -59,9 +58,7 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Values], np.ndarra
     return best
 
 
-def multiplier_changes(
-    drift: "ZonalDrift", name: str, degree: int, dimension: int
-) -> list[np.ndarray]:
+def multiplier_changes(drift: Narrowed, name: str, degree: int, dimension: int) -> list[np.ndarray]:
     """Derivatives of the multipliers of W and, unless Z = 1, of Z by a parameter of one drift."""
 
     def both(many: Values) -> np.ndarray:

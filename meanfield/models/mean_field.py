@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..core.annotations import OfLibrary, RunAbove
+from ..core.annotations import FromAbove, OfLibrary
 from ..core.cached import cached_property
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
@@ -43,9 +43,9 @@ class MeanField(Drift):
     space: Space
     values: np.ndarray
 
-    def __init__(self, run: RunAbove):
-        states: RunAbove = getattr(run, "states", [])
-        first: RunAbove = states[0] if len(states) else None
+    def __init__(self, run: FromAbove):
+        states: FromAbove = getattr(run, "states", [])
+        first: FromAbove = states[0] if len(states) else None
         fits = type(first) is Density and not first.space.axisymmetric
         fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
         if first.shape or len(states) < SPLINE_POINTS:

@@ -160,7 +160,7 @@ class Noise(Kind, family=True):
         )
 
     @cached_property
-    def _generators(self) -> dict[Space, Generator]:
+    def _generators(self) -> "dict[Space, Generator]":
         return {}
 
     def generator_on(self, space: "Space") -> "Generator":

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..core.annotations import ArrayIndex, OfLibrary, Parameters, PassedOn, Values
+from ..core.annotations import ArrayIndex, FromAbove, OfLibrary, Parameters, PassedOn, Values
 from ..core.checks import fitting
 from ..core.dual import Dual
 from ..core.identity import digest
 from ..core.kinds import Kind
 from ..core.parameters import signature_of
 from ..core.provided import FIGURES, Rows, Shown
-from ..spaces.contract import Space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +31,7 @@ class Start(Kind, family=True):
     """The start of a run: a state, or a law that makes one on a space."""
 
     @abstractmethod
-    def begin(self, space: "Space | None") -> "State":
+    def begin(self, space: FromAbove) -> "State":
         """The state that a run begins with.
 
         Parameters
@@ -275,7 +274,7 @@ class State(Start, Shown):
             f"{keys}; got {problem}."
         )
 
-    def begin(self, space: "Space | None") -> "State":
+    def begin(self, space: FromAbove) -> "State":
         if space is not None:
             raise ValueError(f"{type(self).__name__} has no use for [space]; leave that table out.")
         return self

@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from meanfield import MeanfieldError, Tokens, solve
-from meanfield.extending import Solution
+from meanfield import MeanfieldError, Solution, Tokens, solve
 
 from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily, central_differences
 from .goodness import Compared, Comparison, Goodness
