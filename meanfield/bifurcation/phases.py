@@ -28,7 +28,7 @@ from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of
 from .families import EquationFamily, saved_basis, source_of
 from .normal_forms import VANISHES, normal_form, weak_transition, zeros
 from .special_curves import (
-    BogdanovTakens,
+    PLANE_POINTS,
     Cusp,
     KappaRange,
     SpecialCurve,
@@ -46,13 +46,6 @@ class EndPoint(Cusp):
     """A critical end point: a first-order line meets the onset of other harmonics.
 
     Beyond it the transition from the uniform state is continuous again.
-
-    Attributes
-    ----------
-    beta, kappa : float
-        beta is the value of `parameter`, also if that is not beta.
-    parameter : str
-        Name of the parameter of the diagram.
     """
 
 
@@ -94,8 +87,12 @@ class PhaseDiagram(Result):
         Degree of the harmonics whose folds and transition are returned by default.
     cusps : list of Cusp
         Points at which two lines of folds meet.
-    bogdanov_takens : list of Cusp
+    bogdanov_takens : list of BogdanovTakens
         Points at which curves of Hopf points begin on lines of folds.
+    generalised_hopf : list of GeneralisedHopf
+        Points of curves of Hopf points at which cycles change from stable to unstable.
+    hopf_folds : list of HopfFold
+        Points at which curves of Hopf points touch lines of folds of the same symmetry.
     """
 
     made_by = "phase_diagram"
@@ -110,6 +107,8 @@ class PhaseDiagram(Result):
     degree: int = 1
     cusps: list[Cusp] = field(default_factory=list)
     bogdanov_takens: list[Cusp] = field(default_factory=list)
+    generalised_hopf: list[Cusp] = field(default_factory=list)
+    hopf_folds: list[Cusp] = field(default_factory=list)
 
     @property
     def parameter(self) -> str:
@@ -264,7 +263,8 @@ class PhaseDiagram(Result):
         names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
         drift, name = self.data.attrs["drift"], self.parameter
         lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
-        points = [*self.tricritical, *self.end_points, *self.cusps, *self.bogdanov_takens]
+        points = [*self.tricritical, *self.end_points]
+        points += [point for each in PLANE_POINTS for point in getattr(self, each)]
         lines += [f"  {point!r}" for point in points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
@@ -293,8 +293,7 @@ class PhaseDiagram(Result):
             "span": family.span,
             "truncation": family.basis.degree,
             "tricritical": self.tricritical,
-            "cusps": self.cusps,
-            "bogdanov_takens": self.bogdanov_takens,
+            **{points: getattr(self, points) for points in PLANE_POINTS},
             "ends": self.ends,
             "degree": self.degree,
             "loci": {
@@ -326,12 +325,12 @@ class PhaseDiagram(Result):
         corners = [
             Tricritical(l, float(b), float(k), name) for l, b, k, *_ in header["tricritical"]
         ]
-        cusps, others = (
-            [kind(float(b), float(k), name) for b, k, *_ in header[points]]
-            for kind, points in ((Cusp, "cusps"), (BogdanovTakens, "bogdanov_takens"))
-        )
+        special = {
+            points: [kind(float(b), float(k), name) for b, k, *_ in header.get(points, [])]
+            for points, kind in PLANE_POINTS.items()
+        }
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
-        return cls(data, corners, ends, family, loci, space, header["degree"], cusps, others)
+        return cls(data, corners, ends, family, loci, space, header["degree"], **special)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """Draw the curves by `plotting.phases`; kind "relative" divides kappa by `reference`.

@@ -155,9 +155,9 @@ class PointGroup:
 
     def __init__(self, symmetry: Any):
         if isinstance(symmetry, str):
-            known = generators_of(symmetry)
-            assert known is not None
-            self.generators = np.array(known).reshape(-1, 3, 3)
+            generators = generators_of(symmetry)
+            assert generators is not None
+            self.generators = np.array(generators).reshape(-1, 3, 3)
         else:
             self.generators = real_array("symmetry", symmetry)
         shape = self.generators.shape
@@ -173,18 +173,18 @@ class PointGroup:
 
     def _closed(self) -> np.ndarray:
         """All products of the generators, (n, 3, 3)."""
-        known = {self._key(np.eye(3)): np.eye(3)}
+        elements = {self._key(np.eye(3)): np.eye(3)}
         new = [np.eye(3)]
         while new:
             products = [g @ element for element in new for g in self.generators]
             new = []
             for element in products:
-                if self._key(element) not in known:
-                    known[self._key(element)] = element
+                if self._key(element) not in elements:
+                    elements[self._key(element)] = element
                     new.append(element)
             wanted = f"generators of a finite group of at most {LARGEST_GROUP} elements"
-            fitting("symmetry", "more", wanted, len(known) <= LARGEST_GROUP)
-        return np.array(list(known.values()))
+            fitting("symmetry", "more", wanted, len(elements) <= LARGEST_GROUP)
+        return np.array(list(elements.values()))
 
     @staticmethod
     def _key(matrix: np.ndarray) -> tuple[Any, ...]:
@@ -316,8 +316,8 @@ def parities_of_harmonics(degree: int) -> np.ndarray:
     The order within a degree is m = 0, cos(phi), sin(phi), cos(2 phi), ...
     """
     l = np.repeat(np.arange(1, degree + 1), 2 * np.arange(1, degree + 1) + 1)
-    place = np.arange(l.size) - (l**2 - 1)
-    order, sine = (place + 1) // 2, (place > 0) & (place % 2 == 0)
+    position = np.arange(l.size) - (l**2 - 1)
+    order, sine = (position + 1) // 2, (position > 0) & (position % 2 == 0)
     return np.stack([(order + sine) % 2, sine.astype(int), (l + order) % 2], axis=1)
 
 

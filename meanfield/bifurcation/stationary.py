@@ -262,9 +262,9 @@ def state_near(
     m, axis = basis.moments(guess)
     _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
-    equation, known = equation_of(model, basis), _checked_states(apart_from, guess.space)
+    equation, excluded = equation_of(model, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
-        iteration = _solved(equation, kappa, m, tolerance, _places(known, basis))
+        iteration = _solved(equation, kappa, m, tolerance, _excluded_moments(excluded, basis))
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             if equation.negativity(equation.mean(iteration.x, kappa)) > CLEARLY_NEGATIVE:
                 break
@@ -275,7 +275,7 @@ def state_near(
             basis = equation.basis
             iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
-    if any(_same(basis, place, m) for place in _places(known, basis)):
+    if any(_same(basis, other, m) for other in _excluded_moments(excluded, basis)):
         status = "known"
     negativity = equation.negativity(equation.mean(m, kappa)) if status == "converged" else 0.0
     if negativity > NEGATIVE_SHARE:
@@ -444,36 +444,36 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
 def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     """`apart_from` as a list; raises unless it has states on the same space up to the degree."""
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
-    known = all(isinstance(state, StationaryState) for state in states)
-    fitting("apart_from", apart_from, "a sequence of StationaryState", known, TypeError)
+    fits = all(isinstance(state, StationaryState) for state in states)
+    fitting("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
     for other in (state.density.space for state in states):
         if other.with_degree(space.degree) != space:
             raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")
     return states
 
 
-def _places(known: list[StationaryState], basis: Basis) -> list[np.ndarray]:
+def _excluded_moments(excluded: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     """Moments, in a basis, of the states to exclude and of their mirror images."""
-    here = [basis.moments(state.density)[0] for state in known]
+    here = [basis.moments(state.density)[0] for state in excluded]
     images = [signs * m for m in here for signs in basis.images(m)]
     return here + [m for m in images if not any(np.array_equal(m, other) for other in here)]
 
 
 def _solved(
-    equation: Any, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
+    equation: Any, kappa: float, m: np.ndarray, tolerance: float, excluded: list[np.ndarray]
 ) -> Iteration:
-    """Newton's method from m, deflated if there are `known` states.
+    """Newton's method from m, deflated if there are `excluded` states.
 
     With deflation, steps are not shortened, so that residuals may grow.
     """
 
     def system(m: np.ndarray) -> Any:
         mean = equation.mean(m, kappa)
-        return m - mean.moments, lambda: (equation.jacobian if known else equation.coupled)(mean)
+        return m - mean.moments, lambda: (equation.jacobian if excluded else equation.coupled)(mean)
 
-    if not known:
+    if not excluded:
         return newton(system, m, tolerance)
-    further = deflated(system, known, equation.basis.norms)
+    further = deflated(system, excluded, equation.basis.norms)
     iteration = newton(further, m, tolerance, shortened=False)
     if not iteration.converged:
         return iteration

@@ -71,6 +71,12 @@ LINES = {
     "symmetry breaking": (theme.PALETTE[2], "-."),
     "Hopf": (theme.PALETTE[1], ":"),
 }
+PLANE_MARKS = {  # by the name of their list in a phase diagram
+    "cusps": ("*", "cusp"),
+    "bogdanov_takens": ("D", "Bogdanov-Takens"),
+    "generalised_hopf": ("^", "generalised Hopf"),
+    "hopf_folds": ("P", "Hopf-fold"),
+}
 LOCI = {
     "fold": ("fold", theme.PALETTE[0], "--"),
     "transition": ("first-order transition", theme.PALETTE[1], "-."),
@@ -372,8 +378,9 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
                 ax.fill_between([beta - half, beta + half], low, high, **style)
     for point in diagram.tricritical:
         _mark(ax, point, unit(point.beta), "o", "tricritical")
-    for cusp in diagram.cusps:
-        _mark(ax, cusp, unit(cusp.beta), "*", "cusp")
+    for points, marker in PLANE_MARKS.items():
+        for point in getattr(diagram, points):
+            _mark(ax, point, unit(point.beta), *marker)
     _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else r"$\kappa$", log=not relative)
 
 
