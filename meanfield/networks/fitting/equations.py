@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from meanfield import MeanfieldError, Solution, Tokens, solve
+from meanfield import MeanfieldError, Tokens, solve
 
 from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily, central_differences
 from .goodness import Compared, Comparison, Goodness
@@ -376,11 +376,10 @@ class LeastSquares(Equations):
 def moved(family: ParameterFamily, point: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Tokens (R, n, d) a layer later, without noise."""
     flow = family.at(point)
-    run: Solution = solve(
-        flow.model, Tokens(x), (0, flow.time), rtol=FLOW_TOLERANCE, progress=False
-    )
+    run = solve(flow.model, Tokens(x), (0, flow.time), rtol=FLOW_TOLERANCE, progress=False)
     if not run.success:
         raise MeanfieldError(
             f"A layer of {flow.model} for the time {flow.time:g} failed: {run.status}"
         )
+    assert isinstance(run.final, Tokens)
     return run.final.x
