@@ -140,11 +140,11 @@ def under_solve(report: Report, group: str, state: mf.StationaryState) -> None:
     run = successful(mf.solve(state.model, state.density, (0, 1), rtol=1e-11, t_eval=[1.0]))
     report.compare("stays", group, predicted=0, tolerance=1e-10,
                    measured=np.abs(ended(run, space) - start).max())  # fmt: skip
-    found = state.stability(12)
+    found = state.stability(24)
     report.compare("neutral rotations, one of three", group, predicted=1,
                    measured=int(found.neutral.sum()), tolerance=0)  # fmt: skip
-    for order in (0, 1, 2):
-        i = next(i for i in range(12) if found.orders[i] == order and not found.neutral[i])
+    for order in range(state.equation.basis.orders):
+        i = next(i for i in range(24) if found.orders[i] == order and not found.neutral[i])
         values = found.modes[i].real @ state.equation.basis.of_order(order).at(space.points)
         mode = space.to_coefficients(values / np.abs(values).max())
         ends = []

@@ -20,6 +20,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, fitting
 from ..core.descriptions import build, describe
+from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
@@ -130,6 +131,8 @@ class PhaseDiagram(Result):
         ------
         ValueError
             If there is no curve of that name, or beta is outside the range.
+        MeanfieldError
+            For a loaded diagram of a function, which files do not hold.
         """
         beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
         fitting("curve", curve, ", ".join(names) or "none", curve in names)
@@ -140,7 +143,19 @@ class PhaseDiagram(Result):
         return next(kappas, float("nan"))
 
     def _inside(self, beta: float) -> float:
-        """`beta` as a float; raises ValueError outside the range."""
+        """`beta` as a float.
+
+        Raises ValueError outside the range, and MeanfieldError if the function or class of the
+        models of a loaded diagram is not known.
+        """
+        drift = self.family.drift
+        if getattr(drift, "is_absent", False) and "function" in drift.table:
+            name = drift.table["function"]
+            raise MeanfieldError(
+                f"{name} is not known here: import the module that defines it, if it is a class of "
+                "drifts. A function from numbers to models is in no file: of its diagram there are "
+                "the points of curves in `data`; for others compute it again by phase_diagram."
+            )
         beta, (low, high) = finite("beta", beta), self.data.attrs[self.parameter]
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         return beta

@@ -21,27 +21,10 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
-from . import fields, theme
+from . import fields, layouts, theme
 from .appearance import DrawnCluster, DrawnSample, space_of
-from .fields import (
-    Scale,
-    angle_histogram,
-    choose_scale,
-    draw_histogram,
-    law_in_words,
-    profiles,
-    visible_chart,
-)
 from .labels import Member, distinct, label_logarithmic, label_of_member, percent
-from .layouts import (
-    Draw,
-    DrawnMembers,
-    Panels,
-    is_logarithmic,
-    need_two_times,
-    resolved_states,
-    time_axis,
-)
+from .layouts import Draw, DrawnMembers, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, chart_of
 
@@ -64,7 +47,7 @@ def draw_curves(panels: Panels, curves: Iterable[Sequence[Any]]) -> None:
     `curves` has for each panel a sequence of curves (x, y), one for each of its times. A movie has
     no colour bar of times, and one colour for each panel.
     """
-    resolved, count = resolved_states(panels.solution), len(panels.axes)
+    resolved, count = layouts.resolved_states(panels.solution), len(panels.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
     of_times = theme.ordered_colours(len(panels.times))
     shapes = list(zip(panels.axes, curves, of_panels, strict=True))
@@ -91,7 +74,7 @@ def time_bar(panels: Panels) -> None:
     style = {"label": "time $t$", "aspect": 26 * panels.rows, "pad": 0.02}
     bar = panels.figure.colorbar(image, ax=panels.axes, ticks=np.arange(count), **style)
     names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[panels.times])])
-    for name, resolved in zip(names, resolved_states(solution)[panels.times], strict=True):
+    for name, resolved in zip(names, layouts.resolved_states(solution)[panels.times], strict=True):
         name.set_color(theme.INK if resolved else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
@@ -124,14 +107,14 @@ def snapshots(panels: Panels, *, scale: str = "auto") -> None:
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    theta, values = profiles(panels, panels.times)
-    chart = visible_chart(panels)
-    chosen = choose_scale(chart.inside(theta, values), scale)
+    theta, values = fields.profiles(panels, panels.times)
+    chart = fields.visible_chart(panels)
+    chosen = fields.choose_scale(chart.inside(theta, values), scale)
     draw_curves(panels, [[(theta, density) for density in densities] for densities in values])
     for ax, bottom, left in panels.outer:
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
-        ax.set_ylabel(law_in_words(panels) + chosen.note if left else "")
+        ax.set_ylabel(fields.law_in_words(panels) + chosen.note if left else "")
 
 
 def uniform_line(ax: Axes) -> None:
@@ -139,7 +122,7 @@ def uniform_line(ax: Axes) -> None:
     ax.axhline(1.0, **UNIFORM_LINE)
 
 
-def density_axis(ax: Axes, scale: Scale) -> None:
+def density_axis(ax: Axes, scale: fields.Scale) -> None:
     """Densities on `scale` at the side, and the line of the uniform state."""
     uniform_line(ax)
     if scale.name == "log":
@@ -182,24 +165,24 @@ def polar(panels: Panels, *, scale: str = "auto") -> None:
     TypeError
         If the states are not densities on the circle.
     """
-    theta, values = profiles(panels, panels.times)
-    chosen = choose_scale(values, scale, heavy="power")
+    theta, values = fields.profiles(panels, panels.times)
+    chosen = fields.choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(panels.outer, values, strict=True):
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
         polar_axes(ax, chosen, quiet)
         if bottom:
             note = chosen.note if len(panels.axes) == 1 else chosen.note.replace(" (", "\n(")
-            ax.set_xlabel(f"radius: {law_in_words(panels)}{note}")
+            ax.set_xlabel(f"radius: {fields.law_in_words(panels)}{note}")
     draw_curves(panels, [[ring(theta, curve, chosen) for curve in curves] for curves in values])
 
 
-def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
+def ring(theta: np.ndarray, density: np.ndarray, scale: fields.Scale) -> np.ndarray:
     """Closed curve of shape (2, n) at the radius 1 + height of the density."""
     # The grid overhangs by one point on either side; from the second to the last it closes.
     return (1.0 + scale.height(density[1:])) * np.array([np.cos(theta[1:]), np.sin(theta[1:])])
 
 
-def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
+def polar_axes(ax: Axes, scale: fields.Scale, angle: float) -> None:
     """Unit circle, circles of equal density named at `angle`, names of the angles; no frame."""
     ax.plot(*UNIT_CIRCLE, color=theme.INK, linewidth=1.6, zorder=1)
     for level in _levels(scale):
@@ -228,7 +211,7 @@ def _at(radius: float, angle: float) -> tuple[float, float]:
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
-def _levels(scale: Scale) -> list[float]:
+def _levels(scale: fields.Scale) -> list[float]:
     """Densities to draw a circle for: a few round numbers up to the largest, with 1."""
     if scale.name == "linear":
         levels = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(0.0, scale.high)
@@ -272,8 +255,8 @@ def histogram(
         check_beside(density, solution)
     for member, row in panels.views:
         for ax, i in row:
-            heights, edges = angle_histogram(panels.state(i, member), bins)
-            draw_histogram(ax, heights, edges, label="tokens")
+            heights, edges = fields.angle_histogram(panels.state(i, member), bins)
+            fields.draw_histogram(ax, heights, edges, label="tokens")
             ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
             uniform_line(ax)
             if density is not None:
@@ -301,7 +284,7 @@ def check_beside(density: Solution, solution: Solution) -> None:
 def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray]:
     """Angles, and the values there of the density that was saved nearest to a time."""
     nearest = int(np.abs(density.t - t).argmin())
-    theta, values = profiles(DrawnMembers(density, [()]), [nearest])
+    theta, values = fields.profiles(DrawnMembers(density, [()]), [nearest])
     return theta, values[0, 0]
 
 
@@ -487,8 +470,8 @@ def trajectories(
         If the states are of another kind, or on another space, or those of `density` are.
     """
     solution, look = panels.solution, panels.look
-    need_two_times(solution, "A figure of trajectories", "observables")
-    log_time = is_logarithmic(solution, log_time)
+    layouts.need_two_times(solution, "A figure of trajectories", "observables")
+    log_time = layouts.is_logarithmic(solution, log_time)
     if density is not None:
         check_beside(density, solution)
     samples = panels.samples(whole_number("count", look.most_curves if count is None else count))
@@ -509,7 +492,7 @@ def trajectories(
             fields.grey_map(ax, density, log_time=log_time)
         chart.beside(ax, named=left)
         name_sample(ax, solution, member, sample)
-        time_axis(ax, solution, log_time=log_time, named=bottom)
+        layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
         ends = sample.ends[:MOST_MARKED]
         mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
 

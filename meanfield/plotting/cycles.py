@@ -15,6 +15,7 @@ from . import theme
 from .diagrams import MARKS, STYLES
 from .labels import label_logarithmic, symbol_of
 from .layouts import Canvas
+from .theme import Style
 
 if TYPE_CHECKING:
     from ..bifurcation import Basins, Cycle, CycleBranch, StationaryStates
@@ -59,10 +60,10 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
         left.legend(loc="best")
         angle = np.linspace(0, 2 * np.pi, 181)
         right.plot(np.cos(angle), np.sin(angle), color=theme.FAINT, lw=0.9)
-        for neutral, style in ((True, {"mfc": "white"}), (False, {"mfc": theme.PALETTE[1]})):
-            values = orbit.multipliers[orbit.neutral == neutral]
-            label = "of shifts" if neutral else "others"
-            right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, label=label, **style)
+        for label, kept, fill in (("of shifts", orbit.neutral, "white"),
+                                  ("others", ~orbit.neutral, theme.PALETTE[1])):  # fmt: skip
+            values = orbit.multipliers[kept]
+            right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, mfc=fill, label=label)
         right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
         right.legend(loc="best", title="multipliers")
         word = "stable" if orbit.stable else "unstable"
@@ -207,7 +208,7 @@ def basins(basins: "Basins", **where: Any) -> Figure:
             ax.bar(names, share[0], yerr=spread[:, 0], color=theme.FAINT, ecolor=theme.INK)
             return page.figure
         for i, name in enumerate(names):
-            style = {"marker": "o", "ms": 4, "color": theme.colour(i), "label": name}
+            style: Style = {"marker": "o", "ms": 4, "color": theme.colour(i), "label": name}
             ax.errorbar(data[basins.parameter].values, share[:, i], spread[:, :, i], **style)
         ax.set_xlabel(basins.parameter)
         ax.legend()

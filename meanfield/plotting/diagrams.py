@@ -19,6 +19,7 @@ from ..dynamics.observables import style_of_observable
 from . import theme
 from .labels import describe_drift, label_logarithmic, symbol_of
 from .layouts import Canvas
+from .theme import Style
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
         PhaseDiagram,
         SpecialPoint,
         StationaryState,
-        Transition,
         Tricritical,
     )
     from ..chaos import Study
     from ..sweeps import Sweep
 
-STYLES = {
+STYLES: dict[str, Style] = {
     "stable": {"ls": "-"},
     "unstable": {"ls": "--", "lw": 0.9},
     "stability unknown": {"ls": ":"},
@@ -48,9 +48,9 @@ MARKS = {
     "symmetry breaking": ("^", "symmetry breaking"),
     "Hopf": ("v", "Hopf bifurcation"),
 }
-BOTH_STABLE = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
+BOTH_STABLE: Style = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
 SEVERAL_STABLE = BOTH_STABLE | {"label": "several stable states"}
-NONE_STABLE = {
+NONE_STABLE: Style = {
     "facecolor": "none",
     "edgecolor": theme.WARNING,
     "hatch": "/////",
@@ -135,7 +135,7 @@ def bifurcation(
     ]
     branches = _shown_branches(diagram, table)
     if len(branches) > 1:  # colours as squares, which no line of a stability is taken for
-        square = {"ls": "", "marker": "s", "ms": 6}
+        square: Style = {"ls": "", "marker": "s", "ms": 6}
         names_of_branches = {n: f"branch {n}" if n else "uniform" for n in branches}
         handles += [
             Line2D([], [], color=branches[n], label=text, **square)
@@ -199,7 +199,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         _line(ax, places, values[here], data.growth.values[here], colour)
     ax.margins(y=0.14)  # room for names beneath the lowest line
     above = np.nanmin(values) < -np.nanmax(values)
-    offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
+    offset: Style = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
     for onsets in _beside(diagram.special("bifurcation", 0), diagram.span):
         if (value := _value_at(onsets[0].state, y)) is not None:
             name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, onset) for onset in onsets))
@@ -275,7 +275,7 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
             continue
         marker, label = MARKS[special.kind]
         edge = theme.WARNING if special.status == "not located" else theme.INK
-        style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
+        style: Style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
         ax.plot([special.value], [value], zorder=3, **style)
         shown[label] = Line2D([], [], label=label, **style)
     return list(shown.values())
@@ -339,7 +339,7 @@ def phases(
         page = Canvas(len(table), wide, 3.4, key=6, **where)
         planes = []
         for panel, (diagram, divided) in zip(page.panels, table, strict=True):
-            draw = _curves if "critical" in diagram.general_names else _lines
+            draw: Any = _curves if "critical" in diagram.general_names else _lines
             draw(panel, diagram, divided)
             planes += [] if divided else [panel]
         for panel in planes[1:]:
@@ -384,11 +384,9 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
     _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else r"$\kappa$", log=not relative)
 
 
-def _mark(
-    ax: Axes, point: "Tricritical | Cusp | Transition", unit: float, marker: str, label: str
-) -> None:
+def _mark(ax: Axes, point: "Tricritical | Cusp", unit: float, marker: str, label: str) -> None:
     """Mark a point of the plane of beta and kappa, which is divided by `unit`."""
-    style = {"ms": 8 if marker == "*" else 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
+    style: Style = {"ms": 8 if marker == "*" else 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
     ax.plot([point.beta], [point.kappa / unit], marker, zorder=3, label=label, **style)
 
 
@@ -413,7 +411,9 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     narrow = relative and bool((curve != "critical").any())
     for i, l in enumerate(degrees[degrees == lead] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
-        style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
+        style: Style = (
+            {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
+        )
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
     for line, locus in diagram.loci.items():
         here, (label, colour, dashes) = curve == line, LOCI[locus.kind]
@@ -505,8 +505,8 @@ def rates(
         if ax is not None:
             ax.legend()
             return page.figure
-        columns = {panel.get_subplotspec().colspan for panel in page.panels}
-        wide = page.figure.get_figwidth() / len(columns)
+        specs = filter(None, (panel.get_subplotspec() for panel in page.panels))
+        wide = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
         position = next(position for least, position in LEGEND_POSITIONS if wide > least)
         for panel in page.panels:
             panel.legend(**position)
@@ -523,7 +523,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; no value yet
             continue
         mark = MARKERS[i % len(MARKERS)]
-        dots = {"fmt": mark, "ms": 4, "color": colour, "lw": 1}
+        dots: Style = {"fmt": mark, "ms": 4, "color": colour, "lw": 1}
         ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])

@@ -22,17 +22,10 @@ from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.density import Density
 from ..states import Gram, Tokens
-from . import theme
+from . import layouts, theme
 from .appearance import appearance_of, evenly
 from .labels import Member, member_of
-from .layouts import (
-    DrawnMembers,
-    Panels,
-    columns_of_times,
-    is_logarithmic,
-    need_two_times,
-    time_axis,
-)
+from .layouts import DrawnMembers, Panels
 from .registry import figure
 from .spaces import AROUND, CoordinateAxis, Euclidean, Hypersphere
 
@@ -74,7 +67,7 @@ def field_maps(
         drawn = _heat_map(ax, times, places, values, log_time=log_time, **style)
         axis.beside(ax, named=left)
         ax.spines[:].set_visible(True)
-        time_axis(ax, panels.solution, log_time=log_time, named=bottom)
+        layouts.time_axis(ax, panels.solution, log_time=log_time, named=bottom)
     return drawn
 
 
@@ -289,7 +282,7 @@ def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:
 def _over_time(drawn: DrawnMembers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, angles, and the densities there, (members, times, angles)."""
     solution = drawn.solution
-    need_two_times(solution, "A space-time map", "snapshots")
+    layouts.need_two_times(solution, "A space-time map", "snapshots")
     kept = evenly(len(solution.t), MOST_COLUMNS)
     theta, values = profiles(drawn, kept, most_angles=MOST_ROWS)
     times, fields = between(np.asarray(solution.t)[kept], values)
@@ -337,10 +330,10 @@ def token_spacetime(
         If the states are not tokens on the circle.
     """
     solution = panels.solution
-    log_time = is_logarithmic(solution, log_time)
-    need_two_times(solution, "A space-time map", "histogram")
+    log_time = layouts.is_logarithmic(solution, log_time)
+    layouts.need_two_times(solution, "A space-time map", "histogram")
     bins = whole_number("bins", bins)
-    kept, times = columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
+    kept, times = layouts.columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
     fields = [
         np.array([angle_histogram(panels.state(i, member), bins)[0] for i in kept])
         for member in panels.members
@@ -391,10 +384,10 @@ def inner_products(
         If the states are neither tokens in more than one dimension nor inner products.
     """
     solution = panels.solution
-    bins, log_time = whole_number("bins", bins), is_logarithmic(solution, log_time)
+    bins, log_time = whole_number("bins", bins), layouts.is_logarithmic(solution, log_time)
     if len(solution.final) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
-    kept, times = columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
+    kept, times = layouts.columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
     fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in panels.members]
     edges = np.linspace(*PRODUCT_AXIS.limits, bins + 1)
     if len(kept) > 1:

@@ -165,7 +165,7 @@ def hatch(ax: Axes, solution: Solution) -> None:
     span = (end - begin) or 1.0
     asked = max(solution.options.get("t_eval", [end]))
     edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
-    style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
+    style: theme.Style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
     ax.axvspan(resolved[-1] if len(resolved) else begin, edge, linewidth=1.2, zorder=5, **style)
     ax.set_xlim(begin, edge)
 
@@ -347,7 +347,7 @@ def columns_for(count: int) -> int:
     return 2 if count == 4 else min(count, 3)
 
 
-def grid(figure: FigureBase, drawn: DrawnMembers, **options: Any) -> Panels:
+def grid(figure: Figure | SubFigure, drawn: DrawnMembers, **options: Any) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
     solution, members = drawn.solution, drawn.members
     columns = columns_for(len(members))
@@ -358,7 +358,7 @@ def grid(figure: FigureBase, drawn: DrawnMembers, **options: Any) -> Panels:
 
 
 def sheet_in(
-    figure: FigureBase, drawn: DrawnMembers, times: np.ndarray, columns: int, **options: Any
+    figure: Figure | SubFigure, drawn: DrawnMembers, times: np.ndarray, columns: int, **options: Any
 ) -> Panels:
     """A sheet with members in rows, titled with the saved times of the indices `times`."""
     solution, members = drawn.solution, drawn.members
@@ -478,7 +478,7 @@ def sheet(
     width = min(5.8, 6.2 / columns, 3.0 * ratio)
     height = 0.4 + -(-cells // columns) * (width / ratio + 0.3)
     figure = theme.figure(width=max(3.4, width * columns + 1.6), height=height)
-    whole = figure.subfigures()  # what is drawn outside its panels stays above the verdict
+    whole: Any = figure.subfigures()  # what is drawn outside its panels stays above the verdict
     return sheet_in(whole, drawn, shown, columns, upright=upright)
 
 
@@ -606,8 +606,14 @@ def mark(ax: Axes, solution: Solution) -> None:
         return
     text, colour = outcome
     ax.spines[:].set(visible=True, edgecolor=colour, linewidth=2.5)
-    width = ax.get_position().width * ax.figure.get_figwidth()
+    width = ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi
     box = {"facecolor": "white", "edgecolor": colour, "alpha": 0.9}
-    style = {"ha": "center", "va": "top", "color": colour, "fontsize": 7.5, "fontweight": "bold"}
+    style: theme.Style = {
+        "ha": "center",
+        "va": "top",
+        "color": colour,
+        "fontsize": 7.5,
+        "fontweight": "bold",
+    }
     style |= {"transform": ax.transAxes, "zorder": 10, "bbox": box, "parse_math": False}
     ax.text(0.5, 0.97, fill(text, max(20, int(15 * width))), **style)

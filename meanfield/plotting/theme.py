@@ -44,7 +44,8 @@ ORDER_MAP = "plasma"  # of times and members, so that neither is taken for a den
 HEADING_MARGIN = 0.05  # inches, at both sides
 SPACE_BETWEEN_WORDS = re.compile(r" (?=(?:[^$]*\$[^$]*\$)*[^$]*$)")  # and not within a formula
 
-STYLE = {
+Style = dict[str, Any]  # options of artists
+STYLE: Any = {
     "font.family": "STIXGeneral",  # comes with matplotlib: figures look the same everywhere
     "mathtext.fontset": "stix",
     "font.size": 10.0,

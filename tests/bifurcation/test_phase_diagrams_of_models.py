@@ -36,6 +36,9 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
         assert abs(x / kappa - bessel(x)) == pytest.approx(abs(h), abs=1e-12)
     loaded = mf.load(found.save(tmp_path / "plane.nc"))
     assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
+    if not by_name:
+        with pytest.raises(mf.MeanfieldError, match=r"lambda> is not known here.* phase_diagram"):
+            loaded.kappa("fold 1", 0.05)
 
 
 def test_a_curve_of_hopf_points_begins_at_the_bogdanov_takens_point_of_active_rotators():
