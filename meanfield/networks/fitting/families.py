@@ -64,13 +64,7 @@ class ParameterFamily:
         For families, names and values that do not fit.
     """
 
-    def __init__(
-        self,
-        family: UserValue,
-        start: Parameters,
-        fixed: Parameters,
-        noise: bool,
-    ):
+    def __init__(self, family: UserValue, start: Parameters, fixed: Parameters, noise: bool):
         wanted = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         fitting("family", family, wanted, callable(family), TypeError)
         self._make, names = family, _names(family)
