@@ -355,7 +355,13 @@ class SpecialCurve(Curve):
             yield HopfFold, f, rates[0][i], rates[1][i]
 
     def _singular_points(self, last: CurvePoint, step: float, here: CurvePoint) -> None:
-        """Locate special points of codimension two between two points of folds or Hopf points."""
+        """Locate special points of codimension two between two points of folds or Hopf points.
+
+        Where folds pass the uniform state, at a tricritical point, their cubic term vanishes by
+        symmetry: this is no cusp.
+        """
+        if self.basis.symmetric and last.z[: self.size] @ here.z[: self.size] < 0:
+            return
         curve: Any = self
         for kind, f, first, second in self._tests(last.z, here.z):
             if first * second >= 0:
