@@ -214,7 +214,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
 
     References
     ----------
-    Gvalani and Schlichting, J. Funct. Anal. 278 (2020), on the mountain pass of the free energy;
+    Gvalani and Schlichting, arXiv:1905.11823, on the mountain pass of the free energy;
     Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     check_landscape(state)
