@@ -12,7 +12,7 @@ from ..spaces.validity import NEGATIVE_SHARE
 from .bases import Basis, fold_of, image
 from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
-from .normal_forms import VANISHES, Onset, Ray, all_rays
+from .normal_forms import VANISHES, NormalForm, Onset, Ray, Rays, rays
 
 AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
 PLANE, DIRECTIONS = 2, 6  # of two neutral perturbations: directions in which branches are sought
@@ -156,8 +156,11 @@ class BranchSearch:
         for degree, distance in form.close.items():
             if distance > VANISHES:
                 self._blur(form.degree, degree, distance)
+        found = rays(curve.at(onset.coordinate)[0], form) if form.close else None
+        if found is not None and found.order == "degenerate":
+            self._undecided(form)
         amplitude = float(np.clip(form.scale / AMPLITUDE_PART, LEAST_AMPLITUDE, AMPLITUDE))
-        for ray in _rays(curve, onset):
+        for ray in _rays_of(curve, onset, found):
             row, way = (np.append(f(ray.direction, basis.sizes), 0.0) for f in (mul, truediv))
             for sign in (1.0,) if _mirrored(basis, ray.direction) else (1.0, -1.0):
                 t = sign * amplitude
@@ -488,6 +491,17 @@ class BranchSearch:
         if sentence not in self.missing:
             self.missing.append(sentence)
 
+    def _undecided(self, form: NormalForm) -> None:
+        """Add a sentence about coinciding onsets whose branches are not determined."""
+        degrees = ", ".join(map(str, sorted([form.degree, *form.close])))
+        sentence = (
+            f"the onsets of degrees {degrees} coincide, and their normal form up to third order "
+            "does not decide which branches leave the uniform state: look for states near the "
+            "onset with stationary_states."
+        )
+        if sentence not in self.missing:
+            self.missing.append(sentence)
+
     def knows(self, curve: StationaryCurve, z: np.ndarray, near: float = AMPLITUDE) -> bool:
         """Whether a state, or a mirror image, lies on a branch followed so far.
 
@@ -540,14 +554,21 @@ def _sized(z: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.append(m[: len(other) - 1], z[-1])
 
 
-def _rays(curve: StationaryCurve, onset: Onset) -> list[Ray]:
-    """Directions in which branches leave an onset, without those counted for a lower degree."""
-    form, (equation, _) = onset.form, curve.at(onset.coordinate)
-    rays = all_rays(equation, form)
-    if form.pure and form.close and min(form.close) < form.degree:
-        del rays[1:]
-    alone = (equation.basis.degrees == form.degree).astype(float)
-    return rays or [Ray(alone, 0.0, 0.0, np.zeros(len(alone)))]
+def _rays_of(curve: StationaryCurve, onset: Onset, found: Rays | None) -> list[Ray]:
+    """Directions in which branches leave an onset, without those counted for a lower degree.
+
+    `found` are the rays of several onsets, None for one alone.
+    """
+    form, degrees = onset.form, curve.basis.degrees
+    if found is None:
+        alone = (degrees == form.degree).astype(float)
+        return [Ray(alone, form.linear, form.quadratic, form.second)]
+    present = [degrees[ray.direction != 0] for ray in found.rays]
+    pairs = zip(found.rays, present, strict=True)
+    own = [ray for ray, there in pairs if min(there, default=0) == form.degree]
+    if own:
+        return own
+    return [ray for ray, there in zip(found.rays, present, strict=True) if form.degree in there]
 
 
 def _mirrored(basis: Basis, direction: np.ndarray) -> bool:

@@ -26,7 +26,7 @@ from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
 from .families import equation_of, saved_basis, source_of
-from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
+from .normal_forms import NormalForm, normal_form, order_of, weak_transition
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
 
@@ -361,22 +361,14 @@ class Diagram(Result):
     def _order(self, onset: float, form: NormalForm) -> str:
         """Order of a transition if no point of equal free energies was located.
 
-        From states of lower free energy at the onset, else from its normal form; with two
-        amplitudes if another onset is close.
+        From states of lower free energy at the onset, else from its normal form.
         """
         here = (self.data.branch.values > 0) & (self.data[self.parameter].values <= onset)
         others = np.atleast_1d(self.data.attrs.get("lower", []))  # of states that lie on no branch
         lowest = min([*self.data.free_energy.values[here], *others], default=0.0)
-        ways = all_rays(self.curve().at(0.0)[0], form) if form.close else []
-        if lowest < LOWER_ENERGY or form.kind in ("subcritical", "transcritical"):
+        if lowest < LOWER_ENERGY:
             return "discontinuous"
-        if any(abs(way.linear) > VANISHES or way.quadratic < -VANISHES for way in ways):
-            return "discontinuous"
-        if form.kind == "supercritical":
-            return "continuous"
-        if ways or not abs(form.quartic) > VANISHES:
-            return "degenerate"
-        return "continuous" if form.quartic > 0 else "discontinuous"
+        return order_of(self.curve().at(0.0)[0], form)
 
     def _hysteresis(self, onset: float, branch: int | None = None) -> tuple[float, float] | None:
         """Range of kappa from the lowest fold below the onset to the onset; or None."""

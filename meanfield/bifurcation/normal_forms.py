@@ -16,13 +16,14 @@ order,
 
 so that a secondary branch bifurcates at an amplitude t of about the distance of the onsets, or its
 square root if g = 0. Degree l has an amplitude of second order, proportional to int p_k^2 p_l
-dsigma divided by this distance. Where the onsets coincide, the quadratic terms Q of both amplitudes
-v = (v_k, v_l) decide: branches leave the uniform state along the rays v with c_1 v = Q(v), or of
-the cubic terms if Q = 0.
+dsigma divided by this distance. Where two or more onsets coincide, the quadratic terms Q of all
+amplitudes a decide: branches leave the uniform state along the rays a with c_1 a = Q(a), or of the
+cubic terms if Q = 0 (`Neutral`). So do branches that leave any other state.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from itertools import combinations_with_replacement, product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +34,13 @@ ZERO_PRECISION = 1e-14  # tolerance of zeros
 TERMS, MORE_TERMS = 2, 4  # c_1 and c_2; up to c_4 for a weak bifurcation
 WEAK = 0.05  # weak: c_1 = 0 and |c_2| is at most this, so that a fold may be near
 WEAKEST = 0.01  # largest amplitude of a transition described by the normal form
-SLOPES = np.linspace(-2, 2, 5)  # v_l/v_k at which forms of two amplitudes are evaluated
+MOST_MODES, CUBIC = 5, 3  # largest number of amplitudes, and order of the last terms
+FINEST_START, COARSEST_START, FINE_STARTS = 3, 1, 3  # integers of starts; finest up to 3 amplitudes
+UNIT_DIGITS = 14  # of starts: more are rounding
+RAY_ITERATIONS = 60  # of Newton's method for rays
+ZERO_RAY, SAME_RAY, SINGULAR_RAY = 1e-12, 1e-9, 1e-6  # residual, 1 - |cosine|, singular value
 CLOSEST = 7e-4  # least amplitude of secondary branches for two onsets to count as distinct
 TINY_NUMBER = 1e-300  # avoids divisions by zero
-REAL_ROOT = 1e-6  # relative imaginary part below which a root is real
 
 
 class NormalForm(NamedTuple):
@@ -59,8 +63,6 @@ class NormalForm(NamedTuple):
         if the normal form has none. Degrees in `close` are left out.
     close : dict of int to float
         Relative distances of the onsets of other degrees that are too close to be distinguished.
-    pure : bool
-        Whether no degree in `close` is excited at orders t^2 and t^3.
     """
 
     degree: int
@@ -71,7 +73,6 @@ class NormalForm(NamedTuple):
     second: np.ndarray
     scale: float
     close: dict[int, float]
-    pure: bool
 
     @property
     def kind(self) -> str:
@@ -87,9 +88,9 @@ def normal_form(equation: StationaryEquation, degree: int) -> NormalForm:
     """The normal form at the onset of one degree, whose multiplier w must be positive."""
     basis, index = equation.basis, equation.basis.index(degree)
     critical = 1 / equation.multipliers(basis)[index]
-    c, m, residuals = _expanded(equation, index, TERMS)
+    c, m = _expanded(equation, index, TERMS)
     if abs(c[1]) <= VANISHES and abs(c[2]) <= WEAK:
-        c, m, residuals = _expanded(equation, index, MORE_TERMS)
+        c, m = _expanded(equation, index, MORE_TERMS)
     c = np.append(c, np.full(MORE_TERMS + 1 - len(c), np.nan))
     apart = np.abs(1 - critical * equation.multipliers(basis))
     own = basis.values[index]
@@ -102,8 +103,7 @@ def normal_form(equation: StationaryEquation, degree: int) -> NormalForm:
     close = others & (amplitudes <= CLOSEST)
     scale = min(float(amplitudes[others & ~close].min(initial=np.inf)), _to_fold(c))
     known = {int(basis.degrees[i]): float(apart[i]) for i in np.flatnonzero(close)}
-    pure = bool((np.abs(residuals[:4, close]) <= VANISHES).all())
-    return NormalForm(degree, critical, c[1], c[2], c[4], m[2], scale, known, pure)
+    return NormalForm(degree, critical, c[1], c[2], c[4], m[2], scale, known)
 
 
 def _to_fold(c: np.ndarray) -> float:
@@ -116,28 +116,26 @@ def _to_fold(c: np.ndarray) -> float:
 
 def _expanded(
     equation: StationaryEquation, index: int, terms: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coefficients in t of kappa/kappa_c, (terms + 1,), of the moments and of their residuals.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients in t of kappa/kappa_c, (terms + 1,), and of the moments, (terms + 2, N).
 
-    The last two have the shape (terms + 2, N). c_i is nan from the order at which a resonance has
-    no solution.
+    c_i is nan from the order at which a resonance has no solution.
     """
     w, size = equation.multipliers(equation.basis), equation.basis.sizes[index]
     m, c = np.zeros((terms + 2, len(w))), np.zeros(terms + 1)
     critical = 1 / w[index]
-    residuals = np.zeros_like(m)
     m[1, index], c[0] = 1 / size, 1.0
     linear = 1 - critical * w
     neutral = np.abs(linear) <= VANISHES
     others = neutral & (np.arange(len(w)) != index)
     for order in range(2, terms + 2):
-        residuals[order] = residual = equation.series(m, critical * np.append(c, 0.0))[order]
+        residual = equation.series(m, critical * np.append(c, 0.0))[order]
         c[order - 1] = residual[index] * size
         m[order] = -residual / np.where(neutral, np.inf, linear)
         if (np.abs(residual[others]) > VANISHES).any():
             c[order:] = np.nan
             break
-    return c, m, residuals
+    return c, m
 
 
 def weak_transition(form: NormalForm) -> tuple[float, float]:
@@ -155,16 +153,16 @@ def weak_transition(form: NormalForm) -> tuple[float, float]:
 
 
 class Ray(NamedTuple):
-    """A direction in which a branch leaves the uniform state, for two coinciding onsets.
+    """A direction in which a branch leaves a state at which k perturbations are neutral.
 
     Attributes
     ----------
     direction : ndarray, (N,)
-        Unit vector of amplitudes in L^2, nonzero for one or two degrees.
+        Unit vector of amplitudes in L^2.
     linear, quadratic : float
-        c_1 and c_2 along the ray; for two degrees one of them is 0.
+        c_1 and c_2 along the ray; c_2 is 0 if c_1 is not.
     second : ndarray, (N,)
-        Coefficients of t^2 of the Legendre moments.
+        Coefficients of t^2 of the moments.
     """
 
     direction: np.ndarray
@@ -173,71 +171,194 @@ class Ray(NamedTuple):
     second: np.ndarray
 
 
-def all_rays(equation: StationaryEquation, form: NormalForm) -> list[Ray]:
-    """Directions in which branches leave an onset.
+class Rays(NamedTuple):
+    """Isolated rays of k neutral perturbations.
 
-    The direction of its own degree, if the form is pure, and rays with each degree in `close`.
+    Attributes
+    ----------
+    rays : list of Ray
+    complete : bool
+        Whether the terms up to third order determine all of them.
     """
-    basis, directions = equation.basis, []
-    alone = np.zeros(len(basis.degrees))
-    alone[basis.index(form.degree)] = 1.0
-    if form.pure:
-        directions.append(Ray(alone, form.linear, form.quadratic, form.second))
-    for other in form.close:
-        if other in basis.single:
-            directions += rays(equation, form.degree, other)
-    return directions
+
+    rays: list[Ray]
+    complete: bool
+
+    @property
+    def order(self) -> str:
+        """Order of the transition: "continuous", "discontinuous" or "degenerate"."""
+        if any(abs(ray.linear) > VANISHES or ray.quadratic < -VANISHES for ray in self.rays):
+            return "discontinuous"
+        decided = self.complete and all(ray.quadratic > VANISHES for ray in self.rays)
+        return "continuous" if decided and self.rays else "degenerate"
 
 
-def rays(equation: StationaryEquation, degree: int, other: int) -> list[Ray]:
-    """Rays with nonzero amplitudes of both degrees, for equal onsets, at that of `degree`.
+class Neutral(NamedTuple):
+    """A stationary state and its k neutral perturbations.
 
-    Real zeros v of the form Q_k(v) v_l - Q_l(v) v_k, where Q are the quadratic terms of both
-    amplitudes, or the cubic terms if the quadratic ones vanish.
+    Attributes
+    ----------
+    equation : StationaryEquation
+    kappa : float
+    base : ndarray, (N,)
+        Moments of the state.
+    right : ndarray, (N, k)
+        Moments of the perturbations, of norm 1 in L^2.
+    left : ndarray, (k, N)
+        Left null vectors of dR/dm, such that left . R = -c_1 a t^2 for kappa = kappa_c (1 + c_1 t)
+        and the perturbation t right a.
+    solve : callable
+        The solution m, (N,), of dR/dm m = r up to neutral perturbations, for r (N,).
     """
-    basis, w = equation.basis, equation.multipliers(equation.basis)
-    pair = [basis.index(degree), basis.index(other)]
-    critical = 1 / w[pair[0]]
-    linear = 1 - critical * w
-    linear[pair] = linear[np.abs(linear) <= VANISHES] = np.inf
 
-    def terms(slope: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """v (N,), quadratic and cubic terms (2,), and moments of second order, (N,), at v_l/v_k."""
-        v, m, kappa = np.zeros(len(w)), np.zeros((4, len(w))), np.array([critical, 0, 0, 0])
-        v[pair] = np.array([1.0, slope]) / np.hypot(1.0, slope)
-        m[1] = v / basis.sizes
-        square = equation.series(m, kappa)[2]
-        m[2] = -square / linear
-        cube = equation.series(m, kappa)[3]
-        return v, (basis.sizes * square)[pair], (basis.sizes * cube)[pair], m[2]
+    equation: StationaryEquation
+    kappa: float
+    base: np.ndarray
+    right: np.ndarray
+    left: np.ndarray
+    solve: Callable[[np.ndarray], np.ndarray]
 
-    samples = [terms(slope) for slope in SLOPES]
-    cubic = max(np.abs(square).max() for _, square, *_ in samples) <= VANISHES
-    power, which = (4, 2) if cubic else (3, 1)
-    forms = [
-        (
-            directions[which][0] * directions[0][pair[1]]
-            - directions[which][1] * directions[0][pair[0]]
-        )
-        * np.hypot(1.0, slope) ** power
-        for slope, directions in zip(SLOPES, samples, strict=True)
-    ]
-    polynomial = np.polynomial.Polynomial.fit(SLOPES, forms, power).convert().coef
-    scale = float(np.abs(polynomial).max())
-    if scale <= VANISHES:
-        return []
-    directions = []
-    coefficients = np.where(np.abs(polynomial) > VANISHES * scale, polynomial, 0.0)
-    for root in np.roots(np.trim_zeros(coefficients, "b")[::-1]).astype(complex):
-        if abs(root.imag) > REAL_ROOT * abs(root) or abs(root) < REAL_ROOT:
-            continue
-        v, square, cube, second = terms(float(root.real))
-        along = v[pair]
-        if max(abs(along @ square), abs(along @ cube)) > VANISHES:
-            directions.append(
-                Ray(v, 0.0 if cubic else along @ square, along @ cube * cubic, second)
-            )
-    return directions
+    def terms(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Quadratic and cubic terms, (k,) each, and moments of second order, (N,), along a (k,)."""
+        m, kappa = np.zeros((4, len(self.base))), np.array([self.kappa, 0.0, 0.0, 0.0])
+        m[0], m[1] = self.base, self.right @ a
+        square = self.equation.series(m, kappa)[2]
+        m[2] = -self.solve(square)
+        return self.left @ square, self.left @ self.equation.series(m, kappa)[3], m[2]
+
+    def rays(self) -> Rays:
+        """Rays a of the amplitudes, c_1 a = Q(a), or c_2 a = C(a) if the quadratic terms Q vanish.
+
+        From many starts, by Newton's method. Along a ray with Q(a) = 0, c_2 and the change a' of
+        its direction solve Q'(a) a' + C(a) = c_2 a, a . a' = 0.
+        """
+        size = self.right.shape[1]
+        if size > MOST_MODES:
+            return Rays([], False)
+        starts = _directions(size)
+        samples = [self.terms(a) for a in starts]
+        for power, values in enumerate(zip(*samples, strict=True), start=2):
+            form = _Form.fitted(starts, np.array(values), power)
+            if np.abs(values).max() > VANISHES or power == CUBIC:
+                break
+        found, complete = form.rays(starts)
+        return Rays([self._ray(a, form) for a in found], complete)
+
+    def _ray(self, a: np.ndarray, form: "_Form") -> Ray:
+        square, cube, second = self.terms(a)
+        c, d = float(a @ square), float(a @ cube)
+        if form.power < CUBIC and abs(c) <= VANISHES:
+            *turn, d = np.linalg.solve(form.jacobian(a, 0.0), np.append(-cube, 0.0))
+            second = second + self.right @ turn
+        bent = form.power < CUBIC and abs(c) > VANISHES
+        direction = self.equation.basis.sizes * (self.right @ a)
+        return Ray(direction, c, 0.0, second) if bent else Ray(direction, 0.0, float(d), second)
+
+
+class _Form(NamedTuple):
+    """A homogeneous polynomial map f of R^k, of degree `power`.
+
+    Attributes
+    ----------
+    power : int
+    factors : ndarray of int, (M, power)
+        Indices of the variables whose product is each monomial.
+    coefficients : ndarray, (M, k)
+    """
+
+    power: int
+    factors: np.ndarray
+    coefficients: np.ndarray
+
+    @classmethod
+    def fitted(cls, points: np.ndarray, values: np.ndarray, power: int) -> "_Form":
+        """The map with given values (n, k) at points (n, k), n >= M."""
+        factors = np.array([*combinations_with_replacement(range(points.shape[1]), power)])
+        monomials = points[:, factors].prod(axis=2)
+        return cls(power, factors, np.linalg.lstsq(monomials, values, rcond=None)[0])
+
+    def at(self, a: np.ndarray) -> np.ndarray:
+        """f at points a, (..., k)."""
+        return a[..., self.factors].prod(axis=-1) @ self.coefficients
+
+    def jacobian(self, a: np.ndarray, c: Any) -> np.ndarray:
+        """Derivatives (..., k + 1, k + 1) of (f(a) - c a, (|a|^2 - 1)/2) by a (..., k) and c."""
+        size = a.shape[-1]
+        turned = a[..., None, :] + 1j * TINY_NUMBER * np.eye(size)
+        matrix = np.zeros((*a.shape[:-1], size + 1, size + 1))
+        matrix[..., :size, :size] = np.swapaxes(self.at(turned).imag / TINY_NUMBER, -1, -2)
+        matrix[..., :size, :size] -= np.asarray(c)[..., None, None] * np.eye(size)
+        matrix[..., :size, size], matrix[..., size, :size] = -a, a
+        return matrix
+
+    def rays(self, starts: np.ndarray) -> tuple[list[np.ndarray], bool]:
+        """Isolated unit vectors a with f(a) = c a, up to sign, and whether all are isolated."""
+        scale = float(np.abs(self.at(starts)).max())
+        if scale <= VANISHES:
+            return [], False
+        form = self._replace(coefficients=self.coefficients / scale)
+        a = starts.copy()
+        for _ in range(RAY_ITERATIONS):
+            f = form.at(a)
+            c = (a * f).sum(axis=1)
+            residual = np.column_stack([f - c[:, None] * a, np.zeros(len(a))])
+            step = (np.linalg.pinv(form.jacobian(a, c)) @ residual[:, :, None])[:, :-1, 0]
+            a = a - step
+            a /= np.linalg.norm(a, axis=1)[:, None]
+        found: list[np.ndarray] = []
+        isolated = True
+        for one, size in zip(a, np.abs(residual).max(axis=1), strict=True):
+            if size > ZERO_RAY or any(abs(one @ other) > 1 - SAME_RAY for other in found):
+                continue
+            matrix = form.jacobian(one, one @ form.at(one))
+            if np.linalg.svd(matrix, compute_uv=False)[-1] < SINGULAR_RAY:
+                isolated = False
+            else:
+                one = np.where(np.abs(one) < SAME_RAY, 0.0, one)
+                found.append(one / np.linalg.norm(one))
+        return found, isolated
+
+
+def _directions(size: int) -> np.ndarray:
+    """Unit vectors (n, size) along vectors of small integers, one of every two opposite ones."""
+    most = COARSEST_START if size > FINE_STARTS else FINEST_START
+    grid = np.array([*product(range(-most, most + 1), repeat=size)], dtype=float)
+    half = grid[len(grid) // 2 + 1 :]
+    lengths = np.linalg.norm(half, axis=1)
+    return np.unique(np.round(half / lengths[:, None], UNIT_DIGITS), axis=0)
+
+
+def rays(equation: StationaryEquation, form: NormalForm) -> Rays:
+    """Rays of the uniform state at an onset, of its own degree and those in `close`.
+
+    Onsets that are close are taken to be equal.
+    """
+    basis = equation.basis
+    modes = np.flatnonzero(np.isin(basis.degrees, [form.degree, *form.close]))
+    right = np.eye(len(basis.degrees))[:, modes]
+    linear = 1 - form.kappa * equation.multipliers(basis)
+    linear[modes] = linear[np.abs(linear) <= VANISHES] = np.inf
+    sizes = basis.sizes[modes]
+    return Neutral(
+        equation, form.kappa, np.zeros(len(linear)), right / sizes, (right * sizes).T,
+        lambda residual: residual / linear,
+    ).rays()  # fmt: skip
+
+
+def order_of(equation: StationaryEquation, form: NormalForm) -> str:
+    """Order of the transition at an onset, by its normal form.
+
+    "continuous", "discontinuous" or, if the computed terms do not decide, "degenerate".
+    """
+    if form.close:
+        return rays(equation, form).order
+    if form.kind in ("subcritical", "transcritical"):
+        return "discontinuous"
+    if form.kind == "supercritical":
+        return "continuous"
+    if not abs(form.quartic) > VANISHES:
+        return "degenerate"
+    return "continuous" if form.quartic > 0 else "discontinuous"
 
 
 class Onset(NamedTuple):

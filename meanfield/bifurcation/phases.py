@@ -27,7 +27,7 @@ from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Space
 from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of
 from .families import EquationFamily, saved_basis, source_of
-from .normal_forms import VANISHES, normal_form, weak_transition, zeros
+from .normal_forms import normal_form, order_of, weak_transition, zeros
 from .special_curves import (
     PLANE_POINTS,
     Cusp,
@@ -230,12 +230,11 @@ class PhaseDiagram(Result):
             jump = float(size[size > PRESENT_MOMENT][0])
             return Transition("discontinuous", float(np.exp(equal[-2])), onset, jump, hysteresis)
         form = normal_form(equation, equation.most_attracted)
-        if form.kind in ("subcritical", "transcritical"):
+        if (order := order_of(equation, form)) == "discontinuous":
             kappa, amplitude = weak_transition(form)
             jump = amplitude / float(equation.basis.sizes[equation.basis.index(form.degree)])
-            return Transition("discontinuous", kappa, onset, jump, hysteresis)
-        decided = form.kind == "supercritical" or form.quartic > VANISHES
-        return Transition("continuous" if decided else "degenerate", onset, onset, 0.0, hysteresis)
+            return Transition(order, kappa, onset, jump, hysteresis)
+        return Transition(order, onset, onset, 0.0, hysteresis)
 
     @cached_property
     def end_points(self) -> list[EndPoint]:

@@ -4,12 +4,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import gegenbauer
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
 from meanfield.bifurcation.branch_switching import BranchSearch
 from meanfield.bifurcation.equation import MomentEquation
-from meanfield.bifurcation.normal_forms import normal_form, rays, weak_transition
+from meanfield.bifurcation.normal_forms import normal_form, order_of, rays, weak_transition
 
 
 def cosines(m, low=1):
@@ -78,11 +80,96 @@ def test_rays_of_two_amplitudes():
     """At m = 1: r ~ (2 sqrt 2, 2), kappa = 2 (1 -+ t/sqrt 6), by the terms a^2 b."""
     equation = MomentEquation(cosines(1.0), AxialHarmonics(2, 0, 8))
     for one, other in ((1, 2), (2, 1)):
-        found = rays(equation, one, other)
-        assert [abs(ray.linear) for ray in found] == pytest.approx([6**-0.5] * 2)
-        for ray in found:
+        form = normal_form(equation, one)
+        assert [*form.close] == [other]
+        *mixed, pure = sorted(rays(equation, form).rays, key=lambda ray: -abs(ray.linear))
+        assert [abs(ray.linear) for ray in mixed] == pytest.approx([6**-0.5] * 2)
+        for ray in mixed:
             assert np.abs(ray.direction[:2]) == pytest.approx([(2 / 3) ** 0.5, 3**-0.5])
-    assert not normal_form(equation, 1).pure and normal_form(equation, 2).pure
+        assert np.flatnonzero(pure.direction).tolist() == [1] and pure.linear == 0
+        assert pure.quadratic == pytest.approx(form_of_two_angles())
+
+
+def form_of_two_angles():
+    """c_2 of a branch of degree 2 alone: that of degree 1 of the doubled angle, 1/4."""
+    return normal_form(MomentEquation(mf.Kuramoto(), AxialHarmonics(2, 0, 8)), 1).quadratic
+
+
+def test_rays_of_three_amplitudes():
+    """On the circle Q is the gradient of (3 a^2 b + 6 a b c)/sqrt 2 /6 at equal onsets.
+
+    Its extrema on the sphere are those of the cubic form, by an independent maximisation.
+    """
+    equation = MomentEquation(mf.CosineSeries([0.0, 1.0, 1.0, 1.0]), AxialHarmonics(2, 0, 12))
+    form = normal_form(equation, 1)
+    assert [*form.close] == [2, 3]
+    found = rays(equation, form)
+    assert found.complete and found.order == "discontinuous"
+    angles = 2 * np.pi * np.arange(64) / 64
+    waves = np.sqrt(2) * np.cos(np.outer([1, 2, 3], angles))
+
+    def cubic(a):
+        return -((a / np.linalg.norm(a) @ waves) ** 3).mean() / 2  # R_2 = -(kappa w)^2 E s^2 p/2
+
+    ends = [minimize(cubic, a, tol=1e-12) for a in np.random.default_rng(0).normal(size=(30, 3))]
+    least = min(end.fun for end in ends)
+    assert max(abs(ray.linear) for ray in found.rays) == pytest.approx(-least, rel=1e-8)
+    for ray in found.rays:
+        a = ray.direction[:3]
+        assert cubic(a) == pytest.approx(ray.linear, abs=1e-12) or ray.linear == 0
+        assert approx_fprime(a, cubic) == pytest.approx(np.zeros(3), abs=1e-6)
+
+
+@pytest.mark.parametrize("d", [3, 4, 8])
+def test_three_onsets_on_spheres_are_discontinuous(d):
+    """P_2 alone has c_1 = -(E p_2^3)/2 (circles have none), and mixed rays bend more."""
+    basis = AxialHarmonics(d, 0, 12)
+    legendre = [gegenbauer(l, (d - 2) / 2) for l in (1, 2, 3)]
+    polynomials = [np.polynomial.Polynomial((c / c(1.0)).coeffs[::-1]) for c in legendre]
+    drift = mf.Interaction(basis.sizes[:3] ** 2 @ polynomials, name="three")
+    equation = MomentEquation(drift, basis)
+    form = normal_form(equation, 1)
+    assert [*form.close] == [2, 3]
+    found = rays(equation, form)
+    (alone,) = (ray for ray in found.rays if np.flatnonzero(ray.direction).tolist() == [1])
+    assert abs(alone.linear) == pytest.approx((basis.values[1] ** 3 @ basis.weights) / 2)
+    assert max(abs(ray.linear) for ray in found.rays) > abs(alone.linear)
+    assert found.order == "discontinuous"
+
+
+# degrees of equal multipliers, transition: of second order by each pair, of first order by all
+THREE = [((3, 4, 5), 1.9533300321265827), ((1, 3, 5), 1.8378694171289034)]
+
+
+@pytest.mark.parametrize(("degrees", "kappa"), THREE)
+def test_three_onsets_are_discontinuous_where_each_two_are_continuous(degrees, kappa):
+    """Degrees 3, 4, 5 were said to be continuous."""
+    coefficients = np.isin(np.arange(6), degrees).astype(float)
+    for left_out in degrees:
+        pair = mf.CosineSeries(coefficients * (np.arange(6) != left_out))
+        equation = MomentEquation(pair, AxialHarmonics(2, 0, 16))
+        form = normal_form(equation, min(set(degrees) - {left_out}))
+        assert form.close and rays(equation, form).order == "continuous"
+    found = mf.branches(mf.CosineSeries(coefficients), mf.Circle(16), (1.7, 2.2), stability=False)
+    assert found.transition().order == "discontinuous"
+    assert found.transition().kappa == pytest.approx(kappa, abs=1e-10)
+    state = min(found.special("transition"), key=lambda s: s.value).state
+    r = state.legendre_moments[np.array(degrees) - 1]
+    angles = np.pi * (np.arange(400) + 0.5) / 400
+    waves = np.cos(np.outer(degrees, angles))
+    law = np.exp(kappa * r @ waves)
+    assert (waves @ law) / law.sum() == pytest.approx(r, abs=1e-12)
+    assert kappa * r @ r / 2 - np.log(law.mean()) == pytest.approx(0, abs=1e-9)
+
+
+def test_onsets_that_the_normal_form_does_not_decide_are_named():
+    """Six amplitudes: no rays are computed."""
+    drift = mf.CosineSeries([0.0, *np.ones(6)])
+    found = mf.branches(drift, mf.Circle(16), (1.5, 2.2), degrees=(1,), secondary=False)
+    assert any("onsets of degrees 1, 2, 3, 4, 5, 6 coincide" in text for text in found.warnings)
+    equation = MomentEquation(drift, AxialHarmonics(2, 0, 16))
+    assert order_of(equation, normal_form(equation, 1)) == "degenerate"
+    assert found.transition().order == "discontinuous"  # by clustered states
 
 
 def test_three_onsets_at_one_place():
