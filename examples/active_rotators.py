@@ -6,7 +6,7 @@ Noisy oscillators :math:`d\theta = (w - \tfrac12 \sin\theta)\, dt + \ldots` that
 with the drift :math:`2 K[\mu] + w - \tfrac12 \sin\theta`. For small :math:`w` the density rests;
 for larger ones it oscillates. The plane of :math:`w` and :math:`\kappa` has a line of Hopf points,
 at which small oscillations begin, and one of folds, at which the period of the oscillation is
-infinite (SNIC); they come together near a cusp and a Bogdanov-Takens point.
+infinite (SNIC); they come together near a cusp (star) and a Bogdanov-Takens point (diamond).
 
 Measured against time stepping: the period of one cycle, the return of its density, and its extremes
 of the order parameter. Against the first Lyapunov coefficient: the amplitude of the first cycle.
@@ -42,7 +42,7 @@ def run(out: Path) -> list[Row]:
     cycle = mf.cycle(rotators(DRIFT, NOISE), CIRCLE.von_mises(0.0, 0.3))
     points = mf.branches(rotators(DRIFT), CIRCLE, vary={"kappa": (1.1, 1.2)})
     (hopf,) = points.special("Hopf")
-    branch = mf.cycles(rotators(DRIFT), hopf, (1.1, 2.0), tolerance=1e-7)
+    branch = mf.cycles(rotators(DRIFT), hopf, (1.1, 2.0), tolerance=1e-7, max_step=0.08)
     figure(plane, cycle, branch).savefig(out / "active_rotators.png")
     return compared(cycle, hopf, branch)
 
@@ -85,7 +85,7 @@ def figure(
         white = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
         for place, words in (((0.37, 2.4), "rest"), ((0.52, 1.9), "oscillation"),
                              ((0.37, 1.35), "rest"), ((0.46, 2.7), "fold (SNIC)"),
-                             ((0.57, 1.3), "Hopf")):  # fmt: skip
+                             ((0.58, 1.36), "Hopf")):  # fmt: skip
             left.text(*place, words, bbox=white)
         branch.plot("order_parameter", ax=middle)
         phases = np.linspace(0, 1, 201)

@@ -76,6 +76,9 @@ from .dynamics.observables import cluster_labels as cluster_labels
 from .dynamics.observables import inner_product_histogram as inner_product_histogram
 from .dynamics.observables import measure as measure
 from .dynamics.observables import merge_events as merge_events
+from .metastability import Saddle as Saddle
+from .metastability import Saddles as Saddles
+from .metastability import saddles as saddles
 from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA

@@ -6,10 +6,17 @@ Checks of arguments raise the messages of the package; files are read with bound
 runs and curves show a progress bar and can be stopped; kinds list their parameters.
 """
 
-from collections.abc import Sequence
-
-import numpy as np
-
+from .core.annotations import (
+    Function,
+    Json,
+    JsonTable,
+    OfLibrary,
+    Parameters,
+    PassedOn,
+    RandomSource,
+    UserValue,
+    Values,
+)
 from .core.arrays import ArrayFile, names_shown, shown
 from .core.checks import (
     as_given,
@@ -33,17 +40,22 @@ from .core.public_names import with_hint
 from .lowlevel.blas import one_blas_thread
 from .lowlevel.progress import Progress, stopped_when
 
-# The argument `rng`: a generator, or a seed
-RandomSource = int | Sequence[int] | np.random.Generator | np.random.SeedSequence | None
-
 __all__ = [
     "REFUSED",
     "ArrayFile",
+    "Function",
     "Index",
+    "Json",
+    "JsonTable",
     "Kind",
     "Leaf",
+    "OfLibrary",
+    "Parameters",
+    "PassedOn",
     "Progress",
     "RandomSource",
+    "UserValue",
+    "Values",
     "as_given",
     "boolean",
     "check_memory",

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .core.annotations import AnyObject, Function, PassedOn, Values
 from .core.checks import as_given
 from .core.descriptions import build, describe, schema
 from .core.errors import MeanfieldError
@@ -37,10 +38,10 @@ CHECKS: list[tuple[type, Callable[[Any], None]]] = []
 DURATION = 0.1
 
 
-def _law_of(family: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _law_of(family: type) -> Callable[[Function], Function]:
     """Register a check for a family."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Function) -> Function:
         CHECKS.append((family, function))
         return function
 
@@ -81,7 +82,7 @@ def check(kind: Any) -> list[str]:
     return done
 
 
-def _close(law: str, values: Any, expected: Any, tolerance: float) -> None:
+def _close(law: str, values: Values, expected: Values, tolerance: float) -> None:
     error = float(np.abs(np.asarray(values) - np.asarray(expected)).max())
     assert error <= tolerance, f"{law}: off by {error:.3g}, expected at most {tolerance:.0e}."
 
@@ -171,9 +172,9 @@ def _tokens_and_densities_feel_the_same(drift: ZonalDrift) -> None:
     for space in (Circle(16), Sphere(12)):
         density = space.perturbed(0.05, rng=0, degrees=[1, 2])
         tokens = Tokens(space.points, space.weights * density.values)
-        options: dict[str, Any] = {"t_eval": [DURATION], "rtol": 1e-9}
-        starts: list[Any] = [density, tokens]
-        finals: list[Any] = [solve(model, s, (0, DURATION), **options).final for s in starts]
+        options: dict[str, PassedOn] = {"t_eval": [DURATION], "rtol": 1e-9}
+        starts: list[AnyObject] = [density, tokens]
+        finals: list[AnyObject] = [solve(model, s, (0, DURATION), **options).final for s in starts]
         means = [state.expect(lambda x: x[..., 0]) for state in finals]
         _close(f"The mean after t = {DURATION} on {space!r}", means[1], means[0], 1e-6)
 
@@ -294,7 +295,7 @@ def _runs_with_common_noise_come_back(common: CommonNoise) -> None:
 
 
 @_law_of(State)
-def _a_state_is_what_it_holds(state: State) -> None:
+def _a_state_is_what_it_holds(state: AnyObject) -> None:
     """The arrays of a state, and its header, give it back."""
     again = type(state).unstacked(type(state).stacked([state]), state.header())[0]
     for name, (dims, values) in state.arrays().items():
@@ -304,7 +305,7 @@ def _a_state_is_what_it_holds(state: State) -> None:
 
 
 @_law_of(State)
-def _coordinates_of_a_state_give_it_back(state: State) -> None:
+def _coordinates_of_a_state_give_it_back(state: AnyObject) -> None:
     """A motion makes the state again from its coordinates, and velocities have their shape."""
     motion = motion_for(state)(Transformer(SA(1.0)), state)
     if not motion.semilinear:
@@ -316,16 +317,16 @@ def _coordinates_of_a_state_give_it_back(state: State) -> None:
     _resumes(Transformer(SA(1.0)), state)
 
 
-def _resumes(model: Transformer, state: Any) -> None:
+def _resumes(model: Transformer, state: AnyObject) -> None:
     """A run that is cut in two and resumed is the same as one that is not, to the last bit."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         times = np.linspace(0, DURATION, 4)
-        options: dict[str, Any] = {"t_eval": times, "rtol": 1e-8, "progress": False}
+        options: dict[str, PassedOn] = {"t_eval": times, "rtol": 1e-8, "progress": False}
         if model.noisy:
             options |= {"rng": 0, "dt": DURATION / 10}
         whole = solve(model, state, (0, DURATION), **options)
-        kept: dict[str, Any] = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
+        kept: dict[str, PassedOn] = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
         solve(model, state, (0, DURATION), **options, **kept, max_steps=1)
         resumed = solve(model, state, (0, DURATION), **options, **kept, resume=True)
         whole.save(path / "run.nc")

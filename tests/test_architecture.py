@@ -35,6 +35,7 @@ ROOMS = [
     {"distances"},
     {"sweeps"},
     {"chaos", "bifurcation"},
+    {"metastability"},
     {"plotting"},
     {"app", "testing", "extending"},
     {"__init__"},

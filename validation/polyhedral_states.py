@@ -29,7 +29,7 @@ from _report import Report, successful
 from scipy.optimize import brentq, minimize_scalar
 
 import meanfield as mf
-from meanfield.bifurcation.bases import Polyhedral
+from meanfield.bifurcation.point_groups import Invariants
 from meanfield.dynamics.observables import measure
 
 SERIES = {"tetrahedral": (3, 4), "octahedral": (4, 6), "icosahedral": (6, 10)}
@@ -63,7 +63,7 @@ def counts(report: Report) -> None:
         for i in range(0, 33, a):
             for j in range(0, 33 - i, b):
                 expected[i + j] += 1
-        found = np.bincount(Polyhedral(group, 0, 32).degrees, minlength=33)
+        found = np.bincount(Invariants(group, 32).degrees, minlength=33)
         report.compare("invariants", group, predicted=0, tolerance=0,
                        measured=np.abs(found - expected)[1:].max())  # fmt: skip
 
@@ -76,9 +76,8 @@ def onsets(report: Report) -> None:
         (onset,) = found.special("bifurcation", 0)
         report.compare("onset", group, predicted=critical, measured=onset.value, tolerance=1e-12)
         linear, quadratic = series_of(drift, group, l)
-        basis = Polyhedral(group, 0, 16)
         grid = mf.Sphere(32)
-        p = basis.at(grid.points)[0]
+        p = Invariants(group, 16).at(grid.points)[0]
         report.compare("c_1 = -<p^3>/2", group, predicted=-(grid.weights @ p**3) / 2,
                        measured=linear, tolerance=1e-6)  # fmt: skip
         if l == 3:
@@ -99,7 +98,7 @@ def series_of(drift: mf.Interaction, group: str, l: int) -> tuple[float, float]:
 def kappa_at(drift: mf.Interaction, group: str, l: int, a: float) -> float:
     """kappa of the state whose first moment is a: mu = exp(s p)/Z, E p = a, s = kappa w a."""
     grid = mf.Sphere(40)
-    p = Polyhedral(group, 0, 16).at(grid.points)[0]
+    p = Invariants(group, 16).at(grid.points)[0]
     s = brentq(lambda s: mean_of(s, grid.weights, p) - a, a - 0.5, a + 0.5, xtol=1e-15)
     return s * (2 * l + 1) / a
 
@@ -115,7 +114,7 @@ def first_order(report: Report, **steps) -> mf.StationaryState:
     transition, fold = found.special("transition")[0], found.special("fold")[0]
     (breaking,) = found.special("symmetry breaking", fold.branch)
     grid = mf.Sphere(64)
-    p = Polyhedral("octahedral", 0, 16).at(grid.points)[0]
+    p = Invariants("octahedral", 16).at(grid.points)[0]
     least = minimize_scalar(lambda s: 9 * s / mean_of(s, grid.weights, p), bounds=(0.5, 3.0),
                             method="bounded", options={"xatol": 1e-9})  # fmt: skip
     report.compare("fold of l = 4", "octahedral", predicted=least.fun, measured=fold.value,
@@ -141,11 +140,11 @@ def under_solve(report: Report, group: str, state: mf.StationaryState) -> None:
     run = successful(mf.solve(state.model, state.density, (0, 1), rtol=1e-11, t_eval=[1.0]))
     report.compare("stays", group, predicted=0, tolerance=1e-10,
                    measured=np.abs(ended(run, space) - start).max())  # fmt: skip
-    found = state.stability(12)
+    found = state.stability(24)
     report.compare("neutral rotations, one of three", group, predicted=1,
                    measured=int(found.neutral.sum()), tolerance=0)  # fmt: skip
-    for order in (0, 1, 2):
-        i = next(i for i in range(12) if found.orders[i] == order and not found.neutral[i])
+    for order in range(state.equation.basis.orders):
+        i = next(i for i in range(24) if found.orders[i] == order and not found.neutral[i])
         values = found.modes[i].real @ state.equation.basis.of_order(order).at(space.points)
         mode = space.to_coefficients(values / np.abs(values).max())
         ends = []

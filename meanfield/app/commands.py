@@ -34,7 +34,7 @@ NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 class FileName(click.Path):
     """A valid name of a file."""
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         try:
             return path_of("the name of a file", value)
         except (TypeError, ValueError) as error:
@@ -143,7 +143,7 @@ def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
     )
 
 
-def _file_of(name: str) -> tuple[str, Any]:
+def _file_of(name: str) -> tuple[str, str | None]:
     """The name of an imported module and its file."""
     module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
     return name, getattr(module, "__file__", None)

@@ -1,7 +1,7 @@
 """Runs of a configuration with other values at dotted keys: what a sweep does at its points."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +21,11 @@ from ..solving.arguments import times_of
 from ..solving.streams import Seeds
 from ..states import State
 from ..steppers import Layers
-from ..sweeps.outcomes import STATUS
+from ..sweeps.outcomes import STATUS, Outcome, Variable
 from ..sweeps.points import RNG, SweepPoint, Work, seed_of
 from .commands import import_kinds
 from .configuration import parse_config
+from .tasks import Run
 
 NOISE_SEED = "solve.rng"
 INITIAL_TABLE = "initial"
@@ -64,7 +65,7 @@ class Runs(Work):
     def takes_rng(self) -> bool:
         return True
 
-    def identity(self) -> Any:
+    def identity(self) -> dict[str, Any]:
         """The data that identify the sweep; data files by their contents."""
         files = parse_config(self.data, self.source).files
         contents = {key: checksum(path) for key, path in files.items()}
@@ -177,13 +178,13 @@ class Runs(Work):
     def _run(self, changes: Mapping[str, Any]) -> Solution:
         return self._read(changes).run(**QUIET_OPTIONS)
 
-    def _read(self, changes: Mapping[str, Any]) -> Any:
+    def _read(self, changes: Mapping[str, Any]) -> Run:
         """The configuration with changed values."""
         data = deepcopy(self.data)
         for key, value in changes.items():
             _change(data, key, value)
         config = parse_config(data, self.source)
-        if config.work != "solve":
+        if not isinstance(config, Run):
             raise ConfigError(f"f must be a configuration of a run; got one with [{config.work}].")
         return config
 
@@ -259,43 +260,34 @@ def _joins(name: str, value: Any, arrays: Sequence[str]) -> bool:
 class _EnsembleRun(NamedTuple):
     """Several runs as one ensemble: configuration, model, initial state, options of `solve`."""
 
-    config: Any
+    config: Run
     model: Transformer
     start: State
     options: dict[str, Any]
 
 
-class _Column(NamedTuple):
-    """A variable of one run, with the attributes of an `xarray.Variable`."""
+def _members(run: Solution) -> list[Outcome]:
+    """The outcomes of the members of an ensemble with one axis, as single runs have them."""
+    data = run.observables
+    kept = {
+        name: variable
+        for name, variable in Outcome.of(run).variables.items()
+        if name != MEMBER_AXIS and (name in data.dims or not variable.is_coordinate)
+    }
+    kept[STATUS] = Variable((), np.array("finished"))
+    return [
+        Outcome({name: _of_member(variable, number) for name, variable in kept.items()})
+        for number in range(run.shape[0])
+    ]
 
-    dims: tuple[str, ...]
-    values: np.ndarray
-    attrs: Mapping[str, Any]
 
-
-class _MemberResult:
-    """The observables of one member of an ensemble, with the interface of a dataset."""
-
-    def __init__(self, variables: Mapping[str, _Column], coords: Set[str]) -> None:
-        self.variables, self.coords = variables, coords
-        self.data_vars = variables.keys() - coords
-
-
-def _members(run: Solution) -> list[_MemberResult]:
-    """The members of an ensemble with one axis."""
-    data, members = run.observables, []
-    dropped = {str(name) for name in data.coords if name not in data.dims} | {MEMBER_AXIS}
-    kept = {str(n): variable for n, variable in data.variables.items() if n not in dropped}
-    for number in range(run.shape[0]):
-        columns = {STATUS: _Column((), np.array("finished"), {})}
-        for name, variable in kept.items():
-            dims, values = tuple(map(str, variable.dims)), variable.values
-            if MEMBER_AXIS in dims:
-                values = values.take(number, dims.index(MEMBER_AXIS))
-                dims = tuple(dim for dim in dims if dim != MEMBER_AXIS)
-            columns[name] = _Column(dims, values, variable.attrs)
-        members.append(_MemberResult(columns, {name for name in kept if name in data.coords}))
-    return members
+def _of_member(variable: Variable, number: int) -> Variable:
+    """A variable of one member of an ensemble."""
+    if MEMBER_AXIS not in variable.dims:
+        return variable
+    axis = variable.dims.index(MEMBER_AXIS)
+    dims = variable.dims[:axis] + variable.dims[axis + 1 :]
+    return variable._replace(dims=dims, values=variable.values.take(number, axis))
 
 
 # Tables of parameters ----------------------------------------------------------------------------

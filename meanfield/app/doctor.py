@@ -7,11 +7,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.namesake import OVERWRITES, REMEDY, namesakes
 from ..core.system import usable_cores
 from ..core.version import __version__, program_of_ffmpeg, version_of
+
+if TYPE_CHECKING:
+    from ..models import Transformer
 
 # Name of the package and licence of its binary wheel.
 REQUIRED_PACKAGES = {
@@ -180,7 +183,7 @@ def compile_everything(report: Callable[[str, float], object]) -> float:
     return time.perf_counter() - begin
 
 
-def _problems() -> Iterator[tuple[str, Any, Any]]:
+def _problems() -> Iterator[tuple[str, "Transformer", Any]]:
     """Yield name, model and state of a problem for each group of compiled functions."""
     import numpy as np
 

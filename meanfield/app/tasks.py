@@ -30,7 +30,7 @@ from ..results.solution import SUCCESSFUL
 from ..solving.checkpoint import is_checkpoint
 from ..spaces import Space
 from ..spaces.laws import DensityLaw
-from ..states import Start
+from ..states import Start, State
 from ..sweeps.outcomes import NOT_RUN
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class Run(Configuration):
     def run(self, **options: Any) -> "Solution":
         return self.solved(*self.posed(self.begin()), **options)
 
-    def posed(self, state: Any) -> tuple[Any, Any]:
+    def posed(self, state: State) -> tuple[Transformer, State]:
         """The model, and the state with axes for members after those of replicas."""
         sizes, model = StateSizes(state.dimension, state.tokens), self.tables["model"]
         with self.locating_errors("model"):
@@ -261,11 +261,11 @@ class Run(Configuration):
             return model.resolve(sizes._replace(shape=state.shape)), state
 
     @staticmethod
-    def draws(model: Transformer, state: Any) -> bool:
+    def draws(model: Transformer, state: State) -> bool:
         """Whether a run draws random numbers."""
         return model.common is not None or (state.takes_noise and model.noisy)
 
-    def solved(self, model: Transformer, state: Any, **options: Any) -> "Solution":
+    def solved(self, model: Transformer, state: State, **options: Any) -> "Solution":
         """The solution of a model from a state."""
         if self.draws(model, state) and "rng" not in self.tables["solve"]:
             raise self.error(

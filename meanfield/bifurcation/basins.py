@@ -78,7 +78,7 @@ def end_of(model: Transformer, start: Density, time: float, rtol: float) -> End:
         return _ended(model, kind, state.density, state.order_parameter, state.speed, np.nan)
     times = np.linspace(0, time, OUTPUTS)
     run: Any = solve(model, final, (0, time), t_eval=times, rtol=rtol, progress=False)
-    away = np.array([_distance(one, final) for one in run.states])
+    away = np.array([l2_distance(one, final) for one in run.states])
     order = np.abs(run.observables["order_parameter"].values)
     left = int(np.argmax(away > away.max() / 2))
     lows = left + 1 + np.flatnonzero((away[left + 1 : -1] <= away[left:-2])
@@ -100,7 +100,7 @@ def _return(
     """Time between two times at which a run is nearest to its start, and the distance then."""
     times = np.linspace(low, high, NEAR_OUTPUTS)
     run: Any = solve(model, start, (0, high), t_eval=times, rtol=rtol, progress=False)
-    squares = np.array([_distance(one, start) for one in run.states]) ** 2
+    squares = np.array([l2_distance(one, start) for one in run.states]) ** 2
     k = min(max(int(np.argmin(squares)), 1), NEAR_OUTPUTS - 2)
     before, here, after = squares[k - 1 : k + 2]
     slope, curvature = (after - before) / 2, max(before - 2 * here + after, 1e-300)
@@ -114,11 +114,11 @@ def _state_at(model: Transformer, final: Density) -> Any:
         state = state_near(model, final, AXISYMMETRIC)
     except ValueError:  # the density has no axis of symmetry, so the run has not ended
         return None
-    near = state.converged and _distance(state.density, final) < AT_STATE
+    near = state.converged and l2_distance(state.density, final) < AT_STATE
     return state if near and state.stable else None
 
 
-def _distance(one: Any, other: Any) -> float:
+def l2_distance(one: Any, other: Any) -> float:
     """Distance of two densities in L^2."""
     degree = max(one.space.degree, other.space.degree)
     space = one.space.with_degree(degree)

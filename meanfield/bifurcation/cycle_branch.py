@@ -578,7 +578,7 @@ def _near_hopf(
     motion: CoefficientFlow, start: Any, at: float, resolution: Resolution, max_step: float
 ) -> _Point:
     """The first point of the branch that leaves a Hopf point, with a small amplitude."""
-    motion, c, p, _, rate, v = neutral_pair(motion, start, at)
+    motion, c, p, rate, v = neutral_pair(motion, start, at)
     v = v * np.sqrt(2) / np.linalg.norm(v)
     mesh = Mesh(np.linspace(0, 1, 9))
     waves = (v * np.exp(2j * np.pi * mesh.phases)[..., None]).real

@@ -16,6 +16,8 @@ References
 Kuznetsov, Elements of Applied Bifurcation Theory (2004), equation (5.34).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,8 +46,6 @@ class NeutralPair(NamedTuple):
         Coefficients of the state.
     p : float
         Parameter of its curve.
-    operator : ndarray, (N, N)
-        A.
     value : complex
     vector : ndarray, (N,)
         q.
@@ -54,7 +54,6 @@ class NeutralPair(NamedTuple):
     motion: CoefficientFlow
     c: Array
     p: float
-    operator: Array
     value: complex
     vector: Any
 
@@ -66,12 +65,11 @@ def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPa
         motion = CoefficientFlow(motion.states.finer(density.space.degree))
     basis, p = motion.basis, motion.states.coordinate(value)
     c = basis.moments(density)[0] * basis.sizes
-    operator = motion.jacobian(c, p)
-    values, vectors = np.linalg.eig(operator)
+    values, vectors = np.linalg.eig(motion.jacobian(c, p))
     pairs = np.flatnonzero(values.imag > LEAST_FREQUENCY)
     fitting("point", point, "a Hopf point, with a pair of growth rates", pairs.size > 0)
     chosen = pairs[np.abs(values[pairs].real).argmin()]
-    return NeutralPair(motion, c, p, operator, complex(values[chosen]), vectors[:, chosen])
+    return NeutralPair(motion, c, p, complex(values[chosen]), vectors[:, chosen])
 
 
 @checked_call()
@@ -99,13 +97,20 @@ def first_lyapunov(point: Any) -> float:
     basis = basis_of_cycles([model], point.state.density.space)
     motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
     pair = neutral_pair(motion, point, float(model.kappa))
-    motion, operator, q, omega = pair.motion, pair.operator, pair.vector, pair.value.imag
+    return lyapunov_coefficient(partial(pair.motion.jacobian, p=pair.p), pair.c, pair.value.imag)
+
+
+def lyapunov_coefficient(jacobian: Callable[[Array], Array], c: Array, omega: float) -> float:
+    """First Lyapunov coefficient at coefficients c with the eigenvalue i omega of A = dF/dc."""
+    operator = jacobian(c)
+    values, right = np.linalg.eig(operator)
+    q = right[:, np.abs(values - 1j * omega).argmin()]
     values, left = np.linalg.eig(operator.T)
     adjoint = left[:, np.abs(values - 1j * omega).argmin()]
     adjoint = adjoint / (adjoint @ q)  # <p, x> = adjoint @ x
     first, second = [], []
     for part in (q.real, q.imag):
-        ahead = [motion.jacobian(pair.c + DIFFERENCE * j * part, pair.p) for j in NODES]
+        ahead = [jacobian(c + DIFFERENCE * j * part) for j in NODES]
         first.append(np.tensordot(WEIGHTS, ahead, 1) / DIFFERENCE)
         middle = -np.sum(SECOND) * operator
         second.append((np.tensordot(SECOND, ahead, 1) + middle) / DIFFERENCE**2)

@@ -224,8 +224,8 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
 
 def checked(state: Any, name: Any) -> str:
     """`name`; raises unless it is a parameter of the model and the state has converged."""
-    known = list(dict.fromkeys(["kappa", *parameters_of(state.equation.source)]))
-    fitting("parameter", name, f"one of {known}", isinstance(name, str) and name in known)
+    names = list(dict.fromkeys(["kappa", *parameters_of(state.equation.source)]))
+    fitting("parameter", name, f"one of {names}", isinstance(name, str) and name in names)
     if not state.converged:
         raise ValueError(
             f"derivative expects a converged state; got one that is {state.status}: {state.message}"

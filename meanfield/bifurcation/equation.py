@@ -299,19 +299,19 @@ class MomentEquation(StationaryEquation):
         return self.model.drift
 
     @cached_property
-    def _known_interactions(self) -> Interactions | None:
+    def _single_interactions(self) -> Interactions | None:
         (single,) = interactions(self.zonal, self.basis)
         return single
 
     @property
     def exists(self) -> bool:
         """Whether the drift has a potential; True for a placeholder."""
-        return self.drift.is_absent or self._known_interactions is not None
+        return self.drift.is_absent or self._single_interactions is not None
 
     @property
     def _interactions(self) -> Interactions:
-        assert self._known_interactions is not None
-        return self._known_interactions
+        assert self._single_interactions is not None
+        return self._single_interactions
 
     @property
     def weights(self) -> Array:

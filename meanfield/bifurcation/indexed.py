@@ -11,12 +11,14 @@ its mirror image i'. Symmetries may then reflect the index together with the cir
 frequencies of a symmetric law: (theta, omega) -> (-theta, -omega).
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.checks import available_memory
 from ..dynamics.indexed import IndexedMotion
 from ..models import Transformer
 from ..spaces.density import Density
@@ -25,6 +27,7 @@ from .bases import Array
 from .reflections import AllHarmonics, Reflected, Symmetries, all_harmonics
 from .transport import Flow, TransportEquation, TransportState
 
+TABLES, MATRICES = 2, 3  # arrays of each size that are needed at one time
 MIRROR_ROUNDING = 1e-12  # relative tolerance for nodes and weights that are symmetric
 
 
@@ -42,6 +45,8 @@ class IndexedHarmonics(AllHarmonics):
     space: Any
 
     def __init__(self, space: Any):
+        if 8 * _numbers(space) > available_memory():
+            _refuse(space)
         self.space, self.slices = space, all_harmonics(space.slice_space)
         self.functions, odd = _index_functions(space.index)
         self.degrees = np.repeat(self.slices.degrees, len(odd))
@@ -130,6 +135,28 @@ class IndexedBasis(Reflected, space=IndexedSpace):
     def order_parameter(self, m: np.ndarray) -> Any:
         marginal = self.all.by_node(m) @ self.space.index.weights
         return np.linalg.norm(marginal[..., self.all.slices.degrees == 1], axis=-1)
+
+
+def _numbers(space: Any) -> int:
+    """Numbers in the tables of all harmonics of a slice and in the Jacobian of all slices."""
+    inner, degree = space.slice_space, space.slice_space.degree
+    size = 2 * degree if inner.dimension == 2 else degree * (degree + 2)
+    return (
+        TABLES * inner.dimension * size * inner.weights.size
+        + MATRICES * (size * len(space.index)) ** 2
+    )
+
+
+def _refuse(space: Any) -> NoReturn:
+    """Raise ValueError with the memory that a space needs and the largest degree that fits."""
+    there, count = available_memory(), len(space.index)
+    finest = range(1, space.degree)
+    fits = bisect_right(finest, there, key=lambda l: 8 * _numbers(space.with_degree(l)))
+    raise ValueError(
+        f"Stationary states of all {count} densities of {space!r} need "
+        f"{8 * _numbers(space) / 1e9:.3g} GB for dense tables, and {there / 1e9:.3g} GB are "
+        f"available. Densities up to degree {fits} fit: give density.resample({fits})."
+    )
 
 
 class IndexedEquation(TransportEquation):

@@ -93,16 +93,11 @@ class StationaryStates(Result, Sequence[StationaryState]):
                 f"The model of these states has functions that files do not hold: {reading.lost}. "
                 "xarray.open_dataset reads the table."
             )
-        states = []
-        for described, residual in zip(header["densities"], data.residual.values, strict=True):
-            density = density_of(described)
-            basis = basis_of([model], density.space, header["symmetry"])
-            basis, m = (wide := basis.finer(density.space.degree)).fitted(wide.moments(density)[0])
-            equation, axis = equation_of(model, basis), wide.moments(density)[1]
-            text = "A state of a file."
-            states.append(
-                StationaryState(model, "converged", text, [float(residual)], m, equation, axis)
-            )
+        pairs = zip(header["densities"], data.residual.values, strict=True)
+        states = [
+            state_of(model, density_of(described), header["symmetry"], float(residual))
+            for described, residual in pairs
+        ]
         rest = {name: header[name] for name in ("tried", "starts", "symmetry")}
         return cls(data, model, tuple(states), **rest)
 
@@ -130,6 +125,20 @@ def density_of(described: dict[str, Any]) -> Density:
     coefficients = np.ascontiguousarray(described["parts"], dtype=float).view(complex)
     coefficients = coefficients.astype(space.dtype) if space.dtype == complex else coefficients.real
     return type(space.uniform()).computed(coefficients, space)
+
+
+def state_of(
+    model: Transformer, density: Density, symmetry: Any, residual: float | None = None
+) -> StationaryState:
+    """The converged state with a density of a file; its residual is computed if not given."""
+    basis = basis_of([model], density.space, symmetry)
+    wide = basis.finer(density.space.degree)
+    moments, axis = wide.moments(density)
+    basis, m = wide.fitted(moments)
+    equation, text = equation_of(model, basis), "A state of a file."
+    if residual is None:
+        residual = equation.residual(m, float(model.kappa))
+    return StationaryState(model, "converged", text, [residual], m, equation, axis)
 
 
 @checked_call("starts")

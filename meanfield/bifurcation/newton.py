@@ -95,14 +95,14 @@ def newton(
     return Iteration(x, "converged" if sizes[-1] <= tolerance else "max_iterations", sizes)
 
 
-def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> System:
+def deflated(system: System, solutions: Sequence[np.ndarray], sizes: np.ndarray) -> System:
     """Deflated system F(x) M(x) = 0 for further solutions, M(x) = prod_k (1 + 1/|x - x_k|^2).
 
     Parameters
     ----------
     system : callable
         F and a function for its Jacobian, as for `newton`.
-    known : sequence of ndarray, (N,)
+    solutions : sequence of ndarray, (N,)
         Solutions x_k to exclude.
     sizes : ndarray, (N,)
         Weights of the entries in |x - x_k|.
@@ -111,11 +111,11 @@ def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> 
     ----------
     Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015).
     """
-    places = np.array(known)
+    centres = np.array(solutions)
 
     def without(x: np.ndarray) -> Any:
         residual, jacobian = system(x)
-        away = sizes * (x - places)
+        away = sizes * (x - centres)
         distances = np.einsum("kn,kn->k", away, away)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             factor = np.prod(1 + 1 / distances)

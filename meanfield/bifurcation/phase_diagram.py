@@ -38,7 +38,11 @@ from .normal_forms import VANISHES, normal_form, zeros
 from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, critical, first_onset
 from .special_curves import (
     CURVE_KINDS,
+    PLANE_POINTS,
+    SAME_CURVE,
+    BogdanovTakens,
     Cusp,
+    HopfFold,
     KappaRange,
     SpecialCurve,
     Tricritical,
@@ -159,7 +163,9 @@ def phase_diagram(
     points. They start from the special points that `branches` finds at a few values of beta; curves
     that reach none of these values are missed. Curves meet in cusps. There is no free energy and no
     transition: `NoisePhaseDiagram.stable_counts` shows bistability, and ranges without stable
-    states. Cusps and Bogdanov-Takens points are located on curves of folds.
+    states. Cusps and Bogdanov-Takens points are located on curves of folds, generalised Hopf
+    points on curves of Hopf points, Hopf-fold points on both; the other curve through a
+    Bogdanov-Takens or Hopf-fold point is followed too.
 
     References
     ----------
@@ -268,8 +274,7 @@ class CurveSearch:
         degree = max(PHASE_DEGREE, space.degree) if basis.symmetric else basis.degree
         self.family = EquationFamily(drift, name, span, basis.finer(degree))
         self.curves: list[tuple[str, SpecialCurve | None, tuple[str, str]]] = []
-        self.cusps: list[Cusp] = []
-        self.bogdanov_takens: list[Cusp] = []
+        self.singular: list[Cusp] = []
         self.missing: list[str] = []
 
     def diagram(
@@ -315,18 +320,31 @@ class CurveSearch:
                 break
             basis = basis.finer(basis.next_degree)
         self.curves += [(start.kind, piece, ends) for piece, ends in pieces]
-        self.cusps += curve.cusps
-        self.bogdanov_takens += curve.bogdanov_takens
-        for z in curve.hopf_starts:
-            hopf, first = hopf_curve_at(curve, z)
-            if first is None:
-                self.missing.append(
-                    f"the Hopf points at {self.family.name} = {z[-1]:.6g}, kappa = "
-                    f"{np.exp(z[-2]):.6g} were not found, where a Bogdanov-Takens point is."
-                )
-            elif not self._followed("Hopf", hopf.order, first[-1], float(np.exp(first[-2]))):
-                pieces = list(hopf.pieces(first, self.kappas, self.following))
-                self.curves += [("Hopf", piece, ends) for piece, ends in pieces]
+        self._begin_from_singular(curve)
+
+    def _begin_from_singular(self, curve: SpecialCurve) -> None:
+        """Keep the special points on a curve, and follow the other curve through each."""
+        for point, z in curve.singular:
+            same = (one for one in self.singular if type(one) is type(point))
+            if any(np.allclose(one[:2], point[:2], SAME_CURVE, SAME_CURVE) for one in same):
+                continue
+            self.singular.append(point)
+            if isinstance(point, BogdanovTakens) and curve.kind == "fold":
+                hopf, first = hopf_curve_at(curve, z)
+                if first is None:
+                    self.missing.append(
+                        f"the Hopf points at {self.family.name} = {z[-1]:.6g}, kappa = "
+                        f"{point.kappa:.6g} were not found, where a Bogdanov-Takens point is."
+                    )
+                elif not self._followed("Hopf", hopf.order, first[-1], float(np.exp(first[-2]))):
+                    pieces = list(hopf.pieces(first, self.kappas, self.following))
+                    self.curves += [("Hopf", piece, ends) for piece, ends in pieces]
+                    self._begin_from_singular(hopf)
+            elif isinstance(point, BogdanovTakens | HopfFold):
+                other = "Hopf" if curve.kind == "fold" else "fold"
+                moments, basis = z[: curve.size], curve.basis
+                self.begin(point.beta, CurveStart(other, curve.order, basis.degree, basis.kept,
+                                                  moments, point.kappa))  # fmt: skip
 
     def _followed(self, *place: Any) -> bool:
         """Whether a curve followed so far passes through a place: see `SpecialCurve.passes`."""
@@ -362,8 +380,11 @@ class CurveSearch:
         data.attrs |= attributes
         if self.missing:
             data.attrs["missing"] = self.missing
-        return kind(data, corners, ends, self.family, loci, self.space, degree, self.cusps,
-                    self.bogdanov_takens)  # fmt: skip
+        points = {
+            name: [point for point in self.singular if type(point) is what]
+            for name, what in PLANE_POINTS.items()
+        }
+        return kind(data, corners, ends, self.family, loci, self.space, degree, **points)
 
     # Models that are not rotation-invariant -----------------------------------------------------
 

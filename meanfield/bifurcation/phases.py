@@ -20,6 +20,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, fitting
 from ..core.descriptions import build, describe
+from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
@@ -28,7 +29,7 @@ from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of
 from .families import EquationFamily, saved_basis, source_of
 from .normal_forms import normal_form, order_of, weak_transition, zeros
 from .special_curves import (
-    BogdanovTakens,
+    PLANE_POINTS,
     Cusp,
     KappaRange,
     SpecialCurve,
@@ -46,13 +47,6 @@ class EndPoint(Cusp):
     """A critical end point: a first-order line meets the onset of other harmonics.
 
     Beyond it the transition from the uniform state is continuous again.
-
-    Attributes
-    ----------
-    beta, kappa : float
-        beta is the value of `parameter`, also if that is not beta.
-    parameter : str
-        Name of the parameter of the diagram.
     """
 
 
@@ -94,8 +88,12 @@ class PhaseDiagram(Result):
         Degree of the harmonics whose folds and transition are returned by default.
     cusps : list of Cusp
         Points at which two lines of folds meet.
-    bogdanov_takens : list of Cusp
+    bogdanov_takens : list of BogdanovTakens
         Points at which curves of Hopf points begin on lines of folds.
+    generalised_hopf : list of GeneralisedHopf
+        Points of curves of Hopf points at which cycles change from stable to unstable.
+    hopf_folds : list of HopfFold
+        Points at which curves of Hopf points touch lines of folds of the same symmetry.
     """
 
     made_by = "phase_diagram"
@@ -110,6 +108,8 @@ class PhaseDiagram(Result):
     degree: int = 1
     cusps: list[Cusp] = field(default_factory=list)
     bogdanov_takens: list[Cusp] = field(default_factory=list)
+    generalised_hopf: list[Cusp] = field(default_factory=list)
+    hopf_folds: list[Cusp] = field(default_factory=list)
 
     @property
     def parameter(self) -> str:
@@ -131,6 +131,8 @@ class PhaseDiagram(Result):
         ------
         ValueError
             If there is no curve of that name, or beta is outside the range.
+        MeanfieldError
+            For a loaded diagram of a function, which files do not hold.
         """
         beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
         fitting("curve", curve, ", ".join(names) or "none", curve in names)
@@ -141,7 +143,19 @@ class PhaseDiagram(Result):
         return next(kappas, float("nan"))
 
     def _inside(self, beta: float) -> float:
-        """`beta` as a float; raises ValueError outside the range."""
+        """`beta` as a float.
+
+        Raises ValueError outside the range, and MeanfieldError if the function or class of the
+        models of a loaded diagram is not known.
+        """
+        drift = self.family.drift
+        if getattr(drift, "is_absent", False) and "function" in drift.table:
+            name = drift.table["function"]
+            raise MeanfieldError(
+                f"{name} is not known here: import the module that defines it, if it is a class of "
+                "drifts. A function from numbers to models is in no file: of its diagram there are "
+                "the points of curves in `data`; for others compute it again by phase_diagram."
+            )
         beta, (low, high) = finite("beta", beta), self.data.attrs[self.parameter]
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         return beta
@@ -263,7 +277,8 @@ class PhaseDiagram(Result):
         names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
         drift, name = self.data.attrs["drift"], self.parameter
         lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
-        points = [*self.tricritical, *self.end_points, *self.cusps, *self.bogdanov_takens]
+        points = [*self.tricritical, *self.end_points]
+        points += [point for each in PLANE_POINTS for point in getattr(self, each)]
         lines += [f"  {point!r}" for point in points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
@@ -292,8 +307,7 @@ class PhaseDiagram(Result):
             "span": family.span,
             "truncation": family.basis.degree,
             "tricritical": self.tricritical,
-            "cusps": self.cusps,
-            "bogdanov_takens": self.bogdanov_takens,
+            **{points: getattr(self, points) for points in PLANE_POINTS},
             "ends": self.ends,
             "degree": self.degree,
             "loci": {
@@ -325,12 +339,12 @@ class PhaseDiagram(Result):
         corners = [
             Tricritical(l, float(b), float(k), name) for l, b, k, *_ in header["tricritical"]
         ]
-        cusps, others = (
-            [kind(float(b), float(k), name) for b, k, *_ in header[points]]
-            for kind, points in ((Cusp, "cusps"), (BogdanovTakens, "bogdanov_takens"))
-        )
+        special = {
+            points: [kind(float(b), float(k), name) for b, k, *_ in header.get(points, [])]
+            for points, kind in PLANE_POINTS.items()
+        }
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
-        return cls(data, corners, ends, family, loci, space, header["degree"], cusps, others)
+        return cls(data, corners, ends, family, loci, space, header["degree"], **special)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """Draw the curves by `plotting.phases`; kind "relative" divides kappa by `reference`.

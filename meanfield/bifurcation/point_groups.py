@@ -9,6 +9,18 @@ Perturbations are of order
             under the changes of sign (x, y, z) -> (+-x, +-y, +-z) in G; order 1 is even under all.
             The trivial group has order 0 only.
 
+The groups of polyhedra, which contain the rotation (x, y, z) -> (y, z, x), permute the parities in
+x, y and z: of three equivalent combinations one is kept, which stands for three equal eigenvalues.
+Order 2 is even under the half turn about z and odd under those about x and y, and contains the
+infinitesimal rotation about z. If the inversion is in G, it is even in orders 1 and 2, and odd in 3
+and 4. By Molien, the number of invariants of degree l is the coefficient of t^l in
+1/((1 - t^a) (1 - t^b)), with (a, b) = (3, 4), (4, 6), (6, 10) for Td, Oh and Ih.
+
+A product of two functions of one order is even under all changes of sign in G. So integrals are
+sums over one point of the grid of each set of mirror images. Perturbations are truncated at a lower
+degree than the state, because the error of an eigenvalue is the product of the errors of its
+eigenfunction and of the adjoint one.
+
 Rotations about an axis fixed by every element of G (about every axis if G is trivial or consists of
 1 and the inversion) map invariant states to invariant states. With their generator A, R(m) of the
 `equation` satisfies, as A commutes with the interaction,
@@ -24,7 +36,7 @@ conditions as independent A m: three for a state without an axis, two for one ab
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,17 +45,7 @@ from ..core.checks import fitting, real_array
 from ..spaces import Sphere
 from ..spaces.density import Density
 from ..spaces.sphere_points import rotation
-from .bases import (
-    CYCLE,
-    FEWEST_DEGREES,
-    HALF_TURNS,
-    INVARIANT,
-    INVERSION,
-    MIRROR,
-    Basis,
-    canonical,
-    fifth_of_a_turn,
-)
+from .bases import Basis
 from .reflections import AllHarmonics, all_harmonics
 
 if TYPE_CHECKING:
@@ -52,7 +54,10 @@ if TYPE_CHECKING:
 NO_SYMMETRY = "none"
 LARGEST_GROUP = 240  # largest number of elements of a group
 ORTHOGONAL = 1e-10  # tolerance on the entries of matrices
+INVARIANT = 1e-8  # tolerance on the eigenvalue 1 of invariant functions
+TIE = 1e-6  # sizes that differ by less count as equal
 MOST_DENSE_UNKNOWNS = 640  # for dense Jacobians: degree 24 without symmetry
+FEWEST_DEGREES = 12  # least degree of perturbations
 CHEAP_PERTURBATIONS = 300  # of one order; with fewer, the degree of a basis is not halved
 TURNED = 1e-8  # relative to the largest change by a rotation: smaller ones are rounding
 GROUP_NAMES = (
@@ -67,6 +72,16 @@ def turn_about_z(angle: float) -> np.ndarray:
     return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
 
 
+def fifth_of_a_turn() -> np.ndarray:
+    """Matrix (3, 3) of the rotation by 2 pi/5 about a vertex of the icosahedron."""
+    from scipy.spatial.transform import Rotation
+
+    axis = np.array([0, 1, (1 + np.sqrt(5)) / 2])
+    return Rotation.from_rotvec(2 * np.pi / 5 * axis / np.linalg.norm(axis)).as_matrix()
+
+
+CYCLE = np.eye(3)[[1, 2, 0]]  # rotation by 2 pi/3 about (1, 1, 1)
+MIRROR, INVERSION = np.eye(3)[[1, 0, 2]], -np.eye(3)
 LEVEL, UPRIGHT = np.diag([1.0, 1, -1]), np.diag([1.0, -1, 1])  # mirrors: z -> -z, y -> -y
 HALF_TURN = np.diag([1.0, -1, -1])  # about x
 CUBIC = {
@@ -78,16 +93,35 @@ CUBIC = {
     "I": lambda: [fifth_of_a_turn()],
     "Ih": lambda: [fifth_of_a_turn(), INVERSION],
 }
+POLYHEDRA = {"tetrahedral": "Td", "octahedral": "Oh", "icosahedral": "Ih"}
+POLYHEDRAL_PARITIES = (0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1)  # in x, y, z, of orders 1, 2, ...
+
+
+class Degrees(NamedTuple):
+    """Degrees of truncation: the first, the highest on branches, and the highest of one state.
+
+    `unresolved` is the size of the last moments above which a point of a branch needs a higher one.
+    """
+
+    least: int
+    highest: int
+    finest: int
+    unresolved: float
+
+
+USUAL, OF_POLYHEDRA = Degrees(FEWEST_DEGREES, 60, 80, 1e-10), Degrees(24, 81, 162, 1e-12)
 
 
 def generators_of(symmetry: Any) -> list[np.ndarray] | None:
-    """Generators (3, 3) of a group from its name in Schoenflies' notation; None for other names.
+    """Generators (3, 3) of a group from its name; None for other names.
 
-    The main axis is z. Cnv contains the mirror y -> -y, Dn the half turn about x. T, O and I have
-    the axes of the polyhedra of `bases`.
+    Names are "tetrahedral" (vertices (1, 1, 1), (1, -1, -1), ...), "octahedral" (on the axes),
+    "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), for Td, Oh and Ih, and those of Schoenflies'
+    notation. The main axis is z. Cnv contains the mirror y -> -y, Dn the half turn about x.
     """
+    symmetry = POLYHEDRA.get(symmetry, symmetry)
     if symmetry in CUBIC:
-        return [CYCLE, HALF_TURNS[1], *CUBIC[symmetry]()]
+        return [CYCLE, HALF_TURN, *CUBIC[symmetry]()]
     if symmetry in (NO_SYMMETRY, "Cs", "Ci"):
         return {NO_SYMMETRY: [], "Cs": [LEVEL], "Ci": [INVERSION]}[symmetry]
     match = re.fullmatch(r"([CDS])([1-9]\d{0,2})([vhd]?)", str(symmetry))
@@ -121,9 +155,9 @@ class PointGroup:
 
     def __init__(self, symmetry: Any):
         if isinstance(symmetry, str):
-            known = generators_of(symmetry)
-            assert known is not None
-            self.generators = np.array(known).reshape(-1, 3, 3)
+            generators = generators_of(symmetry)
+            assert generators is not None
+            self.generators = np.array(generators).reshape(-1, 3, 3)
         else:
             self.generators = real_array("symmetry", symmetry)
         shape = self.generators.shape
@@ -139,18 +173,18 @@ class PointGroup:
 
     def _closed(self) -> np.ndarray:
         """All products of the generators, (n, 3, 3)."""
-        known = {self._key(np.eye(3)): np.eye(3)}
+        elements = {self._key(np.eye(3)): np.eye(3)}
         new = [np.eye(3)]
         while new:
             products = [g @ element for element in new for g in self.generators]
             new = []
             for element in products:
-                if self._key(element) not in known:
-                    known[self._key(element)] = element
+                if self._key(element) not in elements:
+                    elements[self._key(element)] = element
                     new.append(element)
             wanted = f"generators of a finite group of at most {LARGEST_GROUP} elements"
-            fitting("symmetry", "more", wanted, len(known) <= LARGEST_GROUP)
-        return np.array(list(known.values()))
+            fitting("symmetry", "more", wanted, len(elements) <= LARGEST_GROUP)
+        return np.array(list(elements.values()))
 
     @staticmethod
     def _key(matrix: np.ndarray) -> tuple[Any, ...]:
@@ -176,15 +210,38 @@ class PointGroup:
                     reached |= {tuple(np.array(other) * generators[-1]) for other in reached}
         return generators
 
+    @cached_property
+    def reflections(self) -> tuple[int, ...]:
+        """Changes of sign in the group, as numbers with bit k set if the sign of x_k changes."""
+        flips = [0]
+        for signs in self._signs:
+            flips += [flip ^ int((signs < 0) @ [1, 2, 4]) for flip in flips]
+        return tuple(flips)
+
+    @cached_property
+    def polyhedral(self) -> bool:
+        """Whether the group contains the rotation (x, y, z) -> (y, z, x)."""
+        return bool((np.abs(self.elements - CYCLE).max(axis=(1, 2)) < ORTHOGONAL).any())
+
+    def _classes(self, parities: Any) -> np.ndarray:
+        """Numbers (N,) with one bit for each of `_signs`, set for odd functions.
+
+        `parities` (N, 3) are those of functions in x, y and z.
+        """
+        odd = np.array([np.asarray(parities) @ (signs < 0) % 2 for signs in self._signs])
+        return 2 ** np.arange(len(odd)) @ odd.reshape(len(odd), len(parities))
+
+    @cached_property
+    def classes(self) -> list[int]:
+        """Combinations of parities of orders 1, 2, ..., as numbers: see `_classes`."""
+        if self.polyhedral:
+            return list(dict.fromkeys(self._classes(POLYHEDRAL_PARITIES).tolist()))
+        return list(range(2 ** len(self._signs)))
+
     @property
     def orders(self) -> int:
         """Number of orders of perturbations."""
-        return 1 if len(self.elements) == 1 else 1 + self.classes
-
-    @property
-    def classes(self) -> int:
-        """Number of combinations of parities under the changes of sign in the group."""
-        return int(2 ** len(self._signs))
+        return 1 if len(self.elements) == 1 else 1 + len(self.classes)
 
     def sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
         """Functions of each order up to a degree, as matrices (n, N), and their degrees (n,).
@@ -220,12 +277,10 @@ class PointGroup:
             orders.append((block_diag([*map(csr_array, part)], format="csr"), degrees))
             orders[-1][0].eliminate_zeros()
         rest, degrees = orders.pop()
-        parities = parities_of_harmonics(degree)
-        odd = np.array([parities @ (signs < 0) % 2 for signs in self._signs])
-        classes = 2 ** np.arange(len(odd)) @ odd.reshape(len(odd), rest.shape[1])
+        classes = self._classes(parities_of_harmonics(degree))
         of_rows = classes[rest.indices[rest.indptr[:-1]]] if rest.shape[0] else degrees
-        for order in range(self.orders - 1):
-            here = np.flatnonzero(of_rows == order)
+        for number in self.classes[: self.orders - 1]:
+            here = np.flatnonzero(of_rows == number)
             orders.append((rest[here], degrees[here]))
         return orders
 
@@ -261,8 +316,8 @@ def parities_of_harmonics(degree: int) -> np.ndarray:
     The order within a degree is m = 0, cos(phi), sin(phi), cos(2 phi), ...
     """
     l = np.repeat(np.arange(1, degree + 1), 2 * np.arange(1, degree + 1) + 1)
-    place = np.arange(l.size) - (l**2 - 1)
-    order, sine = (place + 1) // 2, (place > 0) & (place % 2 == 0)
+    position = np.arange(l.size) - (l**2 - 1)
+    order, sine = (position + 1) // 2, (position > 0) & (position % 2 == 0)
     return np.stack([(order + sine) % 2, sine.astype(int), (l + order) % 2], axis=1)
 
 
@@ -280,7 +335,7 @@ def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
     return blocks
 
 
-class Invariants(Basis, groups_on=Sphere):
+class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     """Basis of one order for a finite group on S^2, on the grid of a `Sphere`.
 
     Up to 640 unknowns, functions are tabulated and Jacobians are dense matrices; beyond, sums are
@@ -292,26 +347,36 @@ class Invariants(Basis, groups_on=Sphere):
         Name or generators of the group.
     degree : int
     order : int
-    grid : Sphere, optional
-        Grid, by default that of the degree.
+    like : Invariants, optional
+        Basis of another order whose nodes are used; by default those of the degree.
+
+    Attributes
+    ----------
+    nodes : ndarray of int, (M,)
+        Indices of the nodes among the points of the grid.
     """
 
     dimension, turning = 3, -1
-    highest, unresolved = 60, 1e-10
     groups = GROUP_NAMES
+    space: Sphere
 
-    def __init__(self, symmetry: Any, degree: int, order: int = 0, grid: Sphere | None = None):
+    def __init__(
+        self, symmetry: Any, degree: int, order: int = 0, like: "Invariants | None" = None
+    ):
         self.symmetry, self.degree, self.order = symmetry, degree, order
-        self.group = point_group(symmetry)
-        self.space = grid or Sphere(degree)
-        self.least = FEWEST_DEGREES
-        self.most = min(
-            int(np.sqrt(MOST_DENSE_UNKNOWNS * len(self.group.elements))) - 1, self.highest
-        )
-        self.orders = self.group.orders
-        self.mixing, self.degrees = self.group.sorted_harmonics(degree)[order]
+        self.group = group = point_group(symmetry)
+        self._degrees = OF_POLYHEDRA if group.polyhedral else USUAL
+        self.least, self.unresolved = self._degrees.least, self._degrees.unresolved
+        dense = int(np.sqrt(MOST_DENSE_UNKNOWNS * len(group.elements))) - 1
+        self.most, self.orders = min(dense, self._degrees.highest), group.orders
+        self.mixing, self.degrees = group.sorted_harmonics(degree)[order]
         self.dense = self.degrees.size <= MOST_DENSE_UNKNOWNS
-        self.weights = self.space.weights
+        self.space = Sphere(degree) if like is None else like.space
+        if like is None:
+            self.nodes, self.weights = all_harmonics(self.space).nodes(group.reflections)
+        else:
+            self.nodes, self.weights = like.nodes, like.weights
+        self._parts: dict[int, Invariants] = {}
 
     @classmethod
     def takes(cls, symmetry: Any) -> bool:
@@ -320,19 +385,23 @@ class Invariants(Basis, groups_on=Sphere):
     @classmethod
     def on(cls, space: Any, name: Any) -> "Invariants":
         coarsest = cls(name, FEWEST_DEGREES)
-        return coarsest.finer(max(FEWEST_DEGREES, min(space.degree, coarsest.most)))
+        return coarsest.finer(max(coarsest.least, min(space.degree, coarsest.most)))
 
     def of_order(self, order: int) -> "Invariants":
-        cheap = int(np.sqrt(CHEAP_PERTURBATIONS * self.group.classes)) - 1
-        degree = min(max(self.degree // 2, cheap), self.degree)
-        return Invariants(self.symmetry, degree, order, self.space)
+        if order not in self._parts:
+            cheap = FEWEST_DEGREES
+            if not self.group.polyhedral:
+                cheap = int(np.sqrt(CHEAP_PERTURBATIONS * len(self.group.classes))) - 1
+            degree = min(max(self.degree // 2, cheap), self.degree)
+            self._parts[order] = Invariants(self.symmetry, degree, order, self)
+        return self._parts[order]
 
     def finer(self, degree: int) -> "Invariants":
         return Invariants(self.symmetry, degree, self.order)
 
     @property
     def finest(self) -> int:
-        return 4 * self.highest // 3
+        return self._degrees.finest
 
     @property
     def next_degree(self) -> int:
@@ -345,28 +414,34 @@ class Invariants(Basis, groups_on=Sphere):
         lacking = every.degrees.size - mixed.shape[-1]
         return every.series(np.pad(mixed, [*[(0, 0)] * (c.ndim - 1), (0, lacking)]), 0.0)
 
+    def at(self, points: np.ndarray) -> np.ndarray:
+        """Values (N, n) of the p_i at unit vectors (n, 3)."""
+        return self.space.at(self._series(np.eye(self.degrees.size)), points)
+
     @cached_property
     def values(self) -> np.ndarray:  # type: ignore[override]
         if not self.degrees.size:
             return np.zeros((0, self.weights.size))
-        return self.space.to_values(self._series(np.eye(self.degrees.size)))
+        return self.space.to_values(self._series(np.eye(self.degrees.size)))[:, self.nodes]
 
     @cached_property
     def gradients(self) -> np.ndarray:  # type: ignore[override]
         table = np.empty((2, *np.shape(self.values)))
         for i, unit in enumerate(np.eye(self.degrees.size)):
-            table[:, i] = self.space.gradient(self._series(unit))
+            table[:, i] = self.gradient_of(unit)
         return table
 
     def synthesised(self, m: np.ndarray) -> np.ndarray:
         if self.dense:
             return super().synthesised(m)
-        return self.space.to_values(self._series(m / self.sizes))
+        return self.space.to_values(self._series(m / self.sizes))[self.nodes]
 
     def analysed(self, masses: np.ndarray) -> np.ndarray:
         if self.dense:
             return super().analysed(masses)
-        return self._analysed(masses / self.weights) / self.sizes
+        values = np.zeros(self.space.weights.size)
+        values[self.nodes] = masses / self.space.weights[self.nodes]
+        return self._analysed(values) / self.sizes
 
     def _analysed(self, values: np.ndarray) -> np.ndarray:
         """int p_i f dsigma, (..., N), from the values of f on the grid, (..., M)."""
@@ -374,13 +449,15 @@ class Invariants(Basis, groups_on=Sphere):
         return (self.mixing @ moments[..., : self.mixing.shape[1]].T).T
 
     def gradient_of(self, c: np.ndarray) -> np.ndarray:
-        return self.space.gradient(self._series(c))
+        return self.space.gradient(self._series(c))[:, self.nodes]
 
     # Symmetries -------------------------------------------------------------------------------
 
     def _turned(self, m: np.ndarray, axes: np.ndarray) -> np.ndarray:
         """Infinitesimal rotations of a state about axes (r, 3): values (r, M) on the grid."""
-        field = np.einsum("cm,cmi->mi", self.gradient_of(m * self.sizes), self.space.frame)
+        field = np.einsum(
+            "cm,cmi->mi", self.space.gradient(self._series(m * self.sizes)), self.space.frame
+        )
         return axes @ np.cross(self.space.points, field).T
 
     def tangents(self, m: np.ndarray) -> np.ndarray:
@@ -394,7 +471,7 @@ class Invariants(Basis, groups_on=Sphere):
     def rotations(self, m: np.ndarray) -> int:
         if not self.degrees.size:
             return 0
-        turned = Invariants(self.symmetry, self.space.degree)._turned(m, np.eye(3))
+        turned = Invariants(self.symmetry, self.space.degree, 0, self)._turned(m, np.eye(3))
         sizes = np.linalg.svd(self._analysed(turned), compute_uv=False)
         return int((sizes > TURNED).sum())
 
@@ -445,6 +522,20 @@ class Invariants(Basis, groups_on=Sphere):
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
         every = _all_harmonics(self.degree)
         return Density(every.space, every.series(self.mixing.T @ (self.sizes * m)))
+
+
+def canonical(vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal basis (count, n) of the span of columns (n, count), insensitive to rounding.
+
+    Gram-Schmidt of the projections of unit vectors: the largest first, among equals the first.
+    """
+    rest, rows = vectors @ vectors.T, []
+    for _ in range(vectors.shape[1]):
+        sizes = np.diag(rest)
+        i = int(np.flatnonzero(sizes >= sizes.max() - TIE)[0])
+        rows.append(rest[i] / np.sqrt(rest[i, i]))
+        rest = rest - np.outer(rows[-1], rows[-1])
+    return np.array(rows).reshape(vectors.shape[::-1])
 
 
 def _all_harmonics(degree: int) -> AllHarmonics:

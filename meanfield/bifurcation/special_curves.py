@@ -17,19 +17,20 @@ example at a cusp.
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from .branch_switching import AMPLITUDE
 from .branches import Following
 from .continuation import CURVE_TOLERANCE, Curve, CurvePoint, curve_of
-from .detection import located
+from .cycle_onset import LEAST_FREQUENCY, lyapunov_coefficient
+from .detection import LONGEST_SEARCH, SHORTEST_SEARCH, located
 from .families import EquationFamily
 from .journal import AnswerJournal
 from .newton import newton
 from .normal_forms import zeros
-from .stability import GROWING_RATE, growth_rates
+from .stability import GROWING_RATE, growth_rates, neutral_among
 
 MOST_CURVE_POINTS = 2000  # largest number of points of a curve in one direction
 UNRESOLVED_TAIL = 1e-11  # largest last moment of a resolved state of a rotation-invariant model
@@ -44,6 +45,14 @@ FIRST_FREQUENCY = (
 )
 CURVE_KINDS = ("onset", "fold", "transition", "symmetry breaking", "Hopf")
 MEETING_ENDS = ("cusp", "turn", "onset", "Bogdanov-Takens")  # ends at which curves meet
+
+
+def _by_name(point: Any) -> str:
+    """Text with the fields of a point, where `beta` is shown under the name of the parameter."""
+    fields = point._asdict()
+    name = fields.pop("parameter")
+    shown = ", ".join(f"{name if f == 'beta' else f}={fields[f]!r}" for f in fields)
+    return f"{type(point).__name__}({shown})"
 
 
 class Tricritical(NamedTuple):
@@ -64,9 +73,7 @@ class Tricritical(NamedTuple):
     parameter: str = "beta"
 
     def __repr__(self) -> str:
-        """Text with the fields, where `beta` is shown under the name of the parameter."""
-        place = f"{self.parameter}={self.beta!r}, kappa={self.kappa!r}"
-        return f"{type(self).__name__}(degree={self.degree}, {place})"
+        return _by_name(self)
 
 
 class Cusp(NamedTuple):
@@ -85,20 +92,30 @@ class Cusp(NamedTuple):
     parameter: str = "beta"
 
     def __repr__(self) -> str:
-        """Text with the fields, where `beta` is shown under the name of the parameter."""
-        return f"{type(self).__name__}({self.parameter}={self.beta!r}, kappa={self.kappa!r})"
+        return _by_name(self)
 
 
 class BogdanovTakens(Cusp):
-    """A Bogdanov-Takens point: a curve of Hopf points begins on a line of folds.
+    """A Bogdanov-Takens point: a curve of Hopf points begins on a line of folds."""
 
-    Attributes
-    ----------
-    beta, kappa : float
-        beta is the value of `parameter`, also if that is not beta.
-    parameter : str
-        Name of the parameter of the diagram.
+
+class GeneralisedHopf(Cusp):
+    """A generalised Hopf (Bautin) point: the first Lyapunov coefficient of Hopf points is 0.
+
+    A curve of folds of cycles begins there.
     """
+
+
+class HopfFold(Cusp):
+    """A Hopf-fold (zero-Hopf) point: a curve of Hopf points touches a line of folds."""
+
+
+PLANE_POINTS = {
+    "cusps": Cusp,
+    "bogdanov_takens": BogdanovTakens,
+    "generalised_hopf": GeneralisedHopf,
+    "hopf_folds": HopfFold,
+}  # by the name of their list in a phase diagram
 
 
 class KappaRange(NamedTuple):
@@ -140,10 +157,9 @@ class SpecialCurve(Curve):
 
     Attributes
     ----------
-    cusps, bogdanov_takens : list of Cusp
-        Cusps and Bogdanov-Takens points found by `pieces` on a curve of folds.
-    hopf_starts : list of ndarray, (N + 2,)
-        The points z of the latter.
+    singular : list of (Cusp, ndarray)
+        Special points of codimension two found by `pieces`, one of `PLANE_POINTS` each, and the
+        point z (N + 2,) of each, without its frequency.
     """
 
     def __init__(
@@ -158,9 +174,7 @@ class SpecialCurve(Curve):
         self.points, self.changes = np.asarray(points), np.asarray(changes, dtype=int)
         self._part = self.basis.of_order(order) if order else self.basis.even
         self._recent: tuple[bytes, Any] = b"", None
-        self.cusps: list[Cusp] = []
-        self.bogdanov_takens: list[Cusp] = []
-        self.hopf_starts: list[np.ndarray] = []
+        self.singular: list[tuple[Cusp, np.ndarray]] = []
 
     def identity(self) -> tuple[Any, ...]:
         basis, borders = self.basis, (self.borders.real, self.borders.imag)
@@ -255,8 +269,7 @@ class SpecialCurve(Curve):
     ) -> Iterator[tuple["SpecialCurve", tuple[str, str]]]:
         """Follow the curve both ways from z = `start`; yields its pieces between turns of p.
 
-        Each with the reasons why it ends at its lowest and highest p. Fills `cusps` and
-        `bogdanov_takens`.
+        Each with the reasons why it ends at its lowest and highest p. Fills `singular`.
         """
         ways = [self._one_way(start, sign, kappas, following) for sign in (-1.0, 1.0)]
         (down, first), (up, last) = (way[0] for way in ways)
@@ -276,15 +289,15 @@ class SpecialCurve(Curve):
             sorted(points, key=lambda z: z[-1]), (), self.journal, self.degree,
         )  # fmt: skip
         changes = [piece.change(z) for z in piece.points]
+        for end, inner, why in ((0, 1, ends[0]), (-1, -2, ends[1])):
+            if why in MEETING_ENDS and len(changes) > 1:  # take the change of the inner point
+                changes[end] = changes[inner]
         turned = [i for i, (one, other) in enumerate(pairwise(changes)) if one != other]
         for i in reversed(turned):  # from the last, so that indices stay valid
             more = piece._between_changes(piece.points[i], piece.points[i + 1], changes[i])
             piece.points = np.insert(piece.points, i + 1, more, axis=0)
             changes[i + 1 : i + 1] = [piece.change(z) for z in more]
         piece.changes = np.array(changes)
-        for end, inner, why in ((0, 1, ends[0]), (-1, -2, ends[1])):
-            if why in MEETING_ENDS and len(changes) > 1:  # take the change of the inner point
-                piece.changes[end] = piece.changes[inner]
         return piece, ends
 
     def folding(self, z: np.ndarray) -> np.ndarray:
@@ -298,23 +311,100 @@ class SpecialCurve(Curve):
         bend = self.slope(z, u, right)[: self.size][self._part.members] @ right
         return np.array([bend, u @ self._inverse @ right])
 
+    def lyapunov(self, z: np.ndarray) -> float:
+        """First Lyapunov coefficient of a Hopf point: see `cycle_onset`."""
+        (equation, m, mean), basis = self.state(z), self.basis.without(self.order)
+        equation, even = equation.among(basis), basis.even
+
+        def jacobian(c: np.ndarray) -> np.ndarray:
+            every = np.zeros(self.size)
+            every[even.members] = c / even.sizes
+            return equation.linearised(every, mean.kappa, even)
+
+        return lyapunov_coefficient(jacobian, even.sizes * m[even.members], abs(z[-3]))
+
+    def other_eigenvalues(self, z: np.ndarray) -> np.ndarray:
+        """Eigenvalues of the curve's order by decreasing real part, without its neutral ones."""
+        (equation, m, mean), part = self.state(z), self._part
+        values = np.linalg.eigvals(equation.linearised(m, mean.kappa, part))
+        values = np.delete(values, neutral_among(values, part, m))
+        for neutral in (1j * z[-3], -1j * z[-3]) if self.oscillates else (0.0,):
+            values = np.delete(values, np.abs(values - neutral).argmin())
+        return values[np.argsort(-values.real)]
+
+    def _tests(self, last: np.ndarray, here: np.ndarray) -> Iterator[Any]:
+        """Functions of z with different signs at two points, as (kind, f, value, value)."""
+
+        def known(what: str, find: Callable[[np.ndarray], Any]) -> list[np.ndarray]:
+            return [self.recalled(what, (z,), partial(find, z)) for z in (last, here)]
+
+        if self.kind == "fold":
+            folding = [(Cusp, 0), (BogdanovTakens, 1)]
+            values = known("folding", self.folding)
+            tests: Any = [(kind, lambda z, i=i: self.folding(z)[i], i) for kind, i in folding]
+        else:
+            values = known("lyapunov", self.lyapunov)
+            tests = [(GeneralisedHopf, self.lyapunov, 0)]
+        for kind, f, i in tests:
+            yield kind, f, values[0][i], values[1][i]
+        if self.basis.symmetric:
+            return
+        rates = known("other rates", lambda z: self.other_eigenvalues(z).real)
+        for i in np.flatnonzero(rates[0] * rates[1] < 0):
+            f = lambda z, i=i: self.other_eigenvalues(z)[i].real  # noqa: E731
+            yield HopfFold, f, rates[0][i], rates[1][i]
+
     def _singular_points(self, last: CurvePoint, step: float, here: CurvePoint) -> None:
-        """Locate cusps and Bogdanov-Takens points of folds between two points."""
-        values = [
-            self.recalled("folding", (z,), partial(self.folding, z)) for z in (last.z, here.z)
-        ]
+        """Locate special points of codimension two between two points of folds or Hopf points.
+
+        Where folds pass the uniform state, at a tricritical point, their cubic term vanishes by
+        symmetry: this is no cusp.
+        """
+        if self.basis.symmetric and last.z[: self.size] @ here.z[: self.size] < 0:
+            return
         curve: Any = self
-        for i, points in enumerate((self.cusps, self.bogdanov_takens)):
-            first, second = (float(value[i]) for value in values)
+        for kind, f, first, second in self._tests(last.z, here.z):
             if first * second >= 0:
                 continue
-            f = lambda point, i=i: float(self.folding(point.z)[i])  # noqa: E731
-            special = located(curve, last, step, f, first, second)
-            if special.status == "converged":  # at a pole, where c . v = 0, it is not
-                z = special.point.z
-                kind = Cusp if i == 0 else BogdanovTakens
-                points.append(kind(float(z[-1]), float(np.exp(z[-2])), self.family.name))
-                self.hopf_starts += [z] if i else []
+            value = lambda point, f=f: float(f(point.z))  # noqa: E731
+            special = located(curve, last, step, value, float(first), float(second))
+            if special.status != "converged":  # at a pole, as where c . v = 0
+                continue
+            if kind is HopfFold:
+                other = min(self.other_eigenvalues(special.point.z), key=lambda v: abs(v.real))
+                if (abs(other.imag) > LEAST_FREQUENCY) == self.oscillates:
+                    continue  # two pairs, or a double eigenvalue 0
+            self._add(kind, special.point.z)
+
+    def _add(self, kind: type[Cusp], z: np.ndarray) -> None:
+        """Add a special point of codimension two."""
+        point = kind(float(z[-1]), float(np.exp(z[-2])), self.family.name)
+        self.singular.append((point, np.append(z[: self.size], z[-2:])))
+
+    def _to_bogdanov_takens(self, last: np.ndarray, here: np.ndarray) -> list[np.ndarray]:
+        """The Bogdanov-Takens point between two points of opposite omega; empty if not located.
+
+        It is located on the curve of folds through it, as equations of Hopf points are singular at
+        omega = 0.
+        """
+        met = last + last[-3] / (last[-3] - here[-3]) * (here - last)
+        near = np.append(met[: self.size], met[-2:])
+        fold, z = curve_through(self.family, "fold", self.order, near, self.max_step, self.journal)
+        if z is None:
+            return []
+        start = fold.point(z, np.append(np.zeros(len(z) - 1), 1.0))
+        first, length, curve = float(fold.folding(z)[1]), SHORTEST_SEARCH, cast(Any, fold)
+        value = lambda point: float(fold.folding(point.z)[1])  # noqa: E731
+        while length < LONGEST_SEARCH:
+            for step in (length, -length):
+                end = fold.ahead(start, step)
+                if end is not None and first * (second := value(end)) <= 0:
+                    special = located(curve, start, step, value, first, second)
+                    if special.status == "converged":
+                        self._add(BogdanovTakens, special.point.z)
+                        return [np.insert(special.point.z, self.size, 0.0)]
+            length *= 2
+        return []
 
     def _between_changes(self, one: np.ndarray, other: np.ndarray, change: int) -> list[np.ndarray]:
         """Points on both sides of where the change of a curve ends, by bisection; at most two."""
@@ -342,7 +432,10 @@ class SpecialCurve(Curve):
         step, count = self.max_step / 4, 0
         while (new := self.stepped(here, step)) is not None:
             last, (here, taken, step), count = here, new, count + 1
-            if self.kind == "fold":
+            if self.oscillates and here.z[-3] * last.z[-3] <= 0:
+                points += self._to_bogdanov_takens(last.z, here.z)
+                return [*pieces, (points, "Bogdanov-Takens")]
+            if self.kind in ("fold", "Hopf"):
                 self._singular_points(last, taken, here)
             if end := self._at_onset(here, last, start):
                 return [
@@ -393,8 +486,6 @@ class SpecialCurve(Curve):
         `degree` are the largest there, which only an onset of these harmonics explains.
         """
         order, before = self.amplitudes(here.z, start), self.amplitudes(last.z, start)
-        if self.oscillates and here.z[-3] * last.z[-3] <= 0:
-            return "Bogdanov-Takens"
         if not order.size or (np.linalg.norm(order) >= ONSET_AMPLITUDE and order @ before >= 0):
             return ""
         if not self.basis.symmetric:

@@ -30,10 +30,10 @@ class Stability(NamedTuple):
         Eigenvalues in decreasing order of their real parts; real for gradient flows.
     orders : ndarray of int, (count,)
         Order of each perturbation; 0 has the symmetry of the state. About an axis, the order m
-        about it; on the circle, 0 is even and 1 odd; for polyhedra, 1 is even under the half turns
-        about the axes, and 2 stands for three equal eigenvalues; for other groups on S^2, see
-        `point_groups`. Under non-isotropic noise, one bit for each generator of the reflections of
-        the state: see `reflections`.
+        about it; on the circle, 0 is even and 1 odd. For groups on S^2, those of polyhedra
+        included, 1 is even under the changes of sign in the group, see `point_groups`; for
+        polyhedra 2 and 3 stand for three equal eigenvalues. Under non-isotropic noise, one bit for
+        each generator of the reflections of the state: see `reflections`.
     neutral : ndarray of bool, (count,)
         Whether each eigenvalue is the 0 of a rotation of the state. Other continuous families are
         not marked: on the ring of ordered states under `MultiplicativeIto` noise of an even scale

@@ -67,8 +67,8 @@ class StationaryState(Shown):
     residuals : list of float
         Residuals before every step of Newton's method, and the last one.
     legendre_moments : ndarray, (N,)
-        int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For polyhedra,
-        moments of the invariants over sqrt(2 l + 1).
+        int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For groups on
+        S^2, moments of the invariants over sqrt(2 l + 1).
     free_energy : float
         F(mu) - F(uniform); nan where there is none, as for SA.
     value : float
@@ -202,10 +202,9 @@ def stationary(
     symmetry : str or array, (k, 3, 3)
         "axisymmetric": about the axis of the first nonzero moment of the guess. On S^2 also
         "none", for all harmonics, and any finite group: by its name in Schoenflies'
-        notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Faster
-        are "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
-        "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), which have the
-        reflections of these polyhedra.
+        notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Td, Oh
+        and Ih are also called "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their
+        opposites), "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...).
     apart_from : sequence of StationaryState
         Solutions to exclude. Newton's method is applied to the residual times
         1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation). Mirror images are
@@ -214,8 +213,8 @@ def stationary(
         Tolerance on the largest residual of a Legendre moment, from 1e-15 to 1e-3.
     max_degree : int
         Highest degree of truncation. The degree is doubled up to it until the state is resolved to
-        1e-13. By default 1024, and 162 for polyhedra; on S^2 with other groups the degree is raised
-        by a half each time, up to 80.
+        1e-13. By default 1024; with groups on S^2 the degree is raised by a half each time, up to
+        162 for polyhedra and 80 for others.
 
     Returns
     -------
@@ -263,9 +262,9 @@ def state_near(
     m, axis = basis.moments(guess)
     _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
-    equation, known = equation_of(model, basis), _checked_states(apart_from, guess.space)
+    equation, excluded = equation_of(model, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
-        iteration = _solved(equation, kappa, m, tolerance, _places(known, basis))
+        iteration = _solved(equation, kappa, m, tolerance, _excluded_moments(excluded, basis))
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             if equation.negativity(equation.mean(iteration.x, kappa)) > CLEARLY_NEGATIVE:
                 break
@@ -276,7 +275,7 @@ def state_near(
             basis = equation.basis
             iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
-    if any(_same(basis, place, m) for place in _places(known, basis)):
+    if any(_same(basis, other, m) for other in _excluded_moments(excluded, basis)):
         status = "known"
     negativity = equation.negativity(equation.mean(m, kappa)) if status == "converged" else 0.0
     if negativity > NEGATIVE_SHARE:
@@ -445,36 +444,36 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
 def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     """`apart_from` as a list; raises unless it has states on the same space up to the degree."""
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
-    known = all(isinstance(state, StationaryState) for state in states)
-    fitting("apart_from", apart_from, "a sequence of StationaryState", known, TypeError)
+    fits = all(isinstance(state, StationaryState) for state in states)
+    fitting("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
     for other in (state.density.space for state in states):
         if other.with_degree(space.degree) != space:
             raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")
     return states
 
 
-def _places(known: list[StationaryState], basis: Basis) -> list[np.ndarray]:
+def _excluded_moments(excluded: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     """Moments, in a basis, of the states to exclude and of their mirror images."""
-    here = [basis.moments(state.density)[0] for state in known]
+    here = [basis.moments(state.density)[0] for state in excluded]
     images = [signs * m for m in here for signs in basis.images(m)]
     return here + [m for m in images if not any(np.array_equal(m, other) for other in here)]
 
 
 def _solved(
-    equation: Any, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
+    equation: Any, kappa: float, m: np.ndarray, tolerance: float, excluded: list[np.ndarray]
 ) -> Iteration:
-    """Newton's method from m, deflated if there are `known` states.
+    """Newton's method from m, deflated if there are `excluded` states.
 
     With deflation, steps are not shortened, so that residuals may grow.
     """
 
     def system(m: np.ndarray) -> Any:
         mean = equation.mean(m, kappa)
-        return m - mean.moments, lambda: (equation.jacobian if known else equation.coupled)(mean)
+        return m - mean.moments, lambda: (equation.jacobian if excluded else equation.coupled)(mean)
 
-    if not known:
+    if not excluded:
         return newton(system, m, tolerance)
-    further = deflated(system, known, equation.basis.norms)
+    further = deflated(system, excluded, equation.basis.norms)
     iteration = newton(further, m, tolerance, shortened=False)
     if not iteration.converged:
         return iteration

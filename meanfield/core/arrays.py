@@ -8,10 +8,11 @@ import io
 import math
 import zipfile
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
 import numpy as np
 
+from .annotations import AnyObject
 from .checks import as_given, check_memory, path_of
 from .errors import StorageError
 from .files import NUMBER_FORMATS, regular_file
@@ -185,7 +186,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype, int]:
     return shape, fortran, dtype, 8 + width + length
 
 
-def shown(name: Any) -> str:
+def shown(name: AnyObject) -> str:
     """A name of a file in a message: as it is if it is short and plain, else quoted and cut."""
     if isinstance(name, str) and len(name) <= 100 and name.isprintable() and name.isascii():
         return name

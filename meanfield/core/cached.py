@@ -1,7 +1,9 @@
 """Properties that are computed once, by whichever thread comes first."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .annotations import AnyObject
 
 if TYPE_CHECKING:
     from functools import cached_property as cached_property
@@ -15,7 +17,7 @@ else:
         compute one value; all of them get the value that was stored first.
         """
 
-        def __get__(self, instance: Any, owner: Any = None) -> Any:
+        def __get__(self, instance: AnyObject, owner: type | None = None) -> AnyObject:
             if instance is None:
                 return self
             kept = instance.__dict__

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_o
 
 import numpy as np
 
+from .annotations import AnyObject, Function, PassedOn, TypeHint
 from .forms import Call, nearest
 from .libraries import of_library
 from .parameters import parameters_of, signature_of
@@ -17,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @functools.cache
-def _parameters_of_call(target: Any) -> tuple[list[str] | None, list[str], list[str], bool]:
+def _parameters_of_call(target: AnyObject) -> tuple[list[str] | None, list[str], list[str], bool]:
     """The names that a call may give, None if any; positional ones; required ones.
 
     The last entry tells whether more positional arguments are accepted.
@@ -33,29 +34,31 @@ def _parameters_of_call(target: Any) -> tuple[list[str] | None, list[str], list[
 
 
 def refuse_wrong_names(
-    target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
+    target: Function, given: Sequence[PassedOn], named: Mapping[str, PassedOn]
 ) -> None:
     """Raise TypeError for a call with an unknown name, too few or too many positional arguments."""
     accepted, positional, required, more = _parameters_of_call(target)
     if accepted is not None and (unknown := [name for name in named if name not in accepted]):
         _refuse_unknown(target, unknown[0], accepted, [*given, *named.values()])
     missing = [name for name in required if name not in (*positional[: len(given)], *named)]
+    too_many = len(given) > len(positional) and not more
+    if not (missing or too_many):
+        return
     names = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
     title = target.__qualname__
     if missing:
         listed = "" if names == missing else f" It takes {', '.join(names)}."
         raise TypeError(f"{title} needs {' and '.join(missing)}.{listed}")
-    if len(given) > len(positional) and not more:
-        without_name = [name for name in positional if name in names]
-        got = len(given) - len(positional) + len(without_name)
-        raise TypeError(
-            f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
-            f"values. It takes {', '.join(names) or 'nothing'}."
-        )
+    without_name = [name for name in positional if name in names]
+    got = len(given) - len(positional) + len(without_name)
+    raise TypeError(
+        f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
+        f"values. It takes {', '.join(names) or 'nothing'}."
+    )
 
 
 def _refuse_unknown(
-    target: Callable[..., Any], name: str, accepted: Sequence[str], values: Sequence[Any]
+    target: Function, name: str, accepted: Sequence[str], values: Sequence[PassedOn]
 ) -> NoReturn:
     """Raise TypeError for the unknown parameter `name` of a call with these values, with a hint."""
     names = [other for other in accepted if other not in ("self", "cls")]
@@ -73,7 +76,7 @@ def _refuse_unknown(
     raise TypeError(f"{target.__name__} has no parameter {name}{hint}{listed}")
 
 
-def refuse_abstract(cls: Any) -> None:
+def refuse_abstract(cls: AnyObject) -> None:
     """Raise TypeError for a class with abstract methods, naming them or a better base class."""
     if not inspect.isabstract(cls):
         return
@@ -113,11 +116,12 @@ def readable(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=shown, return_annotation=result)
 
 
-def _short(hint: Any) -> str:
+def _short(hint: TypeHint) -> str:
     """The text of an annotation, without module paths; empty for one that says nothing."""
     if hint is Any or hint is inspect.Parameter.empty:
         return ""
-    origin, inner = get_origin(hint), get_args(hint)
+    origin: TypeHint = get_origin(hint)
+    inner = get_args(hint)
     if isinstance(hint, str) or hint is None or hint is Ellipsis:
         return "..." if hint is Ellipsis else str(hint)
     if hint is types.NoneType:
@@ -152,7 +156,7 @@ def checked_call(*without: str) -> Callable[[F], F]:
         several = [n for n, one in signature.parameters.items() if one.kind in SEVERAL]
         unchecked = {"self", *several, *without}
 
-        def convert(given: Any, named: Any) -> inspect.BoundArguments:
+        def convert(given: PassedOn, named: PassedOn) -> inspect.BoundArguments:
             bound, forms = signature.bind(*given, **named), parameters_of(function)
             for name, value in bound.arguments.items():
                 if name not in unchecked:
@@ -164,11 +168,13 @@ def checked_call(*without: str) -> Callable[[F], F]:
     return decorate
 
 
-def _with_messages(function: F, convert: Callable[[Any, Any], inspect.BoundArguments | None]) -> F:
+def _with_messages(
+    function: F, convert: Callable[[PassedOn, PassedOn], inspect.BoundArguments | None]
+) -> F:
     """The function, after a check of the names of a call and the conversion of its arguments."""
 
     @functools.wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*given: PassedOn, **named: PassedOn) -> PassedOn:
         refuse_wrong_names(function, given, named)
         if bound := convert(given, named):
             given, named = bound.args, bound.kwargs

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from .annotations import Function, PassedOn, UserValue, Values
 from .dual import Dual
 from .system import limit
 
@@ -33,7 +33,7 @@ CGROUPS = {  # by controller, "" for version 2: mount, files of limit and usage,
 }
 
 
-def real_array(what: str, values: Any) -> np.ndarray:
+def real_array(what: str, values: UserValue) -> np.ndarray:
     """`values` as a new array of floats.
 
     Raises
@@ -57,7 +57,7 @@ def real_array(what: str, values: Any) -> np.ndarray:
         raise ValueError(f"{what} must be below 1.8e308; got {as_given(values)}.") from None
 
 
-def plain_array(what: str, values: Any) -> np.ndarray:
+def plain_array(what: str, values: UserValue) -> np.ndarray:
     """`values` as an array of any dtype; errors as in `real_array` for masks and unequal rows."""
     rows = values if isinstance(values, list | tuple) else [values]
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
@@ -79,13 +79,13 @@ def plain_array(what: str, values: Any) -> np.ndarray:
         ) from None
 
 
-def complex_array(what: str, values: Any) -> np.ndarray:
+def complex_array(what: str, values: UserValue) -> np.ndarray:
     """`values` as a new array of complex numbers; errors as in `real_array` for other values."""
     array = plain_array(what, values)
     return (array if array.dtype.kind == "c" else real_array(what, array)).astype(complex)
 
 
-def shape_of(name: str, value: Any) -> tuple[int, ...]:
+def shape_of(name: str, value: UserValue) -> tuple[int, ...]:
     """The shape of an array, given as a whole number >= 1 or a sequence of them."""
     sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
     flat = not isinstance(sizes, np.ndarray) or sizes.ndim == 1
@@ -93,12 +93,12 @@ def shape_of(name: str, value: Any) -> tuple[int, ...]:
     return tuple(whole_number(name, size) for size in sizes)
 
 
-def _not_real(values: Any, array: np.ndarray) -> str:
+def _not_real(values: UserValue, array: np.ndarray) -> str:
     """A description of a value that is not an array of real numbers."""
     return as_given(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
 
 
-def as_given(value: Any, most: int = 200) -> str:
+def as_given(value: UserValue, most: int = 200) -> str:
     """A value for a message: its `repr` in one line, cut after `most` characters, or its type."""
     if isinstance(value, np.generic):  # shown as a Python number
         value = value.item()
@@ -117,7 +117,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def finite_array(what: str, values: Any) -> np.ndarray:
+def finite_array(what: str, values: UserValue) -> np.ndarray:
     """`real_array`, with a ValueError for numbers that are not finite."""
     array = real_array(what, values)
     if not np.isfinite(array).all():
@@ -126,7 +126,7 @@ def finite_array(what: str, values: Any) -> np.ndarray:
 
 
 def returned(
-    what: str, values: Any, shape: tuple[int, ...], least: float | None = None
+    what: str, values: UserValue, shape: tuple[int, ...], least: float | None = None
 ) -> np.ndarray:
     """Real numbers of this shape that a function of the caller returned, without a copy.
 
@@ -147,9 +147,9 @@ def returned(
 
 
 def fitting(
-    name: str, value: Any, wanted: str, fits: Any, error: type[Exception] = ValueError,
+    name: str, value: UserValue, wanted: str, fits: object, error: type[Exception] = ValueError,
     advice: str = "",
-) -> Any:  # fmt: skip
+) -> UserValue:  # fmt: skip
     """`value`; raises an error, "`name` must be `wanted`; got `name` = ...", unless it fits."""
     if not fits:
         given = as_given(value) if " " in name else f"{name} = {as_given(value)}"
@@ -157,24 +157,24 @@ def fitting(
     return value
 
 
-def real(name: str, value: Any, wanted: str, fits: Callable[[Any], bool]) -> float:
+def real(name: str, value: UserValue, wanted: str, fits: Callable[[Values], bool]) -> float:
     """`value` as a float; raises ValueError, "`name` must be `wanted`", unless it fits."""
     number = _float_of(_scalar(value))
     fitting(name, value, wanted, number is not None and fits(number))
     return number  # type: ignore[return-value]
 
 
-def finite(name: str, value: Any) -> float:
+def finite(name: str, value: UserValue) -> float:
     """A finite number as a float; raises ValueError for others."""
     return real(name, value, "a finite number", math.isfinite)
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: UserValue) -> float:
     """A finite number > 0 as a float; raises ValueError for others."""
     return real(name, value, "a finite number > 0", lambda number: 0 < number < math.inf)
 
 
-def whole_number(name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1) -> int:
+def whole_number(name: str, value: UserValue, *, least: int = 1, most: int = 2**63 - 1) -> int:
     """`value` as an int; raises ValueError unless it is one from `least` to `most`."""
     value = _scalar(value)
     number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
@@ -280,13 +280,13 @@ def common_shape(
         raise ValueError(f"{what} do not broadcast: {listed}. {advice}".rstrip()) from None
 
 
-def boolean(name: str, value: Any) -> bool:
+def boolean(name: str, value: UserValue) -> bool:
     """`value` as a bool; raises TypeError unless it is one, of Python or numpy."""
     a_bool = isinstance(value, bool | np.bool_)
     return bool(fitting(name, value, "True or False", a_bool, TypeError))
 
 
-def path_of(name: str, value: Any) -> Path:
+def path_of(name: str, value: UserValue) -> Path:
     """`value` as a path; raises TypeError unless it is a string or a path."""
     a_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
     fitting(name, value, "a string or a pathlib.Path", a_path, TypeError)
@@ -305,7 +305,7 @@ def is_variable_name(name: str) -> bool:
     return name.isprintable() and "/" not in name and name not in ("", ".", "..")
 
 
-def generator(rng: Any) -> np.random.Generator:
+def generator(rng: UserValue) -> np.random.Generator:
     """The Generator of a Generator, seed or None (SPEC 7); else TypeError or ValueError."""
     wanted = "a numpy Generator, or a seed: a whole number >= 0"
     if rng is None or isinstance(rng, SOURCES):
@@ -319,7 +319,7 @@ def generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
 
 
-def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
+def range_of(name: str, value: UserValue, above: float = 0.0) -> tuple[float, float]:
     """`value` as (first, last); raises TypeError or ValueError unless `above` < first < last < inf.
 
     With `above` -inf, any finite numbers.
@@ -331,13 +331,13 @@ def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
     return float(array[0]), float(array[1])
 
 
-def values_of(f: Any, points: np.ndarray) -> np.ndarray:
+def values_of(f: UserValue, points: np.ndarray) -> np.ndarray:
     """f(points) as an array; f gets a copy of the points. TypeError if f is no such function."""
     values = called(f, "a function of points (..., d)", points.copy())
     return plain_array("What f returns", values)
 
 
-def called(f: Any, wanted: str, *arguments: Any) -> Any:
+def called(f: UserValue, wanted: str, *arguments: PassedOn) -> UserValue:
     """f(*arguments); TypeError, "f must be `wanted`", if f does not take so many arguments."""
     fitting("f", f, wanted, callable(f), TypeError)
     try:
@@ -348,7 +348,7 @@ def called(f: Any, wanted: str, *arguments: Any) -> Any:
         raise TypeError(f"f must be {wanted}; got f = {as_called(f)}.") from None
 
 
-def takes(f: Callable[..., Any], count: int) -> bool:
+def takes(f: Function, count: int) -> bool:
     """Whether a function accepts `count` positional arguments; True if it has no signature."""
     try:
         inspect.signature(f).bind(*range(count))
@@ -359,23 +359,23 @@ def takes(f: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def as_called(f: Callable[..., Any]) -> str:
+def as_called(f: Function) -> str:
     """A function in a message, with the arguments that it takes."""
     return f"{as_given(f)} of {inspect.signature(f)}"
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: UserValue) -> UserValue:
     """The entry of an array of shape (); other values unchanged."""
     masked = isinstance(value, np.ma.MaskedArray)
     single = getattr(value, "shape", None) == () and hasattr(value, "item")  # a State has a shape
     return value.item() if single and not masked else value
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: UserValue) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
-def _float_of(value: Any) -> float | None:
+def _float_of(value: UserValue) -> float | None:
     """A real number as a float; None for other values, and for numbers beyond floats."""
     try:
         return float(value) if _is_real(value) else None

@@ -20,8 +20,10 @@ from typing import Any
 
 import numpy as np
 
-Part = tuple[str, Any]
-Contents = Callable[[Any], Iterable[Part]]
+from .annotations import AnyObject
+
+Part = tuple[str, AnyObject]
+Contents = Callable[[AnyObject], Iterable[Part]]
 POINTER = struct.calcsize("P")
 MANAGED_WEAKREF, MANAGED_DICT = 1 << 3, 1 << 4  # Py_TPFLAGS: not part of __basicsize__
 BITS = "biufcSUmM"  # kinds of dtypes whose arrays are read as bytes
@@ -48,17 +50,17 @@ def words(*texts: str) -> list[Part]:
     return [("", text) for text in texts]
 
 
-def named(values: Mapping[Any, Any]) -> Unordered:
+def named(values: Mapping[AnyObject, AnyObject]) -> Unordered:
     """The entries of a mapping in any order."""
     return Unordered(Pair(pair) for pair in values.items())
 
 
-def each(values: Iterable[Any]) -> Iterator[Part]:
+def each(values: Iterable[AnyObject]) -> Iterator[Part]:
     """The entries of a sequence as parts, with their indices as paths."""
     return ((f"[{i}]", value) for i, value in enumerate(values))
 
 
-def contents_of(value: Any) -> Iterable[Part]:
+def contents_of(value: AnyObject) -> Iterable[Part]:
     """The parts of an object besides its attributes; raises Unreadable if they are not known.
 
     An object of a class derived from a built-in class has the parts of that class, and its slots.
@@ -79,7 +81,7 @@ def contents_of(value: Any) -> Iterable[Part]:
     return *reader(value), *_set_slots(value, slots)
 
 
-def full_name(value: Any) -> str:
+def full_name(value: AnyObject) -> str:
     """Module and qualified name of a class or a function."""
     return f"{value.__module__}.{value.__qualname__}" if value.__module__ else value.__qualname__
 
@@ -89,7 +91,7 @@ def is_listed(cls: type) -> bool:
     return cls in EXACT or full_name(cls) in EXACT_BY_NAME or issubclass(cls, np.dtype)
 
 
-def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
+def _set_slots(value: AnyObject, slots: list[AnyObject]) -> Iterator[Part]:
     """The slots of an object that are set, as parts."""
     for slot in slots:
         try:
@@ -100,7 +102,7 @@ def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
         yield f".{slot.__name__}", kept
 
 
-def _expected_size(cls: Any, base: Any, slots: int) -> int:
+def _expected_size(cls: AnyObject, base: AnyObject, slots: int) -> int:
     """The expected ``__basicsize__``: the built-in class, slots, attributes and weak references."""
     has_dict = cls.__dictoffset__ != 0 and base.__dictoffset__ == 0
     has_weakref = cls.__weakrefoffset__ != 0 and base.__weakrefoffset__ == 0
@@ -116,7 +118,7 @@ def _is_scalar(cls: type) -> bool:
     return issubclass(cls, np.generic) and cls.__module__ == "numpy"
 
 
-def _array(value: Any) -> Iterator[Part]:
+def _array(value: AnyObject) -> Iterator[Part]:
     """Shape, dtype and bytes of an array; structured arrays by field, as they may have padding."""
     plain = np.asarray(value)
     plain = plain.view(np.ndarray)
@@ -149,12 +151,12 @@ def _attributes(*names: str) -> Contents:
     return lambda value: ((f".{name}", getattr(value, name)) for name in names)
 
 
-def _pickled(value: Any) -> Iterator[Part]:
+def _pickled(value: AnyObject) -> Iterator[Part]:
     """The entries of ``value.__reduce__()`` as parts."""
     return each(value.__reduce__())
 
 
-def _dictionary(value: Any) -> Unordered:
+def _dictionary(value: AnyObject) -> Unordered:
     return named(dict(dict.items(value)))
 
 
@@ -163,14 +165,14 @@ def _atom(cls: type) -> Contents:
     return lambda value: [("", Bits(ATOMS[cls](value)))]
 
 
-def _compiled(value: Any) -> Iterator[Part]:
+def _compiled(value: AnyObject) -> Iterator[Part]:
     """The parts of a function compiled by numba: function, options, and declared signatures."""
     yield ".py_func", value.py_func
     yield "", value.targetoptions
     yield "", [] if value._can_compile else [str(one) for one in value.nopython_signatures]
 
 
-ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that determine the value
+ATOMS: dict[type, Callable[[AnyObject], bytes]] = {  # bytes that determine the value
     type(None): lambda _value: b"",
     type(...): lambda _value: b"",
     type(NotImplemented): lambda _value: b"",
@@ -181,7 +183,7 @@ ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that determine the value
     str: lambda value: str.encode(value, "utf-8", "surrogatepass"),
     bytes: lambda value: bytes.__getitem__(value, slice(None)),
 }
-COMPLEX: Any = (complex.real, complex.imag)
+COMPLEX: AnyObject = (complex.real, complex.imag)
 
 BASES: dict[type, Contents] = {  # also for derived classes
     object: lambda _value: (),

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import checks
+from .annotations import AnyObject, Function, Json, JsonTable, UserValue
 from .checks import fitting
 from .errors import ConfigError, MeanfieldError
 from .forms import INVALID, REFUSED, Form, Plain, Reading, Schema, nearest, without_name
@@ -22,7 +23,7 @@ DEEPEST = 100  # depth of nested tables and lists
 SHORT = 16  # entries of an array; longer ones are stored separately
 
 
-def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = "") -> Any:
+def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: str = "") -> Json:
     """A value as plain data that JSON can write; `build` restores it bit for bit.
 
     Parameters
@@ -44,10 +45,10 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         value = value.stored_kind()
         if value.is_absent:
             return describe(value.table, arrays, at)
-        tree: dict[str, Any] = {"kind": type(value).__name__}
+        tree: JsonTable = {"kind": type(value).__name__}
         if not value.has_table:
             return {**tree, "shown": repr(value)}
-        kind: Any = type(value)
+        kind: AnyObject = type(value)
         known = parameters_of(kind)
         for name, entry in value.described.items():
             if not known[name].is_default(entry):
@@ -77,7 +78,9 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
     return {"function": repr(value)}
 
 
-def build(family: type[Kind], data: Plain, reading: Reading | None = None, at: str = "") -> Any:
+def build(
+    family: type[Kind], data: Plain, reading: Reading | None = None, at: str = ""
+) -> UserValue:
     """The kind that plain data describe.
 
     Parameters
@@ -111,7 +114,7 @@ def schema(family: type[Kind]) -> Schema:
     return {**form.json(definitions), "$defs": definitions}
 
 
-def _form_of(family: Any) -> "KindOf":
+def _form_of(family: AnyObject) -> "KindOf":
     """The form of the kinds of a family; TypeError for other classes."""
     fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
     wanted = "a family or a kind, as meanfield.Drift"
@@ -148,7 +151,7 @@ class KindOf(Form):
         some = ", ".join(f"{name}(...)" for name in self.names)
         return f"one of {some}" if "," in some else some or f"a {self.base.__name__}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if reading.in_python:
             fits = isinstance(data, self.base)
             if fits:
@@ -170,7 +173,7 @@ class KindOf(Form):
             return reading.refuse(key, f"expected one of {', '.join(self.in_files)}; it is missing")
         if str(name) not in self.base.family.kinds:
             _read_entry_points()
-        kind: Any = self.base.family.kinds.get(str(name))
+        kind: AnyObject = self.base.family.kinds.get(str(name))
         if kind is None or not (issubclass(kind, self.base) and kind.has_table):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
@@ -216,12 +219,12 @@ def located(text: str, at: str, names: Iterable[str], files: Mapping[str, Path])
 
 
 def read_arguments(
-    target: Callable[..., Any],
-    table: Mapping[str, Any],
+    target: Function,
+    table: Mapping[str, Json],
     at: str,
     reading: Reading,
     names: Collection[str] | None = None,
-) -> Any:
+) -> UserValue:
     """The arguments of `target` from a table, by name; INVALID, with problems noted, if wrong.
 
     Parameters
@@ -249,13 +252,13 @@ def read_arguments(
 
 
 def call_json(
-    target: Callable[..., Any],
+    target: Function,
     definitions: Schema,
     kind: str | None = None,
     names: Collection[str] | None = None,
 ) -> Schema:
     """The JSON schema of the table of a class or function; the key `kind` is required if given."""
-    properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
+    properties: JsonTable = {} if kind is None else {"kind": {"const": kind}}
     required = [] if kind is None else ["kind"]
     for name, parameter in parameters_of(target).items():
         if names is None or name in names:
@@ -280,7 +283,7 @@ class NotKnown(MeanfieldError, AttributeError):
     """Access to an absent kind beyond the contents of its table."""
 
 
-def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
+def absent(family: type[Kind], name: str, table: Mapping[str, Json]) -> AnyObject:
     """A placeholder, with the table of the file, for a kind that it lacks or no module defines.
 
     Raises
@@ -294,15 +297,15 @@ def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
 
 
 @functools.cache
-def _absent_class(family: type[Kind], name: str) -> type[Any]:
+def _absent_class(family: type[Kind], name: str) -> type[AnyObject]:
     """The class of the placeholders for kinds of this name."""
 
-    def refuse(self: Any, *_arguments: object, **_named: object) -> NoReturn:
+    def refuse(self: AnyObject, *_arguments: object, **_named: object) -> NoReturn:
         if "shown" in self.table:
             raise NotKnown(f"{name} is a {family.__name__} that files do not hold: build it again.")
         raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
-    def entry_of(self: Any, key: str) -> Any:
+    def entry_of(self: AnyObject, key: str) -> AnyObject:
         if key[0] == "_" or key == "table":  # pickle reads them before `table` is set
             raise AttributeError(key)
         return self.table[key] if key in self.table else refuse(self)
@@ -323,7 +326,7 @@ def _absent_class(family: type[Kind], name: str) -> type[Any]:
     return cls
 
 
-def _with_arrays(data: Plain, arrays: Mapping[str, np.ndarray]) -> Any:
+def _with_arrays(data: Plain, arrays: Mapping[str, np.ndarray]) -> Json:
     """Plain data of a result file, with references replaced by its long arrays."""
     if isinstance(data, Mapping):
         if set(data) == {"array"} and data["array"] in arrays:

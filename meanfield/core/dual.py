@@ -8,18 +8,20 @@ raises `NoDerivative` rather than drop the changes.
 # mypy: disable-error-code="override"
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from .annotations import AnyObject, ArrayIndex, Function, PassedOn, Values
 from .differences import derivative_at_zero
 from .errors import MeanfieldError
 
 Array = NDArray[np.float64]
+BASIC_INDICES = (int, slice, type(None), type(Ellipsis))  # types of indices of views
 if TYPE_CHECKING:  # a Dual is accepted wherever an array is
-    Operators = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+    Operators = np.ndarray[tuple[Values, ...], np.dtype[np.float64]]
 else:
     Operators = NDArrayOperatorsMixin
 
@@ -45,7 +47,7 @@ class Dual(Operators):
 
     __slots__ = ("changes", "value")
 
-    def __init__(self, value: Any, changes: Array) -> None:
+    def __init__(self, value: Values, changes: Array) -> None:
         self.value: Array = np.asarray(value)
         self.changes = changes
 
@@ -61,13 +63,13 @@ class Dual(Operators):
 
     # Protocols of NumPy --------------------------------------------------------------------
 
-    def __array__(self, *_given: Any, **_named: Any) -> Any:
+    def __array__(self, *_given: PassedOn, **_named: PassedOn) -> Values:
         raise NoDerivative(
             "A value with tangents was to become a plain array, which would drop them: write "
             "np.exp, np.where and the like, and neither np.asarray nor compiled functions."
         )
 
-    def _refused(self) -> Any:
+    def _refused(self) -> Values:
         self.__array__()
 
     __float__ = __int__ = __complex__ = __index__ = _refused
@@ -77,7 +79,9 @@ class Dual(Operators):
             raise NoDerivative("A test for 0 of a value with tangents that is 0 hides its changes.")
         return bool(self.value)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: Function, method: str, *inputs: Values, **options: PassedOn
+    ) -> Values:
         into = options.pop("out", (None,))[0]
         if method != "__call__" or set(options) - {"dtype"} or len(inputs) > 2:
             _refuse(f"np.{ufunc.__name__}, called as {method} with {sorted(options)},")
@@ -89,7 +93,9 @@ class Dual(Operators):
         into[...] = result
         return into
 
-    def __array_function__(self, function: Any, _types: Any, given: Any, named: Any) -> Any:
+    def __array_function__(
+        self, function: Function, _types: PassedOn, given: PassedOn, named: PassedOn
+    ) -> Values:
         if function in VALUE_FUNCTIONS:
             plain = [value_of(each) for each in given]
             return function(*plain, **{key: value_of(each) for key, each in named.items()})
@@ -101,11 +107,11 @@ class Dual(Operators):
 
     # Interface of arrays -------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> "Dual":
+    def __getitem__(self, key: ArrayIndex) -> "Dual":
         return Dual(self.value[key], _entries(self.changes, key))
 
-    def __setitem__(self, key: Any, other: Any) -> None:
-        rows: Any = np.zeros(len(self.changes))
+    def __setitem__(self, key: ArrayIndex, other: Values) -> None:
+        rows: Values = np.zeros(len(self.changes))
         if isinstance(other, Dual):
             rows = _aligned(other.changes, self.value[key].ndim)
         for each, row in zip(self.changes, rows, strict=True):
@@ -121,7 +127,7 @@ class Dual(Operators):
     def __repr__(self) -> str:
         return f"Dual({self.value!r}, {len(self.changes)} tangents)"
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> AnyObject:
         if name in {"shape", "ndim", "size", "dtype"}:
             return getattr(self.value, name)
         if name in ARRAY_METHODS:
@@ -129,18 +135,18 @@ class Dual(Operators):
         raise AttributeError(f"A value with tangents has no {name}.")
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Values:
         return np.transpose(self)
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> Values:
         return np.swapaxes(self, -1, -2)
 
-    def astype(self, dtype: Any, **_options: Any) -> Any:
+    def astype(self, dtype: PassedOn, **_options: PassedOn) -> Values:
         """A copy of the numbers, which must be floats; raises NoDerivative for other types."""
         return self.copy() if np.dtype(dtype) == float else _refuse(f"astype({dtype})")
 
-    def reshape(self, *shape: Any, order: str = "C") -> "Dual":
+    def reshape(self, *shape: PassedOn, order: str = "C") -> "Dual":
         """Value and changes reshaped, in C order."""
         sizes = shape[0] if len(shape) == 1 else shape
         value = self.value.reshape(sizes)
@@ -151,17 +157,17 @@ class Dual(Operators):
         return self.reshape(())
 
 
-def value_of(array: Any) -> Any:
+def value_of(array: Values) -> Values:
     """The value of a `Dual`; anything else as it is."""
     return array.value if isinstance(array, Dual) else array
 
 
-def changes_of(array: Any, count: int) -> Array:
+def changes_of(array: Values, count: int) -> Array:
     """The changes (count, ...) of an array; 0 unless it is a `Dual`."""
     return array.changes if isinstance(array, Dual) else np.zeros((count, *np.shape(array)))
 
 
-def contiguous(array: Any) -> Any:
+def contiguous(array: Values) -> Values:
     """An array, or value and changes, C-contiguous as compiled functions need them."""
     if isinstance(array, Dual):
         return Dual(np.ascontiguousarray(array.value), np.ascontiguousarray(array.changes))
@@ -170,14 +176,14 @@ def contiguous(array: Any) -> Any:
 
 def differentiable(
     rule: Callable[..., Array],
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Function], Function]:
     """Decorator by which a compiled function of one array also accepts a `Dual`.
 
     rule(x, dx, result) returns the changes of the result, from the changes dx (p, ...) of x.
     """
 
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        def evaluate(x: Any) -> Any:
+    def decorated(function: Function) -> Function:
+        def evaluate(x: Values) -> Values:
             if not isinstance(x, Dual):
                 return function(x)
             value = function(np.ascontiguousarray(x.value))
@@ -189,7 +195,9 @@ def differentiable(
     return decorated
 
 
-def applied(function: Callable[[Any], Any], x: Any, who: str, *, relative: bool = False) -> Any:
+def applied(
+    function: Callable[[Values], Values], x: Values, who: str, *, relative: bool = False
+) -> Values:
     """function(x) of an array or a `Dual`, for a function that acts along the last axis of x.
 
     A function that only calls NumPy functions with rules here is evaluated with the `Dual`.
@@ -220,12 +228,12 @@ def applied(function: Callable[[Any], Any], x: Any, who: str, *, relative: bool 
     return Dual(value, rates * size / np.where(scale > 0, scale, 1.0))
 
 
-def constant(value: Any, count: int) -> Dual:
+def constant(value: Values, count: int) -> Dual:
     """A Dual with `count` tangents, whose changes are 0."""
     return Dual(value, np.zeros((count, *np.shape(value))))
 
 
-def _refuse(what: str) -> Any:
+def _refuse(what: str) -> Values:
     raise NoDerivative(
         f"{what} has no derivative here: functions that are differentiated calculate with those "
         "of NumPy that core.dual lists, such as np.exp, np.where, np.einsum and np.linalg.norm."
@@ -243,31 +251,31 @@ def _aligned(changes: Array, ndim: int) -> Array:
     return changes.reshape(len(changes), *(1,) * missing, *changes.shape[1:])
 
 
-def _with_tangents(key: Any) -> tuple[Any, ...]:
+def _with_tangents(key: ArrayIndex) -> tuple[ArrayIndex, ...]:
     """An index of a value, extended to its changes, whose first axis is that of the tangents."""
     return (slice(None), *key) if isinstance(key, tuple) else (slice(None), key)
 
 
-def _entries(changes: Array, key: Any) -> Array:
+def _entries(changes: Array, key: ArrayIndex) -> Array:
     """The changes of the entries `key` of an array.
 
     Arrays of indices are applied to each change alone, since NumPy may move their axes in front of
     that of the tangents.
     """
     whole = _with_tangents(key)
-    if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in whole):
+    if all(isinstance(k, BASIC_INDICES) for k in whole):
         return changes[whole]
     return np.stack([each[key] for each in changes]) if len(changes) else changes[whole]
 
 
-def _moved(axis: Any, ndim: int) -> Any:
+def _moved(axis: ArrayIndex, ndim: int) -> ArrayIndex:
     """Axes of a value with `ndim` axes, as axes of its changes; None means all."""
     if axis is None:
         return tuple(range(1, ndim + 1))
     return tuple(a + (a >= 0) for a in axis) if isinstance(axis, tuple) else axis + (axis >= 0)
 
 
-def _count(arrays: Sequence[Any]) -> int:
+def _count(arrays: Sequence[Values]) -> int:
     """The number of tangents of the first `Dual` among these arrays."""
     return next(len(each.changes) for each in arrays if isinstance(each, Dual))
 
@@ -275,7 +283,7 @@ def _count(arrays: Sequence[Any]) -> int:
 # Functions of entries ----------------------------------------------------------------------------
 
 
-def _of_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+def _of_ufunc(ufunc: Function, inputs: tuple[Values, ...]) -> Values:
     """ufunc(*inputs) with its changes; a plain array for piecewise constant functions."""
     if ufunc is np.matmul:
         return _matmul(*inputs)
@@ -286,7 +294,7 @@ def _of_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     slopes = UFUNC_RULES.get(ufunc) or SCIPY_RULES.get(ufunc.__name__)
     if slopes is None:
         return _refuse(f"np.{ufunc.__name__}")
-    total: Any = None
+    total: Values = None
     for slope, each in zip(slopes, inputs, strict=False):
         if isinstance(each, Dual):
             part = slope(_aligned(each.changes, value.ndim), value, *values)
@@ -309,7 +317,7 @@ def _of_absolute(d: Array, y: Array, x: Array) -> Array:
 
 
 # a rule for each argument: (its change d, the result y, all arguments) -> change of the result
-UFUNC_RULES: dict[Any, tuple[Callable[..., Array], ...]] = {
+UFUNC_RULES: dict[Function, tuple[Callable[..., Array], ...]] = {
     np.add: (lambda d, y, a, b: d, lambda d, y, a, b: d),
     np.subtract: (lambda d, y, a, b: d, lambda d, y, a, b: -d),
     np.multiply: (lambda d, y, a, b: d * b, lambda d, y, a, b: a * d),
@@ -384,7 +392,7 @@ STEPPED_UFUNCS = frozenset(
 # Functions of arrays -----------------------------------------------------------------------------
 
 
-def _matmul(a: Any, b: Any) -> Dual:
+def _matmul(a: Values, b: Values) -> Dual:
     """a @ b, with changes by the product rule."""
     x, y = value_of(a), value_of(b)
     if x.ndim < 2 or y.ndim < 2:
@@ -397,7 +405,7 @@ def _matmul(a: Any, b: Any) -> Dual:
     return Dual(x @ y, total)
 
 
-def _bilinear(function: Any, a: Any, b: Any, **options: Any) -> Dual:
+def _bilinear(function: Function, a: Values, b: Values, **options: PassedOn) -> Dual:
     """A bilinear function f(a, b), with the changes f(da, b) + f(a, db)."""
     x, y = value_of(a), value_of(b)
     value, count = function(x, y, **options), _count((a, b))
@@ -407,10 +415,10 @@ def _bilinear(function: Any, a: Any, b: Any, **options: Any) -> Dual:
     return Dual(value, sum(moved[1:], moved[0]))
 
 
-def _linear(function: Any) -> Callable[..., Dual]:
+def _linear(function: Function) -> Callable[..., Dual]:
     """Rule for a linear function of one array: it is applied to the value and to each change."""
 
-    def of(x: Dual, *given: Any, **named: Any) -> Dual:
+    def of(x: Dual, *given: PassedOn, **named: PassedOn) -> Dual:
         if any(isinstance(each, Dual) for each in (*given, *named.values())):
             _refuse(f"np.{function.__name__} of two values with tangents")
         value = function(x.value, *given, **named)
@@ -420,10 +428,10 @@ def _linear(function: Any) -> Callable[..., Dual]:
     return of
 
 
-def _along_axes(function: Any) -> Callable[..., Dual]:
+def _along_axes(function: Function) -> Callable[..., Dual]:
     """Rule for sums and means along axes."""
 
-    def of(x: Dual, axis: Any = None, *, keepdims: bool = False, **rest: Any) -> Dual:
+    def of(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **rest: PassedOn) -> Dual:
         if any(each is not None for each in rest.values()):
             _refuse(f"np.{function.__name__} with {sorted(rest)}")
         value = function(x.value, axis=axis, keepdims=keepdims)
@@ -432,16 +440,18 @@ def _along_axes(function: Any) -> Callable[..., Dual]:
     return of
 
 
-def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
+def _extreme(largest: Function, place: Function) -> Callable[..., Dual]:
     """Rule for np.max or np.min: the changes of the first extreme entry, at the index `place`."""
 
-    def of(x: Dual, axis: Any = None, *, keepdims: bool = False, **rest: Any) -> Any:
+    def of(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **rest: PassedOn) -> Values:
         initial = rest.pop("initial", None)
         if isinstance(axis, tuple) or any(each is not None for each in rest.values()):
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(rest)}")
         flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
         at = np.expand_dims(place(flat.value, axis=along), along)
-        extreme = np.take_along_axis(flat, at, axis=along)
+        value = np.take_along_axis(flat.value, at, axis=along)
+        changes = np.take_along_axis(flat.changes, at[None], axis=along + (along >= 0))
+        extreme: Values = Dual(value, changes)
         if initial is not None:
             extreme = (np.maximum if largest is np.max else np.minimum)(extreme, initial)
         shape = largest(x.value, axis=axis, keepdims=keepdims).shape
@@ -450,9 +460,10 @@ def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
     return of
 
 
-def _where(condition: Any, a: Any, b: Any) -> Any:
+def _where(condition: Values, a: Values, b: Values) -> Values:
     """np.where; the condition may be a Dual, whose changes are ignored."""
-    here, value = value_of(condition), np.where(value_of(condition), value_of(a), value_of(b))
+    here = value_of(condition)
+    value: Values = np.where(here, value_of(a), value_of(b))
     if not isinstance(a, Dual) and not isinstance(b, Dual):
         return value
     count = _count((a, b))
@@ -460,7 +471,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     return Dual(value, np.where(here, da, db))
 
 
-def _einsum(subscripts: str, *operands: Any, **options: Any) -> Dual:
+def _einsum(subscripts: str, *operands: Values, **options: PassedOn) -> Dual:
     """np.einsum, with the sum over operands of the products with one operand's changes."""
     if "->" not in subscripts:
         _refuse("np.einsum without ->")
@@ -475,10 +486,10 @@ def _einsum(subscripts: str, *operands: Any, **options: Any) -> Dual:
     return Dual(value, total)  # type: ignore[arg-type]
 
 
-def _joined(function: Any) -> Callable[..., Dual]:
+def _joined(function: Function) -> Callable[..., Dual]:
     """Rule for np.concatenate and np.stack; arrays without tangents have changes 0."""
 
-    def of(arrays: Sequence[Any], *given: Any, **named: Any) -> Dual:
+    def of(arrays: Sequence[Values], *given: PassedOn, **named: PassedOn) -> Dual:
         count = _count(arrays)
         value = function([value_of(each) for each in arrays], *given, **named)
         parts = [changes_of(each, count) for each in arrays]
@@ -488,7 +499,7 @@ def _joined(function: Any) -> Callable[..., Dual]:
     return of
 
 
-def _norm(x: Dual, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Dual:
+def _norm(x: Dual, ord: ArrayIndex = None, axis: ArrayIndex = None, keepdims: bool = False) -> Dual:
     """The Euclidean norm along one axis, or of all entries."""
     if ord is not None or isinstance(axis, tuple):
         _refuse("np.linalg.norm of matrices, or with ord")
@@ -512,14 +523,14 @@ def _svd(x: Dual, full_matrices: bool = True, compute_uv: bool = True) -> Dual:
     return Dual(values, np.einsum("...ak,p...ab,...kb->p...k", U, x.changes, Wt))
 
 
-def _put_along_axis(x: Dual, at: Any, values: Any, axis: int) -> None:
+def _put_along_axis(x: Dual, at: ArrayIndex, values: Values, axis: int) -> None:
     """np.put_along_axis, applied to the value and to each change."""
     rows = changes_of(values, len(x.changes))
     for each, row in zip((x.value, *x.changes), (value_of(values), *rows), strict=True):
         np.put_along_axis(each, at, row, axis)
 
 
-def _solve(a: Any, b: Any) -> Dual:
+def _solve(a: Values, b: Values) -> Dual:
     """x = a^-1 b, with the changes a^-1 (db - da x)."""
     A, value = value_of(a), np.linalg.solve(value_of(a), value_of(b))
     count = _count((a, b))
@@ -527,10 +538,10 @@ def _solve(a: Any, b: Any) -> Dual:
     return Dual(value, np.array([np.linalg.solve(A, db - dA @ value) for dA, db in moved]))
 
 
-def _like(function: Any) -> Callable[..., Dual]:
+def _like(function: Function) -> Callable[..., Dual]:
     """Rule for np.zeros_like and its relatives, whose results have changes 0."""
 
-    def of(x: Dual, *given: Any, **named: Any) -> Dual:
+    def of(x: Dual, *given: PassedOn, **named: PassedOn) -> Dual:
         if any(isinstance(each, Dual) for each in given):
             _refuse(f"np.{function.__name__} of another value with tangents")
         return constant(function(x.value, *given, **named), len(x.changes))
@@ -538,15 +549,15 @@ def _like(function: Any) -> Callable[..., Dual]:
     return of
 
 
-def _sorted(x: Dual, axis: int = -1) -> Any:
+def _sorted(x: Dual, axis: int = -1) -> Values:
     return np.take_along_axis(x, np.argsort(x.value, axis=axis), axis=axis)
 
 
-def _variance(x: Dual, axis: Any = None, *, keepdims: bool = False) -> Any:
+def _variance(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False) -> Values:
     return np.mean((x - np.mean(x, axis=axis, keepdims=True)) ** 2, axis=axis, keepdims=keepdims)
 
 
-ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+ARRAY_FUNCTIONS: dict[Function, Function] = {
     np.sum: _along_axes(np.sum),
     np.mean: _along_axes(np.mean),
     np.max: _extreme(np.max, np.argmax),

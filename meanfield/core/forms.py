@@ -17,14 +17,15 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from . import checks
+from .annotations import AnyObject, Function, Json, UserValue
 from .errors import MeanfieldError
 from .files import NUMBER_FORMATS, RESULT_FORMATS
 
-Plain = Any  # data of TOML or JSON: numbers, texts, arrays, tables
-Schema = dict[str, Any]  # of JSON
+Plain = UserValue  # data of TOML or JSON: numbers, texts, arrays, tables
+Schema = dict[str, UserValue]  # of JSON
 REFUSED = (TypeError, ValueError, MeanfieldError)
 MOST_OF_KEY = 200  # characters of a dotted key that messages show
-INVALID: Any = type("Invalid", (), {})()  # result of reading invalid data
+INVALID: UserValue = type("Invalid", (), {})()  # result of reading invalid data
 INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # numbers that JSON lacks
 
 
@@ -58,13 +59,13 @@ class Reading:
     lost: list[str] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
 
-    def refuse(self, at: str, text: object) -> Any:
+    def refuse(self, at: str, text: object) -> UserValue:
         """Add a problem with the value at the dotted key `at`; returns INVALID."""
         at = at if len(at) < MOST_OF_KEY else f"{at[:MOST_OF_KEY]}..."
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
-    def expected(self, at: str, what: str, data: Plain, known: Any = ()) -> Any:
+    def expected(self, at: str, what: str, data: Plain, known: UserValue = ()) -> UserValue:
         """Add the problem that `what` was expected, with the nearest of the `known` names."""
         hint = nearest(data, known) if isinstance(data, str) else ""
         return self.refuse(at, f"expected {what}; got {toml(data)}{hint}")
@@ -75,7 +76,7 @@ class Call(Reading):
 
     in_python = True
 
-    def expected(self, at: str, what: str, data: Plain, known: Any = ()) -> Any:
+    def expected(self, at: str, what: str, data: Plain, known: UserValue = ()) -> UserValue:
         name = data.__name__ if isinstance(data, type) else data
         hint = nearest(name, known, "{}(...)") if isinstance(name, str) else ""
         raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(data)}{hint or '.'}")
@@ -94,20 +95,20 @@ class Form:
         Keys that its table in a file may have.
     """
 
-    names: Any = ()
-    known: Any = {}  # noqa: RUF012
-    keys: Any = ()
+    names: UserValue = ()
+    known: UserValue = {}  # noqa: RUF012
+    keys: UserValue = ()
     none_is_default: bool = False  # whether None in a call means the default
     expected: str
 
     def __repr__(self) -> str:
         return f"<{self.expected}>"
 
-    def check(self, name: str, value: Any) -> Any:
+    def check(self, name: str, value: UserValue) -> UserValue:
         """The value of parameter `name` in a call, converted; else TypeError or ValueError."""
         return self.read(value, name, Call())
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         """The value of plain data at the dotted key `at`; INVALID, with a problem, if none."""
         raise NotImplementedError
 
@@ -133,11 +134,11 @@ class Leaf(Form):
     """
 
     expected: str
-    accept: Callable[[str, Any], Any]
+    accept: Callable[[str, UserValue], UserValue]
     schema: Schema
-    known: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, UserValue] = field(default_factory=dict)
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if reading.in_python:
             named = isinstance(data, str) and data in self.known
             return self.accept(at, self.known[data] if named else data)
@@ -160,7 +161,7 @@ class Leaf(Form):
         except REFUSED as error:
             return reading.refuse(at, without_name(str(error), name))
 
-    def _stored(self, data: Mapping[str, Any], at: str, reading: Reading) -> Any:
+    def _stored(self, data: Mapping[str, Json], at: str, reading: Reading) -> UserValue:
         """The array, or the placeholder for a function, to which a result file refers."""
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
@@ -173,7 +174,7 @@ class Leaf(Form):
         return {"enum": list(self.known)} if self.known else dict(self.schema)
 
 
-def lost_function(name: str) -> Callable[..., Any]:
+def lost_function(name: str) -> Function:
     """A placeholder for a function that a file does not store: a call raises MeanfieldError."""
 
     def function(*_arguments: object) -> None:
@@ -185,7 +186,7 @@ def lost_function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _numbers(name: str, data: Plain) -> Any:
+def _numbers(name: str, data: Plain) -> Json:
     """Numbers of a file, with "inf", "-inf" and "nan" as floats; TypeError for other values."""
     if isinstance(data, list | tuple):
         return [_numbers(name, entry) for entry in data]
@@ -219,10 +220,12 @@ def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> L
     return Leaf(expected, accept, {"type": "integer", **schema})
 
 
-def _ensemble(expected: str, words: str, fits: Callable[[Any], Any], schema: Schema) -> Leaf:
+def _ensemble(
+    expected: str, words: str, fits: Callable[[UserValue], UserValue], schema: Schema
+) -> Leaf:
     """Form of non-empty arrays whose entries satisfy `fits`, which `words` describes."""
 
-    def accept(name: str, value: Any) -> np.ndarray:
+    def accept(name: str, value: UserValue) -> np.ndarray:
         array = checks.real_array(name, value)
         wanted = f"{words} (a number, or an array of them)"
         checks.fitting(name, value, wanted, array.size > 0 and fits(array).all())
@@ -231,7 +234,7 @@ def _ensemble(expected: str, words: str, fits: Callable[[Any], Any], schema: Sch
     return Leaf(f"{expected}, or an array of them", accept, schema)
 
 
-def _of_type(expected: str, fits: Callable[[Any], bool], schema: Schema) -> Leaf:
+def _of_type(expected: str, fits: Callable[[UserValue], bool], schema: Schema) -> Leaf:
     """Form of the values that satisfy `fits`, returned unchanged; TypeError for others."""
     return Leaf(
         expected,
@@ -240,11 +243,11 @@ def _of_type(expected: str, fits: Callable[[Any], bool], schema: Schema) -> Leaf
     )
 
 
-def choice(known: Mapping[str, Any]) -> Leaf:
+def choice(known: Mapping[str, UserValue]) -> Leaf:
     """Form of the values of `known`, whose keys are the names that files use for them."""
     expected = " or ".join(f'"{name}"' for name in known)
 
-    def accept(name: str, value: Any) -> Any:
+    def accept(name: str, value: UserValue) -> UserValue:
         for one in known.values():
             if value is one or (isinstance(value, str) and value == one):
                 return one
@@ -278,7 +281,7 @@ class _FileOf(Leaf):
 
     formats: tuple[str, ...] = ()
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if reading.in_python:
             return self.accept(at, data)
         path = reading.folder / data if isinstance(data, str) else Path()
@@ -301,11 +304,11 @@ Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Natural = Annotated[int, NATURAL]
 Index = Annotated[int, INDEX]
-Array = Annotated[Any, ARRAY]
-Numbers = Annotated[Any, NUMBERS]
-PositiveNumbers = Annotated[Any, POSITIVE_NUMBERS]
+Array = Annotated[UserValue, ARRAY]
+Numbers = Annotated[UserValue, NUMBERS]
+PositiveNumbers = Annotated[UserValue, POSITIVE_NUMBERS]
 
-LEAVES: dict[Any, Leaf] = {
+LEAVES: dict[UserValue, Leaf] = {
     float: FINITE,
     int: INTEGER,
     bool: FLAG,
@@ -332,7 +335,7 @@ class Instance(Form):
             return f"a class itself: {', '.join(names)}"
         return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         fits = isinstance(data, type) and issubclass(data, self.base)
         fits = fits if self.itself else isinstance(data, self.base)
         return data if fits else reading.expected(at, self.expected, data)
@@ -355,7 +358,7 @@ class Many(Form):
     def expected(self) -> str:  # type: ignore[override]
         return self.title or f"an array, each entry {self.form.expected}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         a_sequence = hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
         if isinstance(data, str | bytes | bytearray | Mapping) or not a_sequence:
             a_number = isinstance(data, int | float) and reading.in_python and not self.title
@@ -378,7 +381,7 @@ class Named(Form):
     def expected(self) -> str:  # type: ignore[override]
         return f"a table, each value {self.form.expected}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if not isinstance(data, Mapping):
             return reading.expected(at, self.expected, data)
         entries = {
@@ -401,10 +404,10 @@ class Either(Form):
         return ", or ".join(form.expected for form in self.forms)
 
     @property
-    def known(self) -> Any:
+    def known(self) -> UserValue:
         return {name: value for form in self.forms for name, value in form.known.items()}
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if reading.in_python:
             refusals = []
             for form in self.forms:
@@ -493,7 +496,7 @@ def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
     return f"; did you mean {written.format(by_name[near[0]])}?" if near else ""
 
 
-def toml(value: Any) -> str:
+def toml(value: AnyObject) -> str:
     """A value in the notation of TOML; long values and tables by a description."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -509,7 +512,7 @@ def toml(value: Any) -> str:
     return str(value)[:200]
 
 
-def shown(value: Any) -> str:
+def shown(value: AnyObject) -> str:
     """A parameter in a `repr`: short arrays and numbers as they are, functions by their names."""
     if isinstance(value, np.ndarray):
         return repr(value.tolist()) if value.size <= 16 else f"<array {value.shape}>"

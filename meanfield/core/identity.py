@@ -24,10 +24,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import resolve_name
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from .annotations import AnyObject
 from .contents import (
     ATOMS,
     Bits,
@@ -55,7 +56,7 @@ FINDING = {"import_module", "exec_module", "load_module", "run_module", "run_pat
 WRITE_IMPORTS = "expected names, and import statements"
 
 
-def digest(value: Any) -> str:
+def digest(value: AnyObject) -> str:
     """SHA-256, in hexadecimal, of a value and all its contents.
 
     Parameters
@@ -73,7 +74,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(_Reader().read(value)).hexdigest()
 
 
-def digests(value: Any, name: str = "", reader: "_Reader | None" = None) -> dict[str, str]:
+def digests(value: AnyObject, name: str = "", reader: "_Reader | None" = None) -> dict[str, str]:
     """Digests by dotted name: of a value, entries of dictionaries, and parameters of kinds."""
     reader = reader or _Reader()
     named = {name: hashlib.sha256(reader.read(value)).hexdigest()}
@@ -92,7 +93,7 @@ def differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [n for n in changed if n and not any(one.startswith(f"{n}.") for one in changed)]
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: AnyObject, other: AnyObject) -> bool:
     """Whether two values are one object, or have equal digests."""
     if one is other:
         return True
@@ -114,9 +115,9 @@ class _Reader:
         self._levels: dict[int, int] = {}  # by id of the values being read
         self._path: list[str] = []
         self._outermost = 0  # the smallest level to which a part refers
-        self._digests: dict[int, tuple[Any, bytes]] = {}
+        self._digests: dict[int, tuple[AnyObject, bytes]] = {}
 
-    def read(self, value: Any, at: str = "") -> bytes:
+    def read(self, value: AnyObject, at: str = "") -> bytes:
         """The digest of a value; `at` is the path to it from its parent, for messages."""
         cls, key, level = type(value), id(value), len(self._levels)
         if atom := ATOMS.get(cls):
@@ -139,7 +140,7 @@ class _Reader:
         self._outermost = min(outermost, self._outermost)
         return result
 
-    def _digest(self, value: Any) -> bytes:
+    def _digest(self, value: AnyObject) -> bytes:
         """SHA-256 of the type and the parts of a value; TypeError if a part cannot be read."""
         try:
             digests = [self.read(part, label) for label, part in _parts(value)]
@@ -159,7 +160,7 @@ class _Reader:
         return whole.digest()
 
 
-def _title(value: Any) -> str:
+def _title(value: AnyObject) -> str:
     """A description of a value for messages, made without calling its methods."""
     if isinstance(value, types.FunctionType | type):
         return full_name(value)
@@ -169,7 +170,7 @@ def _title(value: Any) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _parts(value: Any) -> Iterable[Part]:
+def _parts(value: AnyObject) -> Iterable[Part]:
     """The parts of which a value consists."""
     cls = type(value)
     if cls is Unordered:
@@ -208,7 +209,7 @@ def _parts(value: Any) -> Iterable[Part]:
 # Objects ---------------------------------------------------------------------------------------
 
 
-def _object(value: Any) -> Iterator[Part]:
+def _object(value: AnyObject) -> Iterator[Part]:
     """The parts of an object: its class, contents, and attributes without cached properties.
 
     An object of a library that defines its pickling in Python has the parts of its pickle.
@@ -227,7 +228,7 @@ def _object(value: Any) -> Iterator[Part]:
         yield "", named({n: entry for n, entry in entries.items() if n not in cached})
 
 
-def _pickled(value: Any) -> Iterator[Part]:
+def _pickled(value: AnyObject) -> Iterator[Part]:
     """The parts of ``value.__reduce_ex__(4)``; Unreadable if the call fails."""
     try:
         reduced = value.__reduce_ex__(4)
@@ -246,7 +247,7 @@ def is_cached(cls: type, name: str) -> bool:
     return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
 
 
-def _is_computed(value: Any, name: str) -> bool:
+def _is_computed(value: AnyObject, name: str) -> bool:
     """Whether the stored value of a cached property is what the property computes.
 
     The stored value may have been assigned instead. Properties of libraries are not checked.
@@ -283,7 +284,7 @@ def _function(function: types.FunctionType) -> Iterator[Part]:
     yield "", named(vars(function))
 
 
-def _is_of_library(function: Any) -> bool:
+def _is_of_library(function: AnyObject) -> bool:
     """Whether a library defines a function, by the module of its globals.
 
     Its ``__module__`` is not used, as a wrapper has that of the wrapped function.
@@ -330,7 +331,7 @@ def _reads(code: types.CodeType) -> tuple[frozenset[tuple[str, ...]], frozenset[
     return frozenset(chains), frozenset(imports)
 
 
-def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
+def _global(chain: tuple[str, ...], names: Mapping[str, AnyObject]) -> Iterator[Part]:
     """The name and the object of a chain of `_reads`, looked up in `names`.
 
     From a module of the user the chain is followed to the object that the code reads.
@@ -408,6 +409,6 @@ def _class(cls: type) -> Iterator[Part]:
     yield "", named(written)
 
 
-def _is_module_of_user(value: Any) -> bool:
+def _is_module_of_user(value: AnyObject) -> bool:
     """Whether a value is a module of the user, not of a library."""
     return isinstance(value, types.ModuleType) and not of_library(value.__name__)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
+from .annotations import AnyObject, Parameters, PassedOn, TypeHint, UserValue
 from .calls import readable, refuse_abstract, refuse_wrong_names
 from .forms import Call, Form, nearest, shown
 from .identity import digest, is_cached, same
@@ -76,7 +77,7 @@ class Kind(metaclass=KindType):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
-    annotation_forms: ClassVar[dict[Any, Form]] = {}  # of annotations with a special meaning
+    annotation_forms: ClassVar[dict[TypeHint, Form]] = {}  # of annotations with a special meaning
     default_kind: ClassVar[str | None] = None  # the kind of a table without a key `kind`
     function_advice: ClassVar[str] = ""  # advice if a function is given in place of a kind
     derivation_advice: ClassVar[str] = ""  # names the classes to derive from
@@ -91,7 +92,7 @@ class Kind(metaclass=KindType):
     )
 
     def __init_subclass__(
-        cls, family: bool = False, hides: tuple[str, ...] = (), **options: Any
+        cls, family: bool = False, hides: tuple[str, ...] = (), **options: PassedOn
     ) -> None:
         super().__init_subclass__(**options)
         _refuse_near_miss(cls)
@@ -128,7 +129,7 @@ class Kind(metaclass=KindType):
 
         return KindOf(cls)
 
-    def __new__(cls, *_given: Any, **named: Any) -> Self:
+    def __new__(cls, *_given: PassedOn, **named: PassedOn) -> Self:
         for name in named:
             value = vars(cls).get(name)
             if (
@@ -142,10 +143,10 @@ class Kind(metaclass=KindType):
         refuse_wrong_names(cls, _given, named)
         return super().__new__(cls)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return object.__new__, (type(self),), self.__getstate__()
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: UserValue) -> None:
         if not self.plain_class:
             cls = type(self)
             if name in parameters_of(cls):
@@ -162,33 +163,33 @@ class Kind(metaclass=KindType):
             self._set(**{name: parameter.read(getattr(self, name), name, Call())})
         self.validate()
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: UserValue) -> None:
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Parameters:
         """The attributes without cached properties, which another thread may be computing."""
         entries = vars(self).copy().items()
         return {name: value for name, value in entries if not is_cached(type(self), name)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Parameters) -> None:
         self._set(**state)
 
     def validate(self) -> None:
         """Raise ValueError or TypeError where parameters do not fit together; by default never."""
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Parameters:
         """The parameters by their names."""
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: PassedOn) -> Self:
         """A copy with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
-    def resolve(self, sizes: Any) -> Any:
+    def resolve(self, sizes: AnyObject) -> AnyObject:
         """The kind with numbers for all parameters that depend on the state or on files.
 
         Parameters
@@ -214,7 +215,7 @@ class Kind(metaclass=KindType):
         """The kind that files store instead of this one: by default the kind itself."""
         return self
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
         if of_library(type(self).__module__):
             return self.described
@@ -286,6 +287,6 @@ def _hidden(cls: type[Kind], name: str) -> str:
     return ""
 
 
-def ancestor(kind: type, known: Any) -> Any:
+def ancestor(kind: type, known: AnyObject) -> AnyObject:
     """The first class in the method resolution order of `kind` that is in `known`, or None."""
     return next((each for each in kind.__mro__ if each in known), None)

@@ -6,10 +6,10 @@ import sys
 import types
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from .annotations import AnyObject
 from .version import LIBRARIES
 
 PACKAGE = __name__.split(".")[0]
@@ -57,7 +57,7 @@ def _is_installed(place: str, root: str) -> bool:
     return any(line.startswith(begins) for text in records for line in text.splitlines())
 
 
-def name_in_library(value: Any) -> tuple[str, str, str] | None:
+def name_in_library(value: AnyObject) -> tuple[str, str, str] | None:
     """Module, name and version of a function, class or module of a library; None for others.
 
     The version is "" for libraries whose versions results record.
@@ -70,14 +70,14 @@ def name_in_library(value: Any) -> tuple[str, str, str] | None:
     return module, name, "" if root in RECORDED else str(getattr(package, "__version__", ""))
 
 
-def file_of_extension(value: Any) -> tuple[str, Path] | None:
+def file_of_extension(value: AnyObject) -> tuple[str, Path] | None:
     """The name and the file of an object of a user's extension module; "" names the module."""
     module, name = _name_in_module(value)
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     return (name, Path(file)) if file.endswith(tuple(EXTENSION_SUFFIXES)) else None
 
 
-def _name_in_module(value: Any) -> tuple[str, str]:
+def _name_in_module(value: AnyObject) -> tuple[str, str]:
     """The module of a function or class, and its name there; ("", "") if it is not there.
 
     The name of a module itself is "".
@@ -92,7 +92,7 @@ def _name_in_module(value: Any) -> tuple[str, str]:
     try:
         module = value.__module__
         for name in (value.__qualname__, value.__name__):  # pybind11 needs the second
-            entry: Any = sys.modules[module]
+            entry: AnyObject = sys.modules[module]
             for part in name.split("."):
                 entry = getattr(entry, part, None)
             if entry is value or built_in:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from .annotations import AnyObject, TypeHint, UserValue
 from .forms import (
     ANYTHING,
     FUNCTION,
@@ -48,7 +49,7 @@ class Parameter:
     """
 
     form: Form
-    default: Any
+    default: UserValue
     optional: bool
     words: str
 
@@ -61,7 +62,7 @@ class Parameter:
         """Whether only Python can give it, not a file."""
         return self.required and self.form is FUNCTION
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         """The value that a call or a file gives; None means no value, or a default kind."""
         if data is None and self.optional:
             return None
@@ -69,7 +70,7 @@ class Parameter:
             return self.default
         return self.form.read(data, at, reading)
 
-    def is_default(self, value: Any) -> bool:
+    def is_default(self, value: UserValue) -> bool:
         """Whether a value equals the default."""
         if self.required or self.default is None or value is None:
             return value is None and self.default is None
@@ -77,7 +78,7 @@ class Parameter:
         return type(default) is type(value) and same(default, value)
 
 
-def signature_of(target: Any) -> inspect.Signature:
+def signature_of(target: AnyObject) -> inspect.Signature:
     """The signature of a function, or of the constructor of a class.
 
     `inspect.signature` of a class reads `Kind.__new__` instead, in Python before 3.11.4.
@@ -89,9 +90,9 @@ def signature_of(target: Any) -> inspect.Signature:
 
 
 @functools.cache
-def parameters_of(target: Any) -> dict[str, Parameter]:
+def parameters_of(target: AnyObject) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
-    function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
+    function: AnyObject = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
     itself = {target.__name__: target} if isinstance(target, type) else {}
     hints = get_type_hints(function, localns=itself, include_extras=True)
     checked = hasattr(target, "as_form") and not target.plain_class
@@ -111,7 +112,9 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
     }
 
 
-def form_of(hint: Any, special: Mapping[Any, Form], otherwise: Form | None = ANYTHING) -> Form:
+def form_of(
+    hint: TypeHint, special: Mapping[TypeHint, Form], otherwise: Form | None = ANYTHING
+) -> Form:
     """The form of an annotation; `special` are additional annotations of a family.
 
     Raises
@@ -119,7 +122,8 @@ def form_of(hint: Any, special: Mapping[Any, Form], otherwise: Form | None = ANY
     TypeError
         If the annotation has no form, and `otherwise` is None.
     """
-    origin, inner = get_origin(hint), get_args(hint)
+    origin: TypeHint = get_origin(hint)
+    inner = get_args(hint)
     for other in getattr(hint, "__metadata__", ()):
         if isinstance(other, Form):
             return other
@@ -150,7 +154,7 @@ def form_of(hint: Any, special: Mapping[Any, Form], otherwise: Form | None = ANY
     return form
 
 
-def _words(place: Any) -> dict[str, str]:
+def _words(place: AnyObject) -> dict[str, str]:
     """The descriptions of parameters in the sections of a numpydoc docstring, by name."""
     texts: dict[str, str] = {}
     for section in PARAMETER_SECTION.findall(inspect.cleandoc(place.__doc__ or "")):

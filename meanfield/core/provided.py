@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
+from .annotations import Function, OfLibrary
+
 Registered = TypeVar("Registered", bound=Callable[..., Any])
 Rows = Iterable[Sequence[str]]  # of a table, with one or two texts in each row
 
@@ -32,7 +34,7 @@ class Provided(dict[str, Callable[..., Any]]):
         self[function.__name__] = function
         return function
 
-    def __missing__(self, name: str) -> Callable[..., Any]:
+    def __missing__(self, name: str) -> Function:
         import_module(self.module)
         if name not in self:
             raise KeyError(f"{self.module} registers no function {name}.")
@@ -46,7 +48,7 @@ CONFIGURED_RUNS = Provided("meanfield.app.configured_runs")
 class Shown:
     """An object that notebooks show as a card: a title, a table and a picture."""
 
-    def card(self) -> tuple[str, Rows, Callable[[], Any]]:
+    def card(self) -> tuple[str, Rows, Callable[[], OfLibrary]]:
         """The title, the rows of the table, and the function that draws the picture.
 
         By default they are the first line of `repr`, its other lines, and `plot`. A line is split

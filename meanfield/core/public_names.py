@@ -1,12 +1,13 @@
 """Attribute errors of modules that suggest the nearest public name."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+
+from .annotations import AnyObject
 
 
 def with_hint(
-    module: str, names: Iterable[str], lookup: Callable[[str], Any] | None = None
-) -> Callable[[str], Any]:
+    module: str, names: Iterable[str], lookup: Callable[[str], AnyObject] | None = None
+) -> Callable[[str], AnyObject]:
     """The ``__getattr__`` of a module, whose error suggests the nearest public name.
 
     Parameters
@@ -20,7 +21,7 @@ def with_hint(
         AttributeError.
     """
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> AnyObject:
         if lookup is not None:
             try:
                 return lookup(name)

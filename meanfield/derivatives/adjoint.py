@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.annotations import FromAbove, Narrowed, Values
 from ..core.calls import with_hints
 from ..core.checks import as_given, finite, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..dynamics.motion import motion_for
 from ..spaces import Density
+from ..spaces.contract import Space
 from ..spaces.indexed import Indexed
 from .indexed import differentiated
 from .journal import EnsembleJournal, Journal, end_of
+from .steps import DifferentiatedNonlinear
 from .tangents import checked_parameter
 from .variation import Variation
 
@@ -45,7 +48,7 @@ class Functional:
     ... )
     """
 
-    value: Callable[[Density], Any]
+    value: Callable[[Density], Values]
     variation: Callable[[Density], np.ndarray]
 
     def __post_init__(self) -> None:
@@ -78,7 +81,7 @@ class Functional:
             )
         s = finite("position", position)
 
-        def checked(mu: Any) -> Any:
+        def checked(mu: Density) -> Indexed:
             if not isinstance(mu, Indexed):
                 raise TypeError(
                     f"position = {s:g} is that of a slice of Indexed densities; got "
@@ -90,14 +93,14 @@ class Functional:
                 raise ValueError(f"position: {error}") from None
             return mu
 
-        def variation(mu: Any) -> np.ndarray:
+        def variation(mu: Narrowed) -> np.ndarray:
             weights = checked(mu).index.interpolation(s) / mu.index.weights
             return np.outer(weights, _values_of(f, mu.slice_space)).ravel()
 
         return cls(lambda mu: checked(mu).at_position(s).expect(f), variation)
 
 
-def _values_of(f: Callable[[np.ndarray], np.ndarray], space: Any) -> np.ndarray:
+def _values_of(f: Callable[[np.ndarray], np.ndarray], space: Space) -> np.ndarray:
     return space.function_values(f, space.points)
 
 
@@ -166,7 +169,7 @@ def gradient(
     fitting("f", f, "a Functional, or a function of unit vectors", fits, TypeError)
     of = f if isinstance(f, Functional) else Functional.mean(f)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
-    final: Any = run.final
+    final: FromAbove = run.final
     if not isinstance(final, Density):
         raise MeanfieldError(
             f"Gradients of runs are known for a Density; got a run of {type(final).__name__}. Ask "
@@ -183,7 +186,7 @@ def gradient(
     space, shape, start = final.space, run.shape, run.options["t_start"]
     values, of_initial = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
-    shared: dict[Any, Any] | None = None if run.model.drift.shape else {}
+    shared: dict[object, DifferentiatedNonlinear] | None = None if run.model.drift.shape else {}
     for index in np.ndindex(*shape):
         last = final.computed(final.coefficients[index], space)
         values[index], slope = _evaluated(of, last)
@@ -232,7 +235,7 @@ def recorded(run: "Solution") -> tuple[Journal | EnsembleJournal, Density]:
     return known_steps(run.stored.get("journal")), run.stored["initial"]
 
 
-def known_steps(journal: Any) -> Any:
+def known_steps(journal: Journal | EnsembleJournal | None) -> Journal | EnsembleJournal:
     """The journal of a run; MeanfieldError where there is none."""
     if journal is None:
         raise MeanfieldError(

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core.annotations import Narrowed, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..dynamics.density import DensityMotion
@@ -16,7 +17,7 @@ from ..spaces import Density, Space
 from ..spaces.linearised import LinearisedAdjoint, LinearisedTangents, Tables
 from .fields import DifferentiableFields, Parts, check_fields_differentiable
 from .journal import Journal, Stretch
-from .steps import DifferentiatedScheme, Diffusion, NoiseStrengths
+from .steps import DifferentiatedNonlinear, DifferentiatedScheme, Diffusion, NoiseStrengths
 from .variation import Variation
 
 RECORDED_NUMBERS = 1 << 22  # of stages recorded at a time
@@ -70,7 +71,7 @@ def names_of_kappa(model: Transformer) -> list[str]:
 
 def name_of_kappa(model: Transformer, t: float) -> str:
     """The name of the parameter that is kappa at time t."""
-    kappa: Any = model.kappa
+    kappa: Values = model.kappa
     if model.steady_noise or model.smooth_noise:
         return "kappa"
     return f"kappa[{np.searchsorted(kappa.jumps, t, side='right')}]"
@@ -121,14 +122,14 @@ class DifferentiatedRun:
 
     def __init__(
         self,
-        motion: Any,
+        motion: Narrowed,
         initial: Density,
         index: tuple[int, ...],
         journal: Journal,
         parameters: Sequence[str],
         start: float = 0.0,
         *,
-        kept: dict[Any, Any] | None = None,
+        kept: dict[object, DifferentiatedNonlinear] | None = None,
     ):
         model, shape = motion.plain, initial.shape
         drift = drift_of(model)
@@ -142,7 +143,7 @@ class DifferentiatedRun:
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
-        self._schemes: dict[tuple[Any, ...], DifferentiatedScheme] = {}
+        self._schemes: dict[tuple[object, ...], DifferentiatedScheme] = {}
         self._diffusions: dict[int, Diffusion] = {}
 
     # Of a run ------------------------------------------------------------------------------
@@ -150,18 +151,18 @@ class DifferentiatedRun:
     variation: ClassVar[type[Variation]] = Variation
 
     @classmethod
-    def check(cls, motion: Any) -> None:
+    def check(cls, motion: Narrowed) -> None:
         """Raise MeanfieldError, with the reason, for runs that have no derivatives."""
         check_differentiable(motion.plain, motion.like.space, fields_of_first(motion))
 
     @classmethod
-    def parameters_of(cls, motion: Any) -> list[str]:
+    def parameters_of(cls, motion: Narrowed) -> list[str]:
         """The names of the parameters with derivatives, without those of `parameters_of_nodes`."""
         frequencies = motion.turning_slopes(motion.like.space)
         return [*drift_of(motion.plain).parameters, *names_of_kappa(motion.plain), *frequencies]
 
     @classmethod
-    def parameters_of_nodes(cls, motion: Any) -> list[str]:
+    def parameters_of_nodes(cls, motion: Narrowed) -> list[str]:
         """The names of parameters of single nodes of an index."""
         return []
 
@@ -243,7 +244,7 @@ class DifferentiatedRun:
 
     def _split(self, stretch: Stretch) -> Iterator[Piece]:
         """Divide a stretch at the jumps of kappa."""
-        kappa: Any = self._model.kappa
+        kappa: Values = self._model.kappa
         if self._steady or self._model.smooth_noise:
             yield Piece(stretch)
             return
@@ -266,7 +267,7 @@ class DifferentiatedRun:
 
     def _strength(self, layer: int) -> float:
         """1/kappa in a layer, if kappa is constant in it."""
-        kappa: Any = self._model.kappa
+        kappa: Values = self._model.kappa
         return float(1 / (self.kappa if self._steady else kappa.values[layer]))
 
     def _strength_at(self, elapsed: float, piece: Piece) -> float:
@@ -281,7 +282,7 @@ class DifferentiatedRun:
         first = self._strength_at(begun, piece)
         return lambda elapsed: self._strength_at(elapsed, piece) - first
 
-    def _moved(self, name: str | None, layer: int, space: Space, rates: Any) -> np.ndarray:
+    def _moved(self, name: str | None, layer: int, space: Space, rates: np.ndarray) -> np.ndarray:
         """The derivative of L by a parameter, (modes,); 0 if L does not depend on it."""
         if name == ("kappa" if self._steady else f"kappa[{layer}]"):
             return -(self._strength(layer) ** 2) * rates
@@ -317,7 +318,9 @@ class DifferentiatedRun:
             )
         return self._schemes[key]
 
-    def _linearised(self, space: Space, names: list[str | None], adjoint: bool) -> Any:
+    def _linearised(
+        self, space: Space, names: list[str | None], adjoint: bool
+    ) -> DifferentiatedNonlinear:
         """N with tangents by parameters of the drift (None for a direction), or transposed."""
         if self._model.is_zonal:
             tables, changes = self._tables_on(space)

@@ -13,10 +13,10 @@ by another measure: see `spaces.linearised`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Values
 from ..core.errors import MeanfieldError
 from ..engines.density_heads import GridDensity, NotSmooth, Quotient
 from ..engines.fields import DensityField
@@ -56,7 +56,7 @@ class DifferentiableFields:
             values = model.feedforward_at(space.points)
             self.forward = np.einsum("fnd,nd->fn", space.frame, values)
 
-    def tangents(self, names: Sequence[str | None], pairs: bool = False) -> Any:
+    def tangents(self, names: Sequence[str | None], pairs: bool = False) -> Values:
         """N with one tangent for each name: by a parameter, or in a direction (None)."""
         parameters = list(dict.fromkeys(name for name in names if name is not None))
         tables = self._tables(parameters)
@@ -65,7 +65,7 @@ class DifferentiableFields:
         which = [-1 if name is None else parameters.index(name) for name in names]
         return TableTransport(*tables, self.space.degree, 1, which, pairs)
 
-    def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Any:
+    def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Values:
         """The transpose of N, with derivatives by parameters of these names; 0 for None."""
         tables = self._tables(names)
         if tables is None:
@@ -187,7 +187,7 @@ class _InPython(ABC):
     def velocity(self, parts: list[list[Quotient]]) -> np.ndarray:
         """Components (d - 1, N) of the velocity of the first function."""
         forward = self.fields.forward
-        total: Any = 0.0 if forward is None else forward
+        total: Values = 0.0 if forward is None else forward
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
             for one in mine:
                 total = total + factor * one.velocity
@@ -214,7 +214,7 @@ class FieldTangents(_InPython):
         velocity = self.velocity(parts)
         values = functions.values if self.each == 1 else space.to_values(rows[:, 0])
         result[0] = space.minus_divergence(velocity * values[0])
-        changes: Any = 0.0
+        changes: Values = 0.0
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
             for one in mine:
                 changes = changes + factor * one.changes
@@ -228,7 +228,7 @@ class FieldTangents(_InPython):
         """The derivative of the velocity by a parameter, (d - 1, N)."""
         k, inner = self.part_of[name]
         factor = self.fields.fields[k][0]
-        change: Any = sum(
+        change: Values = sum(
             one.velocity if inner is None else factor * one.change_by(inner) for one in parts[k]
         )
         return change
@@ -262,10 +262,10 @@ class FieldAdjoint(_InPython):
         for p, name in enumerate(self.names):
             target[floats + p] = 0.0 if name is None else self._by(name, parts, pulled, flux)
 
-    def _by(self, name: str, parts: Any, pulled: Any, flux: np.ndarray) -> float:
+    def _by(self, name: str, parts: Values, pulled: Values, flux: np.ndarray) -> float:
         """The derivative <l, dN/dp> by a parameter."""
         k, inner = self.part_of[name]
-        total: Any = 0.0
+        total: Values = 0.0
         for one, (F, s) in zip(parts[k], pulled[k], strict=True):
             if inner is None:
                 total = total + (flux * one.velocity).sum(axis=0)

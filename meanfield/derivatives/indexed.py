@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import Narrowed, PassedOn, Values
 from ..core.kinds import ancestor
 from ..spaces import Density
 from ..spaces.indexed import Indexed
@@ -17,13 +18,14 @@ from .densities import (
     tables_of,
 )
 from .fields import DifferentiableFields
+from .steps import DifferentiatedNonlinear
 from .variation import Variation
 
 
 class IndexedVariation(Variation):
     """A change of indexed densities: a real function on the space for each node of the index."""
 
-    space: Any
+    space: Narrowed
 
     @property
     def slices(self) -> Variation:
@@ -39,7 +41,7 @@ class IndexedVariation(Variation):
         """The moment of degree k of each slice, (*ensemble, P)."""
         return self.slices.moment(k)
 
-    def at_position(self, s: Any) -> Variation:
+    def at_position(self, s: Values) -> Variation:
         """The change at index s, an ensemble (*ensemble, *s.shape): see `Indexed.at_position`."""
         return Variation(self.space.slice_space, self.space.slice_at(self.coefficients, s))
 
@@ -57,7 +59,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
 
     variation: ClassVar[type[Variation]] = IndexedVariation
 
-    def __init__(self, motion: Any, *arguments: Any, **options: Any):
+    def __init__(self, motion: Narrowed, *arguments: PassedOn, **options: PassedOn):
         super().__init__(motion, *arguments, **options)
         self._influence, self._betas = motion.influence, motion.betas
         if self._betas is not None:
@@ -65,15 +67,17 @@ class DifferentiatedIndexed(DifferentiatedRun):
             self.of_drift = [n for n in self.parameters if n in of_nodes or n in self.of_drift]
 
     @classmethod
-    def check(cls, motion: Any) -> None:
+    def check(cls, motion: Narrowed) -> None:
         check_differentiable(motion.plain, motion.like.slice_space, fields_of_first(motion))
 
     @classmethod
-    def parameters_of_nodes(cls, motion: Any) -> list[str]:
+    def parameters_of_nodes(cls, motion: Narrowed) -> list[str]:
         count = 0 if motion.betas is None else len(motion.betas)
         return [f"beta[{node}]" for node in range(count)]
 
-    def _linearised(self, space: Any, names: list[str | None], adjoint: bool) -> Any:
+    def _linearised(
+        self, space: Narrowed, names: list[str | None], adjoint: bool
+    ) -> DifferentiatedNonlinear:
         count, modes = len(space.index), space.slice_space.degrees.size
         apart = range(1 if self._betas is None else count)
         inner = [self._pair(node, space, names, adjoint) for node in apart]
@@ -83,7 +87,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
             return IndexedAdjoint(inner, size, self._influence, weights, len(names))
         return IndexedTransport(inner, size, self._influence, rows=1 + len(names))
 
-    def _pair(self, node: int, product: Any, names: list[str | None], adjoint: bool) -> Any:
+    def _pair(self, node: int, product: Narrowed, names: list[str | None], adjoint: bool) -> Any:
         """N of a slice under the measure acting on it, with derivatives, at a node.
 
         The result serves all nodes if they have the same drift.

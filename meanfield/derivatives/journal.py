@@ -1,10 +1,12 @@
 """Journals: the accepted steps of a run, along which its derivatives are taken."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from ..core.annotations import FromAbove, Narrowed, PassedOn, Values
+from ..core.dual import Array
 from ..steppers import Scheme, Splitting
 from ..steppers.flow import Stages
 
@@ -29,12 +31,12 @@ class Stretch(NamedTuple):
         The stages of each step of a flow, if they were stored.
     """
 
-    scheme: Any
+    scheme: Narrowed
     ends: tuple[float, float]
-    steps: Any
+    steps: Values
     degree: int = 0
     labels: np.ndarray | None = None
-    stages: Sequence[Stages | None] = ()
+    stages: Values = ()
 
 
 class Journal:
@@ -47,7 +49,7 @@ class Journal:
     """
 
     def __init__(self, room: int = 0):
-        self._stretches: list[Any] = []  # stretches with lists of steps
+        self._stretches: list[Stretch] = []  # stretches with lists of steps
         self.room = room
 
     def open(
@@ -56,7 +58,7 @@ class Journal:
         ends: tuple[float, float] = EVER,
         degree: int = 0,
         labels: np.ndarray | None = None,
-    ) -> list[Any]:
+    ) -> list[Array]:
         """The list of steps of a stretch: of the last one, or a new one if one of these differs."""
         last = self._stretches[-1] if self._stretches else Stretch(None, ends, [])
         same = (last.scheme, last.ends, last.degree) == (scheme, ends, degree)
@@ -64,7 +66,7 @@ class Journal:
             self._stretches.append(Stretch(scheme, ends, [], degree, labels, []))
         return self._stretches[-1].steps
 
-    def add(self, steps: Any, *stretch: Any, stages: Stages | None = None) -> None:
+    def add(self, steps: Values, *stretch: PassedOn, stages: Stages | None = None) -> None:
         """Append steps (n, 2), or a step of a flow with its stages; `stretch` as for `open`."""
         if len(steps):
             self.open(*stretch).append(steps)
@@ -114,6 +116,6 @@ class EnsembleJournal:
         return self._journals[int(np.ravel_multi_index(index, self._shape))]
 
 
-def end_of(run: Any, journal: Any, index: tuple[int, ...]) -> float:
+def end_of(run: FromAbove, journal: Journal | EnsembleJournal, index: tuple[int, ...]) -> float:
     """The time at which a run, or a member of an ensemble, ended."""
     return float(run.stats["t_end"][index] if isinstance(journal, EnsembleJournal) else run.t[-1])

@@ -2,19 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import FromAbove, MovedState
 from ..core.calls import with_hints
 from ..core.checks import fitting, generator, whole_number
 from ..core.errors import MeanfieldError
+from ..dynamics.linearised import LinearisedMotion
 from ..dynamics.motion import motion_for
 from ..spaces import Density
+from ..spaces.contract import Space
 from .adjoint import recorded
 from .flows import DifferentiatedFlow
 from .indexed import differentiated
 from .journal import EnsembleJournal, Journal
+from .steps import DifferentiatedNonlinear
 
 if TYPE_CHECKING:
     from ..results.solution import Solution
@@ -61,7 +66,7 @@ class LyapunovExponents:
 
 @with_hints
 def lyapunov_exponents(
-    run: "Solution", count: int = 1, *, renewals: int = 100, rng: Any = 0
+    run: "Solution", count: int = 1, *, renewals: int = 100, rng: int | Generator = 0
 ) -> LyapunovExponents:
     """The largest Lyapunov exponents of a run.
 
@@ -147,7 +152,7 @@ def _orthonormal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_flows(
-    run: Any, journal: Any, initial: Any, count: int, renewals: int, rng: np.random.Generator
+    run: FromAbove, journal: Journal, initial: MovedState, count: int, renewals: int, rng: Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times since the start, and log growth (*members, k) since the previous time."""
     if any(stretch.labels is not None for stretch in journal.stretches):
@@ -177,7 +182,7 @@ def _of_flows(
         yield elapsed, logs.reshape(*shape, count)
 
 
-def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _renewed(linearised: LinearisedMotion, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The stack with orthonormal tangents, and the logarithms (members, k) of their growth."""
     change, logs = _orthonormal(linearised.vectors(Y))
     new = Y.copy()
@@ -188,7 +193,7 @@ def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_densities(
-    run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng: Any
+    run: FromAbove, journal: Journal, initial: Density, count: int, renewals: int, rng: Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times since the start, and log growth, of a run of densities, as `_of_flows`."""
     start = run.options["t_start"]
@@ -199,9 +204,9 @@ def _of_densities(
     most = int((parts * (space.degrees > 0)).sum())
     fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
     pieces = list(_pieces(journal, renewals))
-    states: dict[tuple[Any, ...], np.ndarray] = {}
-    tangents: dict[tuple[Any, ...], np.ndarray] = {}
-    kept: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    states: dict[tuple[int, ...], np.ndarray] = {}
+    tangents: dict[tuple[int, ...], np.ndarray] = {}
+    kept: dict[tuple[int, ...], dict[object, DifferentiatedNonlinear]] = {}
     for index in np.ndindex(*initial.shape):
         drawn = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
         drawn[:, space.degrees == 0] = 0
@@ -222,7 +227,7 @@ def _of_densities(
         yield end, grown
 
 
-def _renewed_modes(space: Any, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _renewed_modes(space: Space, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Tangents (k, modes) made orthonormal in L^2, and the logarithms (k,) of their growth."""
     weighed = np.sqrt(space.parseval) * tangents
     change, logs = _orthonormal(np.concatenate([weighed.real, weighed.imag], axis=1))

@@ -1,10 +1,11 @@
 """Tangents of a run: changes of its states by parameters and in directions."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from ..core.annotations import FromAbove, Observations
 from ..core.cached import cached_property
 from ..states.contract import member_dims
 
@@ -27,7 +28,7 @@ class RunTangents(dict[str, tuple[Change, ...]]):
         The times of the outputs of the run.
     """
 
-    def __init__(self, run: Any, tangents: dict[str, tuple[Change, ...]]):
+    def __init__(self, run: FromAbove, tangents: dict[str, tuple[Change, ...]]):
         super().__init__(tangents)
         self.t, self._run = run.t, run
 
@@ -60,5 +61,5 @@ class RunTangents(dict[str, tuple[Change, ...]]):
         return xr.Dataset(variables, {"tangent": list(self), "t": self.t})
 
     @abstractmethod
-    def _measured(self, name: str) -> list[dict[str, Any]]:
+    def _measured(self, name: str) -> list[Observations]:
         """Derivatives of observables along one tangent, by name, at every output."""

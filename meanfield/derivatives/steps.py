@@ -20,10 +20,11 @@ and imaginary parts of complex coefficients, unless L is complex.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..core.annotations import AnyObject, PassedOn
 from ..lowlevel.callbacks import evaluate
 from ..lowlevel.compilation import njit
 from ..lowlevel.records import Layout, numbers_at
@@ -41,10 +42,10 @@ from ..steppers.attempt import (
     phi_slopes,
     weigh,
 )
-from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms, row_of
+from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms
 from ..steppers.eigenbasis import BACK, COLUMN_BLOCK, FORTH, NO_BASIS, Eigenbasis
 from ..steppers.rows import Rows
-from ..steppers.schemes import ParabolicOutput
+from ..steppers.schemes import ParabolicOutput, row_of
 
 Array = np.ndarray
 
@@ -165,7 +166,7 @@ LINEARISED = Layout(
         "sums": int,  # (2, modes) workspace
     },
 )
-LinearisedRecord = Any  # a LINEARISED record, in compiled code
+LinearisedRecord = AnyObject  # a LINEARISED record, in compiled code
 _linearised_at = LINEARISED.at
 _row_at = EQUATION_ROW.at
 
@@ -241,12 +242,12 @@ class DifferentiatedScheme:
         self._fill(parameters=p, rotates=bool(rotation.any()), moving=bool(self._moved.any()))
         self._fill(strength=np.nan, **self._constants)
 
-    def _fill(self, **values: Any) -> None:
+    def _fill(self, **values: PassedOn) -> None:
         """Write numbers, and addresses of arrays, into the record; the caller keeps the arrays."""
         for name, value in values.items():
             self._record[name] = value.ctypes.data if isinstance(value, Array) else value
 
-    def _along(self, steps: Array, noise: NoiseStrengths, **values: Any) -> int:
+    def _along(self, steps: Array, noise: NoiseStrengths, **values: PassedOn) -> int:
         """Set the steps and further fields of the record; returns its address."""
         self._steps = np.ascontiguousarray(steps), *map(np.ascontiguousarray, noise)
         self._fill(
@@ -265,7 +266,7 @@ class DifferentiatedScheme:
         self._last = steps[-1], noise.at_start[-1]
         return self._memory.u[0].copy().view(state.dtype)
 
-    def within(self, part: float, excess_at: Callable[[float], float], dtype: Any) -> Array:
+    def within(self, part: float, excess_at: Callable[[float], float], dtype: np.dtype) -> Array:
         """State and tangents (1 + p, modes) after the fraction `part` of the last step.
 
         `excess_at` gives 1/kappa at a time, minus its value at the start of the step.

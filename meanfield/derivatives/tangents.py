@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import FromAbove, MovedState, Narrowed, Observations, UserValue
 from ..core.checks import as_called, fitting, takes
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENT_COUNT
 from ..models.changes import derivative_by
 from ..models.transformer import Transformer
+from ..models.zonal import ZonalDrift
 from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
 from .densities import name_of_kappa
@@ -19,13 +20,14 @@ from .flows import FlowTangents, check_flow, flow_tangents_of
 from .indexed import differentiated
 from .journal import end_of
 from .run_tangents import RunTangents
+from .steps import DifferentiatedNonlinear
 from .variation import Variation, alike
 
 
 class Tangents(RunTangents[Variation]):
     """Derivatives of a run of densities, with fixed degrees: see `RunTangents`."""
 
-    def _measured(self, name: str) -> list[dict[str, Any]]:
+    def _measured(self, name: str) -> list[Observations]:
         """Derivatives of mass, moments, order_parameter, entropy, energies, minimum."""
         run = self._run
         if isinstance(run.final, Indexed):
@@ -35,7 +37,9 @@ class Tangents(RunTangents[Variation]):
         return [_measured(run.model, mu, h, name, t) for mu, h, t in pairs]
 
 
-def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any) -> dict[str, Any]:
+def checked_tangents(
+    tangents: UserValue, model: Transformer, state: MovedState, motion: Narrowed
+) -> dict[str, UserValue]:
     """The checked tangents by key: names of parameters, and coefficients of directions.
 
     For a motion in coordinates, directions are changes of the state: see `Motion.direction`.
@@ -58,7 +62,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
     else:
         motion.linearised([], [])  # refuses the model
     direction = _direction if motion.semilinear else motion.direction
-    checked: dict[str, Any] = {}
+    checked: dict[str, UserValue] = {}
     for tangent in tangents:
         if isinstance(tangent, str):
             checked[checked_parameter("tangents", tangent, motion, ", or directions")] = tangent
@@ -70,7 +74,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
     return checked
 
 
-def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> str:
+def checked_parameter(argument: str, name: str, motion: Narrowed, more: str = "") -> str:
     """The name, if runs have a derivative by this parameter; else ValueError.
 
     `argument` is the argument to name in the message, `more` an addition to the list of parameters.
@@ -91,7 +95,7 @@ def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> 
     return str(name)
 
 
-def _direction(direction: Any, state: Density) -> np.ndarray:
+def _direction(direction: UserValue, state: Density) -> np.ndarray:
     """Coefficients (*ensemble, modes) of a direction in which the initial density changes."""
     space = state.space
     wanted = (
@@ -143,7 +147,11 @@ def _direction(direction: Any, state: Density) -> np.ndarray:
 
 
 def tangents_of(
-    run: Any, journal: Any, initial: Any, tangents: dict[str, Any], motion: Any
+    run: FromAbove,
+    journal: Narrowed,
+    initial: MovedState,
+    tangents: dict[str, UserValue],
+    motion: Narrowed,
 ) -> Tangents | FlowTangents:
     """The derivatives of a run from `initial` along its accepted steps."""
     if not motion.semilinear:
@@ -151,7 +159,7 @@ def tangents_of(
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     kind, rows = differentiated(initial), [{} for _ in elapsed]  # type: ignore[var-annotated]
-    shared: dict[Any, Any] | None = None if model.drift.shape else {}
+    shared: dict[object, DifferentiatedNonlinear] | None = None if model.drift.shape else {}
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
@@ -188,7 +196,7 @@ def _minimum_change(mu: Density, h: Variation) -> Array:
     return np.take_along_axis(h.values, lowest[..., None], axis=-1)[..., 0]
 
 
-def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
+def _measured_by_index(mu: Indexed, h: Variation) -> Observations:
     """Derivatives of the observables of indexed densities mu in the direction h."""
     space, weights, change = mu.slice_space, mu.weights, mu.space.split(h.coefficients)
     whole = _moment_changes(space, weights @ mu.each, weights @ change)
@@ -201,7 +209,7 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
     }
 
 
-def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> dict[str, Any]:
+def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> Observations:
     """Derivatives of the observables of a density mu in the direction h.
 
     `name` is the parameter that changes at the rate 1 with it, or a key of another direction.
@@ -235,7 +243,7 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
     }
 
 
-def interaction_changes(drift: Any, name: str, degree: int, dimension: int) -> np.ndarray:
+def interaction_changes(drift: "ZonalDrift", name: str, degree: int, dimension: int) -> np.ndarray:
     """Derivatives by a parameter of the multipliers of W in the energy, (*shape, degree + 1).
 
     They are nan for members without a derivative: exp(beta t)/beta has no limit at beta = 0.

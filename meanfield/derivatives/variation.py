@@ -1,10 +1,11 @@
 """A signed function on a space: a direction in which a density changes, or a gradient."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from ..core.annotations import UserValue
 from ..core.checks import fitting
 from ..spaces import Density, Space
 from ..spaces.density import checked_degree
@@ -54,11 +55,11 @@ class Variation:
         values = self.space.function_values(f, self.space.points)
         return np.tensordot(self.values * self.space.weights, values, axes=1)
 
-    def moment(self, k: int) -> Any:
+    def moment(self, k: int) -> np.ndarray:
         """The moment of degree k, (*ensemble,)."""
         return self.space.moment(self.coefficients, checked_degree(k))
 
-    def paired(self, other: Any) -> np.ndarray:
+    def paired(self, other: UserValue) -> np.ndarray:
         """The integral of the product with another Variation or Density, (*ensemble,)."""
         fits = isinstance(other, Variation | Density) and alike(other.space, self.space)
         wanted = f"a Variation or Density on {self.space!r}, of any degree"

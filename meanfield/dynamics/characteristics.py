@@ -7,10 +7,12 @@ follow m' = alpha m (Phi(x) - int Phi dmu).
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import JsonTable, MovedState, Observations, UserValue, Values
 from ..core.checks import finite_array, fitting, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
@@ -95,10 +97,10 @@ class ZonalTerm(NamedTuple):
                 parameter = name.removeprefix(inside)
                 if parameter in self.drift.parameters:
                     row[:] = multiplier_changes(self.drift, parameter, self.degree, d)
-        normaliser: Any = self.normaliser
+        normaliser: Values = self.normaliser
         if normaliser is not None:
             normaliser = Dual(normaliser, changes[:, 1])
-        moving: Any = self.factor
+        moving: Values = self.factor
         if factor is not None and factor in names:
             moving = rising(np.asarray(moving), np.array([float(n == factor) for n in names]))
         return self._replace(
@@ -346,10 +348,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def state_along(
         self, state: Characteristics, changes: Sequence[Mapping[str, Array] | None]
-    ) -> Any:
+    ) -> MovedState:
         return state_along(state, changes, ("coordinates", "masses"))
 
-    def along(self, names: Sequence[str | None], state: Any) -> Self:
+    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         part, drift = copy(self), self.model.drift
         part.like = state
         plain, whole = self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal
@@ -373,20 +375,20 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """The number of degrees of freedom of the nodes, and a function rng -> random direction."""
         x = state.coordinates
 
-        def draw(rng: np.random.Generator) -> dict[str, Array]:
+        def draw(rng: Generator) -> dict[str, Array]:
             drawn = Dual(x, rng.standard_normal((1, *x.shape)))
-            moved: Any = self.chart.projected(drawn)
+            moved: Values = self.chart.projected(drawn)
             return {"coordinates": moved.changes[0]}
 
         return len(x) * (x.ndim if x.ndim == 1 else x.shape[1] - 1), draw
 
-    def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
+    def smooth_observables(self, state: MovedState, t: float) -> Observations:
         mean = state.masses @ state.points
         if state.coordinates.ndim == 1 and len(mean) > 2:  # components off the axis average to 0
             mean = mean * np.abs(state.limit)
         return {"order_parameter": np.linalg.norm(mean), "mass": state.masses.sum()}
 
-    def direction(self, direction: Any, state: Characteristics) -> dict[str, Array]:
+    def direction(self, direction: UserValue, state: Characteristics) -> dict[str, Array]:
         """A checked change of the initial density or nodes, as arrays by name.
 
         `direction` is a function f of unit vectors (n, d), the change of the logarithm of the
@@ -471,7 +473,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """
         return self.unresolved_since is not None and self.unresolved_since <= t
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JsonTable:
         """The time and reason of the first failure of the nodes, as JSON can write them."""
         return {
             "unresolved_since": self.unresolved_since,
@@ -479,12 +481,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             "last_to_arrive": self.last_to_arrive,
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: JsonTable) -> None:
         """Restore the data of a `snapshot`."""
         self.unresolved_since, self._reason = snapshot["unresolved_since"], snapshot["reason"]
         self.last_to_arrive = snapshot["last_to_arrive"]
 
-    def stats(self, state: Characteristics, t: float) -> dict[str, Any]:
+    def stats(self, state: Characteristics, t: float) -> JsonTable:
         """Statistics of the nodes and of their resolution of the density."""
         failed = self._unresolved_at(t)
         return {
@@ -495,10 +497,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             "last_to_arrive": self.last_to_arrive if failed else None,
         }
 
-    def _sums(self) -> dict[str, Any]:
+    def _sums(self) -> JsonTable:
         """The highest degree of the zonal terms, and the engine of the sums over pairs, if any."""
         degrees = [term.degree for term in self.harmonics]
-        numbers: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
+        numbers: JsonTable = {"kernel_degree": max(degrees)} if degrees else {}
         return numbers if self.pairs is None else numbers | self.pairs.stats(self.pairs.like, 0.0)
 
     def why_rejected(self, at: Failure) -> str:
@@ -517,7 +519,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     # Measured ------------------------------------------------------------------------------
 
-    def measure(self, state: Characteristics, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Characteristics, t: float = 0.0) -> Observations:
         """Observables of characteristics.
 
         Returns

@@ -5,14 +5,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import ArrayIndex, JsonTable, Observations, PassedOn, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.contract import Transport
 from ..spaces.density import Density
+from ..spaces.transport import Transport
 from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
@@ -290,7 +292,9 @@ class DensityMotion(Motion, moves=Density):
         """Whether an option of `solve` applies: `rng` under common noise."""
         return super().takes(option) and (option != "rng" or self.random)
 
-    def carried(self, space: Space, c: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def carried(
+        self, space: Space, c: np.ndarray, t: float, dt: float, rng: Generator
+    ) -> np.ndarray:
         """Coefficients (members, modes) after common noise for a time dt."""
         common: Any = self.model.common
         increments = common.increments(len(c), space.dimension, rng)
@@ -310,7 +314,7 @@ class DensityMotion(Motion, moves=Density):
         """The equation on the modes of a space; `apart` as for `DensityEvolution`."""
         model, shape = self.plain, self.like.shape
         fields = None if model.is_zonal else self.fields(space)
-        options: Any = {"apart": apart, "turning": self.turning(space)}
+        options: dict[str, PassedOn] = {"apart": apart, "turning": self.turning(space)}
         return DensityEvolution(model, space, shape, self.inside, fields, **options)
 
     @property
@@ -323,7 +327,7 @@ class DensityMotion(Motion, moves=Density):
     def alike(self) -> bool:
         return self.plain.is_zonal and self.model.steady_noise
 
-    def of_members(self, members: Any) -> Self:
+    def of_members(self, members: ArrayIndex) -> Self:
         """The motion of some members, or of a single one, given by their indices in C order."""
         model, state = self.model.members(self.like.shape, members), self.like.reshape((-1,))
         part = type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
@@ -568,7 +572,7 @@ class DensityMotion(Motion, moves=Density):
         return [self.of_members(i) for i in range(math.prod(self.like.shape))]
 
     @np.errstate(over="ignore")  # of 1/kappa: free energies are infinite then
-    def measure(self, state: Density, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Density, t: float = 0.0) -> Observations:
         """Observables of a density, or of an ensemble of densities.
 
         Returns
@@ -627,7 +631,7 @@ class DensityMotion(Motion, moves=Density):
         }
 
     @classmethod
-    def resolution(cls, state: Density) -> dict[str, Any]:
+    def resolution(cls, state: Density) -> JsonTable:
         """The degree of the expansion, of each member."""
         return {"degree": state.member_degrees}
 
@@ -648,7 +652,7 @@ class DensityMotion(Motion, moves=Density):
         potentials = self.fields(space).potentials(self.inside(t), c).reshape(*state.shape, -1)
         return _mean(state, potentials * state.values) / 2, space.to_coefficients(potentials)
 
-    def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:
+    def _dissipation(self, state: Density, potential: Values, t: float) -> np.ndarray:
         """-dF/dt for a velocity with this potential (coefficients), see `measure`."""
         space, coefficients = state.space, state.coefficients
         change = self.velocity(coefficients, t)

@@ -17,7 +17,9 @@ from copy import copy
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import JsonTable, Observations
 from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..states import Equiangular
@@ -145,7 +147,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         n, state = self._n, self._flat(y)
         rho = state.rho
         pairs = np.stack([np.ones_like(rho), rho], axis=-1)
-        slopes, weights = self._drift.slope(pairs), self._drift.weight(pairs)
+        slopes, weights = self._drift.slope_and_weight(pairs)
         mean = weights[:, 0] / n + (1 - 1 / n) * weights[:, 1]
         rate = slopes[:, 1] / mean
         along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
@@ -163,7 +165,9 @@ class EquiangularMotion(Motion, moves=Equiangular):
         lengths = pull.along / scale if self._grows(t) else np.zeros_like(scale)
         return np.stack([2 * pull.rate / scale, lengths], axis=-1)[:, None, :]
 
-    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def step(
+        self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Generator
+    ) -> np.ndarray:
         """The coordinates after one layer with learning rate dt; the only splitting is Layers."""
         pull, scale, new = self.pull(y, t), self._scale(y, t), y.copy()
         factor = dt * pull.rate / (scale + dt * pull.excess)
@@ -213,7 +217,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         W = self._drift.potential_at(np.stack([np.ones_like(rho), rho], axis=-1))
         return (W[:, 0] / self._n + (1 - 1 / self._n) * W[:, 1]) / 2
 
-    def recorded(self) -> dict[str, Any]:
+    def recorded(self) -> JsonTable:
         """The initial state of every member."""
         return {"start": self.like.start()}
 
@@ -225,11 +229,11 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """The reason why velocities at these coordinates are not finite, and what helps."""
         return self.model.drift.why_not_finite(1.0)
 
-    def stats(self, state: Equiangular, t: float) -> dict[str, Any]:
+    def stats(self, state: Equiangular, t: float) -> JsonTable:
         """The name of the engine in results."""
         return {"engine": "equiangular"}
 
-    def measure(self, state: Equiangular, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Equiangular, t: float = 0.0) -> Observations:
         """Observables of equiangular tokens, in closed form; names as for tokens.
 
         Returns

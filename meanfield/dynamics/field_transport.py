@@ -1,10 +1,10 @@
 """The nonlinear part N of densities under any drift, -div(mu v) plus reaction, on a grid."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Function, Values
 from ..core.errors import MeanfieldError
 from ..engines.density_heads import GridDensity
 from ..engines.fields import DensityField, fields_of
@@ -12,7 +12,7 @@ from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.contract import Transport
+from ..spaces.transport import Transport
 from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
 
 
@@ -68,7 +68,7 @@ def transport_of(
     model: Transformer,
     fields: EnsembleFields,
     members: int,
-    inside: Callable[..., Any] = float,
+    inside: Function = float,
     pairs: bool = False,
 ) -> Transport:
     """N under any drift: compiled if its velocity can be tabulated, else a `FieldTransport`."""
@@ -119,7 +119,7 @@ class FieldTransport(Transport):
         model: Transformer,
         fields: EnsembleFields,
         members: int,
-        inside: Callable[..., Any] = float,
+        inside: Function = float,
         pairs: bool = False,
     ):
         space = fields.space
@@ -172,11 +172,11 @@ class FieldTransport(Transport):
         target[:] = space.minus_divergence(velocity * density.values)
         alpha = self._model.reaction
         if alpha:
-            potential: Any = sum(c * field.potential(t, density) for c, field in fields)
+            potential: Values = sum(c * field.potential(t, density) for c, field in fields)
             mean = density.mean(potential) / density.mean(np.ones_like(potential))
             target += space.to_coefficients(alpha * density.values * (potential - mean))
 
-    def velocity(self, t: float, density: GridDensity, fields: Any) -> np.ndarray:
+    def velocity(self, t: float, density: GridDensity, fields: Values) -> np.ndarray:
         """Tangential components (d - 1, N) of the velocity at the points of the grid."""
         model = self._model
         if model.normalisation.is_identity:
@@ -206,7 +206,7 @@ class ChangingNoise(Transport):
 
     compiled: PythonFunction
 
-    def __init__(self, transport: Transport, missed: Callable[..., Any]):
+    def __init__(self, transport: Transport, missed: Function):
         self._transport, self._missed = transport, missed
         self.speed, self.time = transport.speed, transport.time
         self.degree, self.points, self.dtype = transport.degree, transport.points, transport.dtype

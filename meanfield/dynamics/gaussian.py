@@ -10,7 +10,9 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import MovedState, Observations, UserValue, Values
 from ..core.calls import checked_call
 from ..core.checks import as_given, fitting, real_array
 from ..core.dual import Array, Dual, value_of
@@ -137,19 +139,21 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    def along(self, names: Sequence[str | None], state: Any) -> Self:
+    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         part = copy(self)
         part.like, part._drift = state, self._drift.along(unit_rates(names))
         part._constant = part._drift.on(0.0, self._dimension) if self._constant else []
         return part
 
-    def state_along(self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+    def state_along(
+        self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]
+    ) -> MovedState:
         named = [
             h and {"covariance" if n == "cov" else n: a for n, a in h.items()} for h in changes
         ]
         return state_along(state, named, ("mean", "root", "covariance"))
 
-    def direction(self, direction: Any, state: Gaussian) -> dict[str, Array]:
+    def direction(self, direction: UserValue, state: Gaussian) -> dict[str, Array]:
         """A checked change of an initial law, as arrays by the names "mean" and "root".
 
         `direction` is a mapping with changes of "mean" (d,), "cov" (d, d), or both; or another
@@ -186,7 +190,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         """The dimension for a regular covariance, and a function rng -> random direction."""
         d = state.dimension
 
-        def draw(rng: np.random.Generator) -> dict[str, Array]:
+        def draw(rng: Generator) -> dict[str, Array]:
             change = rng.standard_normal((d, d))
             changes = {"mean": rng.standard_normal(d), "cov": change + change.T}
             return self.direction(changes, state)
@@ -198,7 +202,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         pairs = zip(law.mean.changes, law.cov.changes, strict=True)
         return np.array([np.append(mean, cov) for mean, cov in pairs])[None]
 
-    def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
+    def smooth_observables(self, state: MovedState, t: float) -> Observations:
         """Differentiable observables; nan for |a| at 0 and for a multiple extreme variance."""
         a, cov, sizes = state.mean, state.cov, np.linalg.svd(value_of(state.root), compute_uv=False)
         simple = np.where(np.diff(sizes) < -SINGULAR_COVARIANCE * sizes[0], 1.0, np.nan)
@@ -326,7 +330,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     # Measured ------------------------------------------------------------------------------
 
-    def measure(self, state: Gaussian, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Gaussian, t: float = 0.0) -> Observations:
         """Observables of a Gaussian.
 
         Returns
@@ -446,7 +450,7 @@ class ClosedCovariance:
         fastest = self._values.max()
         self.blow_up_time = 1 / float(fastest) if fastest > 0 else np.inf
 
-    def at(self, t: Any) -> np.ndarray:
+    def at(self, t: Values) -> np.ndarray:
         """Sigma(t), (d, d), or (..., d, d) of an array of times.
 
         Raises TypeError if t is not numeric, ValueError unless 0 <= t < `blow_up_time`.

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Observations, UserValue
 from ..core.dual import Array
 from ..models.drift import unit_rates
 from ..models.transformer import Transformer
@@ -87,23 +88,25 @@ class GramMotion(Motion, moves=Gram):
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the matrices."""
-        weights = self._masses * self._drift.slope(y)
-        weights /= (self._masses * self._drift.weight(y)).sum(axis=2, keepdims=True)
+        slopes, levels = self._drift.slope_and_weight(y)
+        weights = self._masses * slopes
+        shares = weights if levels is slopes else self._masses * levels
+        weights /= shares.sum(axis=2, keepdims=True)
         pulled = weights @ y
         along = np.einsum("rii->ri", pulled)
         change = pulled - along[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
-    def state_along(self, state: Gram, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+    def state_along(self, state: Gram, changes: Sequence[Mapping[str, Array] | None]) -> MovedState:
         renamed = [h if h is None else {"inner_product": h["G"]} for h in changes]
         return state_along(state, renamed, ("inner_product",))
 
-    def along(self, names: Sequence[str | None], state: Any) -> Self:
+    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         part = copy(self)
         part.like, part._drift = state, self._drift.along(unit_rates(names))
         return part
 
-    def direction(self, direction: Any, state: Gram) -> dict[str, Array]:
+    def direction(self, direction: UserValue, state: Gram) -> dict[str, Array]:
         """A checked change {"G": array} of inner products, from such a mapping or an array."""
         direction = direction if isinstance(direction, Mapping) else {"G": direction}
         changes = checked_changes(direction, {"G": state.G.shape})
@@ -128,7 +131,7 @@ class GramMotion(Motion, moves=Gram):
         """A sentence if observables of pairs of tokens are nan; else None."""
         return pairless(state)
 
-    def stats(self, state: Gram, t: float) -> dict[str, Any]:
+    def stats(self, state: Gram, t: float) -> JsonTable:
         """The name of the engine in results."""
         return {"engine": "gram"}
 
@@ -136,7 +139,7 @@ class GramMotion(Motion, moves=Gram):
         """(1/2) sum_ij m_i m_j W(G_ij) of every replica."""
         return sum_of_pairs(self._drift.potential_at(y), self._masses[:, 0]) / 2
 
-    def measure(self, state: Gram, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Gram, t: float = 0.0) -> Observations:
         """Observables of tokens that are determined by inner products.
 
         Returns

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Narrowed, Observations, PassedOn
 from ..core.errors import MeanfieldError
+from ..models.drift import Drift
 from ..models.influence import Frequency, frequencies_at
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.contract import Transport
 from ..spaces.indexed import Indexed
 from ..spaces.indexed_transport import IndexedTransport
+from ..spaces.transport import Transport
 from .density import DensityEvolution, DensityMotion
 from .field_transport import EnsembleFields, FieldTransport, check_fields, transport_of
 from .motion import Failure
@@ -36,12 +38,14 @@ class IndexedEvolution(DensityEvolution):
         The drift at each node of each member, an ensemble (members P,); or one drift for all.
     """
 
-    def __init__(self, *arguments: Any, influence: np.ndarray, nodes: Any, **options: Any):
+    def __init__(
+        self, *arguments: PassedOn, influence: np.ndarray, nodes: Drift, **options: PassedOn
+    ):
         self._influence, self._nodes = influence, nodes
         super().__init__(*arguments, **options)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
-        product: Any = self.space
+        product: Narrowed = self.space
         space, count = product.slice_space, len(self._influence)
         model = model.replace(drift=self._nodes, kappa=np.inf)  # the noise is not in N
         members = self.members * count
@@ -54,7 +58,7 @@ class IndexedEvolution(DensityEvolution):
         else:
             fields = fields or EnsembleFields(model.drift, space, (members,))
             means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
-            make: Any = transport_of if means else FieldTransport  # tables need a mass of 1
+            make = transport_of if means else FieldTransport  # tables need a mass of 1
             inner = make(model, fields, members, self._inside, pairs=True)
         size = space.degrees.size * (space.dtype.itemsize // 8)
         return IndexedTransport([inner], size, self._influence, self.members)
@@ -99,7 +103,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         self.frequencies = frequencies_at(model.frequency, product.index.nodes)
         self.drift_at_nodes = self._drift_at_nodes()
 
-    def _drift_at_nodes(self) -> Any:
+    def _drift_at_nodes(self) -> Drift:
         """The drift at each node of each of R members, an ensemble (R P,); or one drift for all."""
         drift, index, shape = self.model.drift, self.like.index, self.like.shape
         members, causal = int(np.prod(shape)), self.model.causal
@@ -122,13 +126,13 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             )
         return single.replace(beta=np.tile(self.betas, members))
 
-    def turning(self, space: Any) -> np.ndarray | None:
+    def turning(self, space: Narrowed) -> np.ndarray | None:
         """Factors -i k omega of the coefficients int e^(-ik theta) dmu_s of all slices; or None."""
         if self.model.frequency is None:
             return None
         return self._turned(self.frequencies, space)
 
-    def turning_slopes(self, space: Any) -> dict[str, np.ndarray]:
+    def turning_slopes(self, space: Narrowed) -> dict[str, np.ndarray]:
         """Derivatives of `turning` by parameters of a `Frequency`; empty for a function."""
         frequency: Any = self.model.frequency
         if not isinstance(frequency, Frequency):
@@ -137,10 +141,10 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         return {f"frequency.{name}": self._turned(s, space) for name, s in slopes.items()}
 
     @staticmethod
-    def _turned(frequencies: np.ndarray, space: Any) -> np.ndarray:
+    def _turned(frequencies: np.ndarray, space: Narrowed) -> np.ndarray:
         return -1j * np.outer(frequencies, space.slice_space.degrees).ravel()
 
-    def fields(self, space: Any) -> EnsembleFields:
+    def fields(self, space: Narrowed) -> EnsembleFields:
         if space not in self._fields:
             members = int(np.prod(self.like.shape)) * len(space.index)
             self._fields[space] = EnsembleFields(self.drift_at_nodes, space.slice_space, (members,))
@@ -149,7 +153,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     def evolution(self, space: Space, *, apart: bool = False) -> IndexedEvolution:
         model = self.plain
         fields = None if model.is_zonal else self.fields(space)
-        options: Any = {"influence": self.influence, "nodes": self.drift_at_nodes}
+        options: PassedOn = {"influence": self.influence, "nodes": self.drift_at_nodes}
         return IndexedEvolution(
             *(model, space, self.like.shape, self.inside, fields),
             turning=self.turning(space),
@@ -160,7 +164,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     def alike(self) -> bool:
         return False
 
-    def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: MovedState, t: float = 0.0) -> Observations:
         """Observables of indexed densities.
 
         Returns
@@ -189,19 +193,19 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "index_tail": state.index_tail,
         }
 
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
+    def stats(self, state: MovedState, t: float) -> JsonTable:
         """Statistics of a density, and whether the nodes resolve the state, for `Solution`."""
         return {**super().stats(state, t), "resolved_in_index": state.resolved}
 
-    def _dissipation_of(self, state: Any, t: float) -> np.ndarray:
+    def _dissipation_of(self, state: MovedState, t: float) -> np.ndarray:
         """Nan: causal influence has no free energy."""
         return np.full(state.shape, np.nan)
 
-    def without_warning(self, state: Any, t: float, rtol: float) -> np.ndarray:
+    def without_warning(self, state: MovedState, t: float, rtol: float) -> np.ndarray:
         """False for all members: `warning` has to check the resolution in the index of each."""
         return np.zeros(int(np.prod(state.shape)), dtype=bool)
 
-    def warning(self, state: Any, t: float, failure: Failure) -> str | None:
+    def warning(self, state: MovedState, t: float, failure: Failure) -> str | None:
         """A warning if slices are negative, or vary in the index more than its nodes resolve."""
         if reason := super().warning(state, t, failure):
             return reason
@@ -214,6 +218,6 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "where positions follow the first ones, Positions.graded()."
         )
 
-    def _acting(self, state: Any) -> np.ndarray:
+    def _acting(self, state: MovedState) -> np.ndarray:
         acting = np.einsum("ij,...jk->...ik", self.influence, state.each)
         return acting.reshape(-1, acting.shape[-1])

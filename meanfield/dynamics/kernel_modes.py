@@ -10,10 +10,10 @@ F' = sum q (beta s^2 - c) and |F''| <= sum q |s| (beta^2 s^2 + 3 beta + |c'/s|).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Values
 from ..core.checks import fitting, positive
 from ..lowlevel.compilation import njit
 from ..states import Tokens
@@ -112,7 +112,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     return KernelModes(places[order], heights[order], undecided)
 
 
-def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any, ...]:
+def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Values, ...]:
     """Cells, the arguments of `sums_at`, and the angle at which the circle is cut.
 
     The cut is in the widest gap between tokens; if all angles are within reach of tokens, at one
@@ -147,7 +147,7 @@ def _check_resolution(largest: float, beta: float) -> None:
         )
 
 
-def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any, ...]:
+def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Values, ...]:
     """The arguments of `sums_at`: angles from `cut` on, with copies a turn before and after."""
     x = (theta - cut) % (2 * np.pi)
     order = np.argsort(x)
@@ -176,7 +176,7 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
     return np.stack([low, high], axis=1)
 
 
-def _regions(cells: np.ndarray, data: tuple[Any, ...]) -> tuple[np.ndarray, int]:
+def _regions(cells: np.ndarray, data: tuple[Values, ...]) -> tuple[np.ndarray, int]:
     """Cells with one zero and undecided regions, (k, 2), and the number of the latter.
 
     Adjacent undecided cells form one region.
@@ -261,12 +261,12 @@ def sums_at(
 
     x is in increasing order; on the circle with copies a turn before and after.
     """
-    first: Any = 0
-    last: Any = len(x)
+    first: Values = 0
+    last: Values = len(x)
     if circle:
         last = np.searchsorted(x, place + np.pi)
         first = last - len(x) // 3
-    start: Any = min(max(np.searchsorted(x, place), first), last)
+    start: Values = min(max(np.searchsorted(x, place), first), last)
     sums = np.zeros(6)  # f, F, F', bound, sum of |terms| of F and of F'
     steps, sides = (1, -1), (start, start - 1)
     stops, count = (last, first - 1), 0
@@ -281,7 +281,7 @@ def sums_at(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep(
-    start: int,
+    start: Values,
     stop: int,
     step: int,
     sums: np.ndarray,

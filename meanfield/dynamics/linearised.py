@@ -8,10 +8,11 @@ coordinates and parameters.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.annotations import MovedState, Observations, UserValue, Values
 from ..core.checks import finite_array, fitting
 from ..core.differences import derivative_at_zero
 from ..core.dual import Array, Dual, NoDerivative, changes_of, constant
@@ -56,7 +57,7 @@ class LinearisedMotion:
         self.motion.enter(start, end)
         self._moving.enter(start, end)
 
-    def first(self, state: Any) -> Array:
+    def first(self, state: MovedState) -> Array:
         """The stack (1 + p, ...) at the initial state."""
         moved = self.motion.state_along(state, self.directions)
         return stack_of(self._moving.coordinates(moved), self.names)
@@ -65,9 +66,7 @@ class LinearisedMotion:
         """Rates of change of the stack."""
         return stack_of(self._moving.velocity(Dual.of_stack(Y), t), self.names)
 
-    def velocity_beside(
-        self, Y: Array, t: float, value: Array, intermediate: Array | None
-    ) -> Array:
+    def velocity_from(self, Y: Array, t: float, value: Array, intermediate: Array | None) -> Array:
         """`velocity`, where the velocity of the state, `value`, needs not be computed again.
 
         `intermediate` are the intermediate results of that velocity.
@@ -111,8 +110,8 @@ class LinearisedMotion:
         return self._moving.tangent_vectors(Dual.of_stack(Y))
 
     def measured(
-        self, state: Any, change: Mapping[str, Array], name: str | None, t: float
-    ) -> dict[str, Any]:
+        self, state: MovedState, change: Mapping[str, Array], name: str | None, t: float
+    ) -> Observations:
         """Derivatives of observables along the change of a state.
 
         `name` is the parameter that changes at the rate 1 with it, or None.
@@ -128,20 +127,21 @@ class LinearisedMotion:
 
     def step(self, scheme: Splitting, Y: Array, t: float, dt: float) -> Array:
         """The stack after one step of a splitting."""
-        return stack_of(self._moving.step(scheme, Dual.of_stack(Y), t, dt, None), self.names)
+        stepped = self._moving.step(scheme, Dual.of_stack(Y), t, dt, None)  # type: ignore[arg-type]
+        return stack_of(stepped, self.names)
 
     def relative_error(self, error: Array, Y: Array) -> float:
         """0: the steps are prescribed by the run, without error control."""
         return 0.0
 
 
-def stack_of(array: Any, names: Sequence[str | None]) -> Array:
+def stack_of(array: Values, names: Sequence[str | None]) -> Array:
     """The stack (1 + p, ...) of a `Dual` array, or of a constant one, whose changes are 0."""
     return (array if isinstance(array, Dual) else constant(array, len(names))).stack
 
 
 def checked_changes(
-    direction: Any, shapes: Mapping[str, tuple[int, ...]], others: str = ""
+    direction: UserValue, shapes: Mapping[str, tuple[int, ...]], others: str = ""
 ) -> dict[str, Array]:
     """Changes of the arrays of a state, by name, broadcast to these shapes.
 
@@ -174,7 +174,7 @@ def check_vanishes(
 
 def state_along(
     state: State, changes: Sequence[Mapping[str, Array] | None], names: Sequence[str]
-) -> Any:
+) -> MovedState:
     """The state with `Dual` arrays of these names.
 
     `changes` has, for each tangent, the changes of arrays by name, or None for no change.

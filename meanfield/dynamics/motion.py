@@ -5,10 +5,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import (
+    ArrayIndex,
+    JsonTable,
+    MovedState,
+    Narrowed,
+    Observations,
+    PassedOn,
+    UserValue,
+    Values,
+)
 from ..core.calls import refuse_abstract
 from ..core.checks import common_shape, fitting
 from ..core.dual import Array, Dual
@@ -64,7 +75,7 @@ class Failure(NamedTuple):
     stalled: bool
     dt: float | None
     rtol: float
-    stats: dict[str, Any]
+    stats: JsonTable
     merging: bool = False
     member: str = ""
 
@@ -147,11 +158,11 @@ class Motion(ABC):
     follows: ClassVar[frozenset[str]] = frozenset()
     breaks: tuple[float, ...] = ()
 
-    def __new__(cls, *_given: Any, **_named: Any) -> Self:
+    def __new__(cls, *_given: PassedOn, **_named: PassedOn) -> Self:
         refuse_abstract(cls)
         return super().__new__(cls)
 
-    def __init_subclass__(cls, moves: type[State] | None = None, **options: Any):
+    def __init_subclass__(cls, moves: type[State] | None = None, **options: PassedOn):
         super().__init_subclass__(**options)
         if moves is None:
             return
@@ -167,8 +178,8 @@ class Motion(ABC):
     def __init__(
         self,
         model: Transformer,
-        state: Any,
-        engine: Any = None,
+        state: MovedState,
+        engine: Narrowed = None,
         *,
         scheme: Scheme | Splitting | None = None,
         rtol: float = 1e-8,
@@ -183,7 +194,7 @@ class Motion(ABC):
     # Before a run --------------------------------------------------------------------------
 
     @classmethod
-    def prepared(cls, model: Transformer, state: Any) -> Any:
+    def prepared(cls, model: Transformer, state: MovedState) -> MovedState:
         """The initial state, broadcast to the ensemble shape of the model.
 
         Raises ValueError for an ensemble of models, if states of this class have no ensembles.
@@ -223,11 +234,13 @@ class Motion(ABC):
         return option in self.options
 
     @classmethod
-    def refusal(cls, option: str, value: Any) -> str:
+    def refusal(cls, option: str, value: UserValue) -> str:
         """The reason why an option of `solve` does not apply."""
         if option in cls.refusals:
             return cls.refusals[option].format(value=value)
-        takers: list[Any] = [kind.moves for kind in MOTIONS.values() if option in kind.options]
+        takers: list[MovedState] = [
+            kind.moves for kind in MOTIONS.values() if option in kind.options
+        ]
         owners = sorted(s.__name__ for s in takers if option != "rng" or s.takes_noise)
         name = cls.moves.__name__
         return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."
@@ -255,7 +268,7 @@ class Motion(ABC):
     def setup(self) -> None:  # noqa: B027
         """Precompute the data that velocities need; called once, after `check`."""
 
-    def with_state(self, state: Any) -> Self:
+    def with_state(self, state: MovedState) -> Self:
         """This motion for another state."""
         other = type(self)(self.model, state, self._engine, scheme=self._scheme, rtol=self.rtol)
         other._ends, other.breaks = self._ends, self.breaks
@@ -267,22 +280,22 @@ class Motion(ABC):
     # Coordinates ---------------------------------------------------------------------------
 
     @abstractmethod
-    def coordinates(self, state: Any) -> np.ndarray:
+    def coordinates(self, state: MovedState) -> np.ndarray:
         """The coordinates of a state, an array of floats."""
 
     @abstractmethod
-    def state_of(self, y: np.ndarray) -> Any:
+    def state_of(self, y: np.ndarray) -> MovedState:
         """The state with these coordinates."""
 
-    def packed(self, state: Any) -> np.ndarray:
+    def packed(self, state: MovedState) -> np.ndarray:
         """The numbers that distinguish the states of a run, without rounding, for checkpoints."""
         return self.coordinates(state)
 
-    def unpacked(self, array: np.ndarray) -> Any:
+    def unpacked(self, array: np.ndarray) -> MovedState:
         """The state of an array made by `packed`."""
         return self.state_of(array)
 
-    def recorded(self) -> dict[str, Any]:
+    def recorded(self) -> JsonTable:
         """Data on the initial state, as JSON can write them, for the options of a result."""
         return {}
 
@@ -299,7 +312,9 @@ class Motion(ABC):
         """The names of the arrays of a state that can have tangents."""
         return tuple(self.like.parts) or tuple(self.like.arrays())
 
-    def state_along(self, state: Any, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+    def state_along(
+        self, state: MovedState, changes: Sequence[Mapping[str, Array] | None]
+    ) -> MovedState:
         """The state with `Dual` arrays.
 
         `changes` has, for each tangent, the changes of arrays by name, or None for no change.
@@ -325,14 +340,14 @@ class Motion(ABC):
             raise MeanfieldError(f"Derivatives of runs are known {self.why_no_tangents}")
         return LinearisedMotion(self, names, directions)
 
-    def along(self, names: Sequence[str | None], state: Any) -> Self:
+    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         """This motion with `Dual` parameters of these names and a state of `Dual` arrays."""
         part = copy(self)
         part.model, part.like = self.model.along(names), state
         part.setup()
         return part
 
-    def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Any:
+    def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
         """`velocity` of y with tangents.
 
         Neither `value`, the velocity without tangents, nor its intermediate results need be
@@ -340,17 +355,17 @@ class Motion(ABC):
         """
         return self.velocity(y, t)
 
-    def merged(self, y: Dual, labels: np.ndarray) -> tuple[Any, Dual]:
+    def merged(self, y: Dual, labels: np.ndarray) -> tuple[MovedState, Dual]:
         """The state, and its coordinates, after merging the rows of y with equal labels."""
         name = self.moves.__name__
         raise MeanfieldError(f"Derivatives of runs of {name} in which some merged are not known.")
 
-    def direction(self, direction: Any, state: Any) -> Mapping[str, Array]:
+    def direction(self, direction: UserValue, state: MovedState) -> Mapping[str, Array]:
         """A checked change of the initial state, arrays by name, as `linearised` takes it."""
         return checked_changes(direction, {n: getattr(state, n).shape for n in self.tangent_arrays})
 
     def tangent_space(
-        self, state: Any
+        self, state: MovedState
     ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
         """The dimension of each replica's tangent space, and a function rng -> random direction.
 
@@ -365,11 +380,13 @@ class Motion(ABC):
         """The tangents as vectors with a norm, (members, p, N)."""
         return y.changes.reshape(1, len(y.changes), -1)
 
-    def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
+    def smooth_observables(self, state: MovedState, t: float) -> Observations:
         """Differentiable observables of a state, which may have tangents."""
         return {}
 
-    def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def step(
+        self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Generator
+    ) -> np.ndarray:
         """The coordinates after one step of a splitting among `schemes`."""
         raise MeanfieldError(
             f"{type(self).__name__} needs a method step(scheme, y, t, dt, rng) for steps of "
@@ -416,7 +433,7 @@ class Motion(ABC):
         """Whether velocities are independent of time between two breakpoints."""
         return False
 
-    def of_members(self, members: Any) -> Self:
+    def of_members(self, members: ArrayIndex) -> Self:
         """The motion of the members with these indices (R',)."""
         raise MeanfieldError(f"{type(self).__name__} moves a single system.")
 
@@ -458,31 +475,31 @@ class Motion(ABC):
     def after_step(self, y: np.ndarray, t: float) -> None:  # noqa: B027
         """Check the coordinates after a step, and store the reason for a later `warning`."""
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JsonTable:
         """Data that the motion has collected along a run, as JSON can write them."""
         return {}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:  # noqa: B027
+    def restore(self, snapshot: JsonTable) -> None:  # noqa: B027
         """Restore the data of a `snapshot`."""
 
     def size(self, y: np.ndarray) -> str:
         """The resolution of the coordinates, for the progress bar."""
         return self.like.size_in_words
 
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
+    def stats(self, state: MovedState, t: float) -> JsonTable:
         """Statistics of a run other than counts, from its last state, at t."""
         return {}
 
-    def warning(self, state: Any, t: float, failure: Failure) -> str | None:
+    def warning(self, state: MovedState, t: float, failure: Failure) -> str | None:
         """A warning about a run that ends with this state, at t; None if there is none."""
         return None
 
-    def warning_of_start(self, state: Any, rtol: float) -> str | None:
+    def warning_of_start(self, state: MovedState, rtol: float) -> str | None:
         """A warning if the initial state is not resolved; else None."""
         return None
 
     def is_wrong(
-        self, state: Any, t: float, rtol: float, *, thoroughly: bool = False
+        self, state: MovedState, t: float, rtol: float, *, thoroughly: bool = False
     ) -> np.ndarray:
         """A mask over members, in C order: True where this state, at t, is not resolved.
 
@@ -490,18 +507,18 @@ class Motion(ABC):
         """
         return np.zeros(math.prod(state.shape), dtype=bool)
 
-    def why_wrong(self, state: Any, t: float, failure: Failure) -> str:
+    def why_wrong(self, state: MovedState, t: float, failure: Failure) -> str:
         """The reason why a state `is_wrong`, as a verb phrase whose subject is the state."""
         return "is not resolved."
 
-    def without_warning(self, state: Any, t: float, rtol: float) -> np.ndarray:
+    def without_warning(self, state: MovedState, t: float, rtol: float) -> np.ndarray:
         """A mask over members, in C order: True where `warning` would return None for this state.
 
         `stats` of these members are empty, and their `remark` is None.
         """
         return np.zeros(math.prod(state.shape), dtype=bool)
 
-    def remark(self, state: Any) -> str | None:
+    def remark(self, state: MovedState) -> str | None:
         """A sentence, or None, for the message of a run that ends here without a warning."""
         return None
 
@@ -539,14 +556,14 @@ class Motion(ABC):
 
     # Measured ------------------------------------------------------------------------------
 
-    def attended(self, state: Any) -> Any:
+    def attended(self, state: MovedState) -> MovedState:
         """The output of one layer of attention, for `attend`."""
         raise MeanfieldError(
             f"{type(self).__name__} needs a method attended(state) for the answer of attention "
             "alone, and has none. Define it."
         )
 
-    def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: MovedState, t: float = 0.0) -> Observations:
         """Observables of a state at the time t, numbers or arrays by name.
 
         Figures show them in this order, with the labels and scales set by `observables.declare`.
@@ -554,12 +571,12 @@ class Motion(ABC):
         return {}
 
     @classmethod
-    def resolution(cls, state: Any) -> dict[str, Any]:
+    def resolution(cls, state: MovedState) -> JsonTable:
         """Further numbers that results store at every time, shared by all members."""
         return {}
 
 
-def motion_for(state: Any) -> type[Motion]:
+def motion_for(state: MovedState) -> type[Motion]:
     """The class of motions for a state: the one registered for its class or nearest base class.
 
     Raises
@@ -577,7 +594,7 @@ def motion_for(state: Any) -> type[Motion]:
     raise TypeError(f"Expected a state, one of {examples}; got {type(state).__name__}. {advice}")
 
 
-def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
+def in_shape_of(model: Transformer, state: MovedState, *, least: int = 0) -> MovedState:
     """The state, broadcast to the ensemble shape of the model.
 
     Raises ValueError if the shapes do not broadcast, or for fewer than `least` tokens.

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Function, MovedState, PassedOn, UserValue
 from ..core.calls import checked_call
 from ..core.checks import as_given, check_memory, positive, whole_number
 from ..models.transformer import Transformer
@@ -49,7 +49,7 @@ OBSERVABLE_STYLES: dict[tuple[str, bool], ObservableStyle] = {}
 
 
 @checked_call()
-def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
+def declare(name: str, symbol: str, *, flat: bool = False, **scale: PassedOn) -> None:
     """Declare how figures show the observable of this name.
 
     Parameters
@@ -86,7 +86,7 @@ declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 
 
 @checked_call("model")
-def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, np.ndarray]:
+def measure(model: Transformer, state: UserValue = None, t: float = 0.0) -> dict[str, np.ndarray]:
     """Observables of a state under a model: see `measure` of the motion of its class.
 
     Speeds and energies depend on the model. Observables of a state alone, such as its moments, are
@@ -123,7 +123,7 @@ def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, 
 
 def measure_all(
     model: Transformer,
-    states: Sequence[Any],
+    states: Sequence[MovedState],
     times: Sequence[float] | np.ndarray,
     tell: Callable[[float], None] = lambda _part: None,
 ) -> dict[str, np.ndarray]:
@@ -238,7 +238,7 @@ def pairless(state: Tokens | Gram) -> str | None:
     )
 
 
-def _check(state: Any, what: str = "Pairs") -> None:
+def _check(state: UserValue, what: str = "Pairs") -> None:
     if not isinstance(state, TokenSet):
         raise TypeError(f"{what} are those of a state of Tokens or a Gram; got {as_given(state)}.")
 
@@ -246,7 +246,7 @@ def _check(state: Any, what: str = "Pairs") -> None:
 # Clusters ------------------------------------------------------------
 
 
-def cluster_counts(state: Any) -> np.ndarray:
+def cluster_counts(state: UserValue) -> np.ndarray:
     """The number of clusters of every replica of Tokens or Gram."""
     sets = [state] if not state.shape else [state[i] for i in np.ndindex(state.shape)]
     counts = [cluster_labels(one).max() + 1 for one in sets]
@@ -284,7 +284,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED_ANGLE) -> np.ndar
     return state.cluster_labels(angle)
 
 
-def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Callable[..., Any]]:
+def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Function]:
     """Events, for `solve`, at which the number of clusters falls to n - 1, n - 2, ..., 1.
 
     The times are then `run.t_events`, one array for each.
@@ -302,7 +302,7 @@ def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Callable[..., Any]
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 
 
-def _falls_to(count: int, angle: float) -> Callable[..., Any]:
+def _falls_to(count: int, angle: float) -> Function:
     def excess(_t: float, state: Tokens | Gram) -> float:
         return float(cluster_labels(state, angle).max() + 0.5 - count)
 

@@ -10,7 +10,9 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.annotations import JsonTable, MovedState, Observations, UserValue, Values
 from ..core.checks import finite_array, values_of
 from ..core.dual import Array, Dual, changes_of, contiguous, differentiable, value_of
 from ..core.errors import MeanfieldError
@@ -235,9 +237,9 @@ class TokenMotion(Motion, moves=Tokens):
     # Motion --------------------------------------------------------------------------------
 
     @property
-    def beside(self) -> np.ndarray | None:
+    def intermediate(self) -> np.ndarray | None:
         """Intermediate results of the last call of `velocity`; None if the engine stores none."""
-        return getattr(self._sums, "beside", None)
+        return getattr(self._sums, "intermediate", None)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
@@ -280,7 +282,7 @@ class TokenMotion(Motion, moves=Tokens):
         seen = self.model.normalisation.before(self.inside(t), x, "feedforward")
         return self._normalised(t, self.model.feedforward_at(seen, self.inside(t)))
 
-    def _normalised(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+    def _normalised(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         """Outputs A of a sublayer after the normalisation; in R^d unchanged.
 
         `size` is the scale of A that `Drift.output_size` gives.
@@ -315,7 +317,13 @@ class TokenMotion(Motion, moves=Tokens):
     # Steps of a given length ---------------------------------------------------------------
 
     def step(
-        self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any, common: Any = None
+        self,
+        scheme: Splitting,
+        y: np.ndarray,
+        t: float,
+        dt: float,
+        rng: Generator,
+        common: Generator | None = None,
     ) -> np.ndarray:
         """The coordinates after one step of Layers, LieTrotter or Strang."""
         if scheme is Strang:
@@ -362,7 +370,7 @@ class TokenMotion(Motion, moves=Tokens):
         return y
 
     def strang_step(
-        self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator, common: Any = None
+        self, y: np.ndarray, t: float, dt: float, rng: Generator, common: Generator | None = None
     ) -> np.ndarray:
         """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2.
 
@@ -373,7 +381,9 @@ class TokenMotion(Motion, moves=Tokens):
         y = self.after_noise(y, t + dt / 2, dt / 2, rng)
         return self.after_common_noise(y, t + dt, dt / 2, common)
 
-    def after_common_noise(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def after_common_noise(
+        self, y: np.ndarray, t: float, dt: float, rng: Generator | None
+    ) -> np.ndarray:
         """The coordinates after common noise for a time dt, drawn from `rng`."""
         common = self.model.common
         if common is None:
@@ -381,12 +391,12 @@ class TokenMotion(Motion, moves=Tokens):
         x, new, attention = self.points(y), y.copy(), None
         if common.needs_attention:
             attention = self._sums.attention(self.inside(t), x, self.masses(y))
-        increments = common.increments(len(x), self.dimension, rng)
+        increments = common.increments(len(x), self.dimension, rng)  # type: ignore[arg-type]
         strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
         new[..., : self.dimension] = common.moved(x, strength, increments, attention)
         return new
 
-    def after_noise(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def after_noise(self, y: np.ndarray, t: float, dt: float, rng: Generator) -> np.ndarray:
         """The coordinates after independent noise for a time dt, with kappa at t + dt/2."""
         if not self.model.has_independent_noise:
             return y
@@ -408,13 +418,15 @@ class TokenMotion(Motion, moves=Tokens):
         advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
         return f"of tokens {advice}" if self.random else ""
 
-    def state_along(self, state: Tokens, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+    def state_along(
+        self, state: Tokens, changes: Sequence[Mapping[str, Array] | None]
+    ) -> MovedState:
         if self.has_radii and state.radii is None:  # they begin with 1, and may change
             radii, sphere = np.ones(state.masses.shape), state.on_sphere
             state = Tokens.computed(x=state.x, masses=state.masses, radii=radii, on_sphere=sphere)
         return super().state_along(state, changes)
 
-    def along(self, names: Sequence[str | None], state: Any) -> Self:
+    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         part = copy(self)
         part.like = state
         part._masses = contiguous(state.masses.reshape(self._masses.shape))
@@ -424,7 +436,7 @@ class TokenMotion(Motion, moves=Tokens):
             part._reaction = Dual(self.model.reaction, rates)
         return part
 
-    def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Any:
+    def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
         plain = self.model.feedforward is None and not self.model.reaction
         if self._exact and plain and self._sums.takes_velocities:
             return self._sums.velocity(self.points(y), self.masses(y), value, intermediate)
@@ -452,7 +464,7 @@ class TokenMotion(Motion, moves=Tokens):
         radii = rows[:, d] if self.has_radii else None
         return Tokens(rows[:, :d], m, radii, on_sphere=self.on_sphere), new
 
-    def direction(self, direction: Any, state: Tokens) -> dict[str, Array]:
+    def direction(self, direction: UserValue, state: Tokens) -> dict[str, Array]:
         """A checked change of the initial tokens, as arrays by the names x, masses and radii.
 
         `direction` is an array (the change of x), a mapping of such names to arrays, or a function
@@ -484,7 +496,7 @@ class TokenMotion(Motion, moves=Tokens):
                 "logarithms of masses have a constant in common that changes nothing."
             )
 
-        def draw(rng: np.random.Generator) -> dict[str, Array]:
+        def draw(rng: Generator) -> dict[str, Array]:
             dx = rng.standard_normal(state.x.shape)
             if state.on_sphere:
                 dx -= (dx * state.x).sum(axis=-1, keepdims=True) * state.x
@@ -531,7 +543,8 @@ class TokenMotion(Motion, moves=Tokens):
         if self.on_sphere:
             x = y[..., : self.dimension]
             size = lengths(x)
-            x /= np.where((size > 1 / LOST_LENGTH) & (size < LOST_LENGTH), size, np.nan)[..., None]
+            kept = (size > 1 / LOST_LENGTH) & (size < LOST_LENGTH)
+            x /= (size if kept.all() else np.where(kept, size, np.nan))[..., None]
         return y
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
@@ -567,7 +580,7 @@ class TokenMotion(Motion, moves=Tokens):
         """A sentence if observables of pairs of tokens are nan; else None."""
         return pairless(state)
 
-    def stats(self, state: Tokens, t: float) -> dict[str, Any]:
+    def stats(self, state: Tokens, t: float) -> JsonTable:
         """The name of the engine."""
         return {"engine": self._sums.name}
 
@@ -638,7 +651,7 @@ class TokenMotion(Motion, moves=Tokens):
         """The interaction energy of every replica; nan for drifts without one."""
         return self._sums.energy(self.points(y), self.masses(y)).reshape(self.like.shape)
 
-    def measure(self, state: Tokens, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Tokens, t: float = 0.0) -> Observations:
         """Observables of tokens, or of replicas of them.
 
         Returns
@@ -671,7 +684,7 @@ class TokenMotion(Motion, moves=Tokens):
         }
         return {name: observables[name] for name in IN_FIGURES if name in observables}
 
-    def smooth_observables(self, state: Tokens, t: float) -> dict[str, Any]:
+    def smooth_observables(self, state: Tokens, t: float) -> Observations:
         masses = state.masses
         mean = np.einsum("...i,...id->...d", masses, state.x)
         observables = {
@@ -688,7 +701,7 @@ class TokenMotion(Motion, moves=Tokens):
         observables["mass"] = masses.sum(axis=-1)
         return observables
 
-    def _energy_at(self, y: Any, t: float) -> Any:
+    def _energy_at(self, y: Values, t: float) -> Values:
         """`energy`, also of coordinates with tangents.
 
         With tangents it is (1/2) sum_i m_i Phi(x_i), or nan if the drift has no potential Phi.

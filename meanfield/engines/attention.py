@@ -102,7 +102,7 @@ class AttentionSums(Engine):
                 if positions is not None:
                     head = replace(head, terms=positions.of_head(number))
                 if at is not None:
-                    head = replace(head, own=of_head(matrix, "Q", x))
+                    head = replace(head, token_queries=of_head(matrix, "Q", x))
                 pulled = self.drift.attend(self._prepared(head, number, matrix, x, points))
                 pulls.append(times(pulled, matrix["output"]) if "output" in matrix else pulled)
             total: Any = sum(pulls[1:], pulls[0])
@@ -169,7 +169,7 @@ class Head:
         Added to the logits of each key.
     causal : bool
         Whether only the pairs j <= i count.
-    own : ndarray, shape (R, n, k), or None
+    token_queries : ndarray, shape (R, n, k), or None
         Queries of the n tokens themselves, where `queries` belong to other points.
     terms : callable or None
         terms(rows, columns), of two slices, is added to the logits of that block.
@@ -183,7 +183,7 @@ class Head:
     threads: ThreadPool = SINGLE_THREAD
     bias: np.ndarray | None = None
     causal: bool = False
-    own: np.ndarray | None = None
+    token_queries: np.ndarray | None = None
     terms: Callable[[slice, slice], np.ndarray] | None = None
 
     # What weights ask for ------------------------------------------------------------------
@@ -226,9 +226,9 @@ class Head:
         """The head with logits -beta |q - k|^2, up to a constant of each row."""
         origin = self.keys[:, :1]  # any origin will do; near the tokens fewer digits cancel
         queries, keys = 2 * (self.queries - origin), self.keys - origin
-        own_queries = None if self.own is None else 2 * (self.own - origin)
+        token_queries = None if self.token_queries is None else 2 * (self.token_queries - origin)
         bias = (-self.beta * (keys**2).sum(axis=-1, keepdims=True))[..., 0]
-        return replace(self, queries=queries, keys=keys, bias=bias, own=own_queries)
+        return replace(self, queries=queries, keys=keys, bias=bias, token_queries=token_queries)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
         """The head with the bias for which normalised e^l have columns of sum one too.
@@ -246,8 +246,8 @@ class Head:
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
 
-        own = self.queries if self.own is None else self.own
-        queries, limits = self.beta * own, (tolerance, most_iterations)
+        of_tokens = self.queries if self.token_queries is None else self.token_queries
+        queries, limits = self.beta * of_tokens, (tolerance, most_iterations)
         return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
     def linear(self) -> np.ndarray:

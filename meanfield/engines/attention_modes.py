@@ -161,9 +161,10 @@ class AttentionModes(AttentionSums):
 
     def _expanded(self, drift: Attention, number: int, d: int, t: float) -> Any:
         """Factor and expansion of the potential of a drift; None where it is summed over pairs."""
-        if not drift.is_gradient(d, t):
+        gradient = drift.gradient_at(t, d) if drift.is_gradient(d, t) else None
+        if gradient is None:
             return None
-        c, A, beta = drift.gradient_at(t, d)
+        c, A, beta = gradient
         kernels = self.kernels(-1, number, d)
         expansion = kernels.remembered(
             ("potential", A, beta),

@@ -159,7 +159,7 @@ class CircleModes(HarmonicEngine):
     def fields_along(
         self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
         multipliers: Multipliers, changes: list[Multipliers],
-        known: np.ndarray | None, modes: np.ndarray | None,
+        computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         angles, weights = np.empty((len(dm), 1, len(x))), np.empty((1 + len(dm), len(x)))
         _turn(x, dx, masses, angles[:, 0], weights)

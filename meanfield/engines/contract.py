@@ -32,8 +32,8 @@ class Engine(ABC):
     takes_any_members : bool
         True if one engine sums members of an ensemble with different parameters together.
     takes_velocities : bool
-        True if velocities, and the array `beside`, of an earlier call make changes of velocities
-        cheaper: they are further arguments of `velocity` then.
+        True if velocities of an earlier call, and its array `intermediate`, make changes of
+        velocities cheaper: they are further arguments of `velocity` then.
     """
 
     name: str
@@ -88,11 +88,11 @@ class ZonalEngine(Engine):
 
     Attributes
     ----------
-    beside : ndarray or None
+    intermediate : ndarray or None
         Intermediate results of the last velocities, for the computation of their tangents.
     """
 
-    beside: np.ndarray | None = None
+    intermediate: np.ndarray | None = None
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
         self.drift, self.threads = drift, ThreadPool(threads)

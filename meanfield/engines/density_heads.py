@@ -11,7 +11,7 @@ from ..core.cached import cached_property
 from ..core.differences import NODES, WEIGHTS
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
-from ..spaces.circle_transport import NO_MASS
+from ..spaces.transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
 from .attention import not_balanced
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
@@ -383,8 +383,8 @@ class QuotientHead(DensityHead):
         """
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            own, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
-            parts = (x @ self._slope_of_A.T @ y.T)[None], own[None, :, None], keys[None, None]
+            queries, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
+            parts = (x @ self._slope_of_A.T @ y.T)[None], queries[None, :, None], keys[None, None]
             logits, *squares = (Dual(self.beta * part, part[None]) for part in parts)
             return kernel(logits, tuple(squares)).changes[0, 0]
 

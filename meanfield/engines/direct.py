@@ -132,13 +132,13 @@ class DirectSums(ZonalEngine):
         """About the microseconds that velocities of n tokens take, see `contract`."""
         return (FUNCTION_COST if drift.exponent is None else PAIR_COST) * n**2
 
-    def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
+    def velocity(self, x: np.ndarray, masses: np.ndarray, *computed: Any) -> np.ndarray:
         """Velocities (R, n, d); of `Dual` tokens with their changes.
 
-        `known` are values of the velocities, where these were computed before.
+        `computed` are values of the velocities, where these were computed before.
         """
         if isinstance(x, Dual):
-            return self._vectors_along(x, masses, *known[:1], whole=False)
+            return self._vectors_along(x, masses, *computed[:1], whole=False)
         columns, d = columns_of(x, masses), x.shape[2]
         return projected(columns, self._pulls(columns, d), d)
 

@@ -17,7 +17,7 @@ from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import NO_MASS
+from ..spaces.transport import NO_MASS
 from ..spaces.velocity_tables import NEGLIGIBLE_CHANGE, NEGLIGIBLE_COLUMN, VelocityTable
 from .attention import AttentionSums
 from .density_heads import (
@@ -88,14 +88,14 @@ class DensityField(ABC):
 class ZonalField(DensityField):
     """Field v = grad (W * mu) / (Z * mu) of a zonal drift and its potential W * mu, by harmonics.
 
-    Z * mu below NO_MASS is rounding error, and is replaced by NO_MASS: see `circle_transport`.
+    Z * mu below NO_MASS is rounding error, and is replaced by NO_MASS: see `spaces.transport`.
     """
 
     drift: ZonalDrift
 
     def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
-        self._known: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
+        self._cache: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -141,12 +141,12 @@ class ZonalField(DensityField):
 
     def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Derivatives of the multipliers of W and of Z by a parameter, cached; None where Z = 1."""
-        if name not in self._known:
+        if name not in self._cache:
             degree, dimension = self.space.degree, self.space.dimension
             rows = multiplier_changes(self.drift, name, degree, dimension)
             changes = [row[self.space.degrees] for row in rows]
-            self._known[name] = changes[0], changes[1] if len(changes) > 1 else None
-        return self._known[name]
+            self._cache[name] = changes[0], changes[1] if len(changes) > 1 else None
+        return self._cache[name]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         if self.space.dimension != 2:
@@ -204,7 +204,7 @@ class PointField(DensityField):
 
     def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
-        self._known: dict[str, np.ndarray] = {}
+        self._cache: dict[str, np.ndarray] = {}
 
     @cached_property
     def _values(self) -> np.ndarray:
@@ -232,7 +232,7 @@ class PointField(DensityField):
 
     def _slope(self, name: str) -> np.ndarray:
         """Derivative by a parameter of the function at the points, by differences, cached."""
-        if name not in self._known:
+        if name not in self._cache:
             value = float(self.drift.parameters[name])
             unit = min(1.0, abs(value)) or 1.0
 
@@ -240,8 +240,8 @@ class PointField(DensityField):
                 return self.drift.replace(**{name: value + unit * h}).values(self.space.points)
 
             of = f"{type(self.drift).__name__} by {name}"
-            self._known[name] = derivative_at_zero(values, of) / unit
-        return self._known[name]
+            self._cache[name] = derivative_at_zero(values, of) / unit
+        return self._cache[name]
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
         return self._values

@@ -190,7 +190,7 @@ class HarmonicEngine(ZonalEngine):
     def fields_along(
         self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
         multipliers: Multipliers, changes: list[Multipliers],
-        known: np.ndarray | None, modes: np.ndarray | None,
+        computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
 
@@ -201,7 +201,7 @@ class HarmonicEngine(ZonalEngine):
             Changes of tokens and masses.
         multipliers, changes
             Multipliers of W and Z, and their changes along each tangent.
-        known, modes : ndarray or None
+        computed, modes : ndarray or None
             Velocities (n, d), and modes of the measure, if they were computed before.
         """
 
@@ -219,13 +219,13 @@ class HarmonicEngine(ZonalEngine):
             part._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
         return part
 
-    def _velocity_along(self, x: Dual, masses: Any, *known: Any) -> Any:
+    def _velocity_along(self, x: Dual, masses: Any, *computed: Any) -> Any:
         x, masses = contiguous(x), contiguous(masses)
         v, dv = np.empty(x.shape), np.empty(x.changes.shape)
         for r in range(len(x)):
             system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
             changes = self._changes[r % len(self._changes)]
-            before = (None if each is None else each[r] for each in known or (None, None))
+            before = (None if each is None else each[r] for each in computed or (None, None))
             v[r], dv[:, r], level = self.fields_along(
                 *system, self.multipliers_of(r), changes, *before
             )
@@ -249,17 +249,17 @@ class HarmonicEngine(ZonalEngine):
     def powers(self, modes: np.ndarray) -> np.ndarray:
         """sum_m |a_lm|^2 of the measures' coefficients, (R, degree + 1)."""
 
-    def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
+    def velocity(self, x: np.ndarray, masses: np.ndarray, *computed: Any) -> np.ndarray:
         """Velocities (R, n, d); of `Dual` tokens with their changes along tangents.
 
-        `known` are values of the velocities and the array `beside`, of an earlier call. A field is
-        a quotient of series: tokens move in it, modes of the measure change by
+        `computed` are values of the velocities of an earlier call, and its array `intermediate`. A
+        field is a quotient of series: tokens move in it, modes of the measure change by
         sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and multipliers with parameters.
         """
         if isinstance(x, Dual):
-            return self._velocity_along(x, masses, *known)
+            return self._velocity_along(x, masses, *computed)
         coordinates = self.coordinates(x)
-        self.beside = modes = self.modes(coordinates, masses)
+        self.intermediate = modes = self.modes(coordinates, masses)
         velocity, levels = self.fields(x, coordinates, modes)
         if levels is not None:
             lowest = np.broadcast_to(self._lowest, len(x))

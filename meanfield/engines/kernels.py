@@ -329,7 +329,7 @@ class Kernels(ABC):
 
     def __init__(self, space: Any) -> None:
         self.space, self.bounded = space, 0.0
-        self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
+        self._cache: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
         """Result of build(), from a cache of the last KEPT_KERNELS used for each name.
@@ -337,7 +337,7 @@ class Kernels(ABC):
         The key is the name, followed by numbers and arrays on which the result depends.
         """
         numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
-        kept = self._known.setdefault(key[0], {})
+        kept = self._cache.setdefault(key[0], {})
         kernel = kept.pop(numbers) if numbers in kept else build()
         kept[numbers] = kernel  # the last one used is the last one in the table
         if len(kept) > KEPT_KERNELS:

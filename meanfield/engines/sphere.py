@@ -106,11 +106,11 @@ class SphereModes(HarmonicEngine):
     def fields_along(
         self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
         multipliers: Multipliers, changes: list[Multipliers],
-        known: np.ndarray | None, modes: np.ndarray | None,
+        computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         system = x, masses, dx, dm, multipliers, changes
         return self._chart.field_tangents(
-            *system, max(TRANSFORM_ACCURACY, self.accuracy), known, modes
+            *system, max(TRANSFORM_ACCURACY, self.accuracy), computed, modes
         )
 
     def powers(self, modes: np.ndarray) -> np.ndarray:

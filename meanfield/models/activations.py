@@ -4,11 +4,10 @@ They keep single precision: of float32 arrays they are float32 arrays.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Function
 from ..core.dual import differentiable
 
 ERF = np.array(
@@ -79,7 +78,7 @@ def _twice_u(x: np.ndarray) -> np.ndarray:
     return math.sqrt(8 / math.pi) * (x + 0.044715 * (x * x * x))
 
 
-ACTIVATIONS: dict[str, Callable[..., Any]] = {
+ACTIVATIONS: dict[str, Function] = {
     "relu": relu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,

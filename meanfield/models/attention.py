@@ -5,13 +5,14 @@ is used by all heads. Axes before that of heads make an ensemble: every replica 
 density, then has its own matrices.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from ..core.annotations import ArrayIndex, Function, Parameters, Values
 from ..core.checks import common_shape, finite, finite_array, fitting
 from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
@@ -85,19 +86,19 @@ class _QKV(Drift):
         """The drift with parameters broadcast to the ensemble shape, as a flat ensemble."""
         return self._of_each(shape, lambda full, member_shape: full.reshape(-1, *member_shape))
 
-    def member(self, index: Any) -> Self:
+    def member(self, index: ArrayIndex) -> Self:
         """The drift of one member of the ensemble; itself if it is a single drift.
 
         An array of indices of members gives the ensemble of these.
         """
         return self._of_each(self.shape, lambda full, member_shape: full[index])
 
-    def _of_each(self, shape: tuple[int, ...], part: Callable[..., Any]) -> Self:
+    def _of_each(self, shape: tuple[int, ...], part: Function) -> Self:
         """The drift with part(values, member shape) in place of each ensemble parameter.
 
         The values are broadcast to `shape`; the member shape is that of a single member's values.
         """
-        parts: dict[str, Any] = {}
+        parts: Parameters = {}
         for name, values in self._array_parameters.items():
             ndim = len(values.shape or ())
             axes = min(ndim, len(AXES.get(name, "")))
@@ -117,7 +118,7 @@ class _QKV(Drift):
         invalid values of a callable, ValueError for matrices of another dimension than d, and
         MeanfieldError for a callable that was not stored in a file.
         """
-        parameters: Any = self._array_parameters
+        parameters: Parameters = self._array_parameters
         values = parameters | {name: value.at(t) for name, value in changing(parameters).items()}
         wanted = sizes(values).get("d", d)
         if d not in (None, wanted):
@@ -332,7 +333,9 @@ class Attention(_QKV):
         if self._has_members:
             return self._by_member(x, masses, lambda one: partial(one.interaction_potential, t=t))
         self.check_potential(x.shape[-1], t)
-        c, A, beta = self.gradient_at(t, x.shape[-1])
+        gradient = self.gradient_at(t, x.shape[-1])
+        assert gradient is not None
+        c, A, beta = gradient
         potential = np.empty(masses.shape)
         betas = np.broadcast_to(beta, x.shape[:-2])
         with np.errstate(over="ignore", invalid="ignore"):
@@ -344,7 +347,7 @@ class Attention(_QKV):
                     potential[r][rows] = c * (values @ masses[r])
         return potential
 
-    def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Callable[..., Any]) -> np.ndarray:
+    def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Function) -> np.ndarray:
         """Results of of(member)(x, masses) for the tokens of each member, x (..., n, d)."""
         shape, flat = x.shape[:-2], self.broadcast(x.shape[:-2])
         results = [
@@ -367,7 +370,7 @@ class Attention(_QKV):
             "K^T Q symmetric and V = c K^T Q"
         )
 
-    def gradient_at(self, t: float, d: int) -> Any:
+    def gradient_at(self, t: float, d: int) -> tuple[float, np.ndarray, np.ndarray] | None:
         """The c, A and beta such that v is the gradient of c int W(<Ax, y>) dmu; or None.
 
         For an ensemble of matrices it has to be called for each member.
@@ -484,7 +487,7 @@ class Hardmax(_QKV):
 # Tokens of R^d in the frame of the values -------------------------------------------------------
 
 
-def rescaled(x: Any, V: Any, t: float) -> np.ndarray:
+def rescaled(x: Values, V: Values, t: float) -> np.ndarray:
     """z = e^(-t V) x, in which x' = V (weighted mean of the tokens) is
 
         z_i' = sum_j A_ij V (z_j - z_i),    A_ij the softmax weights.
@@ -534,7 +537,7 @@ def rescaled(x: Any, V: Any, t: float) -> np.ndarray:
 # Shapes of matrices ------------------------------------------------------------------------------
 
 
-def sizes(matrices: Mapping[str, Any]) -> dict[str, int]:
+def sizes(matrices: Mapping[str, Values]) -> dict[str, int]:
     """The sizes of the axes H, k, v and d of matrices and biases, by name.
 
     A number stands for a multiple of the identity: k, or v, is then d, as v is without `output`.

@@ -1,10 +1,10 @@
 """Derivatives by a parameter of quantities computed from a drift, such as multipliers."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Narrowed, Values
 from ..core.differences import AGREEMENT, best_difference
 from ..core.errors import MeanfieldError
 from .drift import Drift
@@ -12,7 +12,7 @@ from .drift import Drift
 EXACT_DERIVATIVE = 1e-13  # errors of derivatives below which no shorter step is tried
 
 
-def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray]) -> np.ndarray:
+def derivative_by(drift: Drift, name: str, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
     """The derivative by a parameter of a quantity computed from a single drift.
 
     Central differences of order 10 are computed with decreasing steps until two successive ones
@@ -58,10 +58,10 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
     return best
 
 
-def multiplier_changes(drift: Any, name: str, degree: int, dimension: int) -> list[np.ndarray]:
+def multiplier_changes(drift: Narrowed, name: str, degree: int, dimension: int) -> list[np.ndarray]:
     """Derivatives of the multipliers of W and, unless Z = 1, of Z by a parameter of one drift."""
 
-    def both(many: Any) -> np.ndarray:
+    def both(many: Values) -> np.ndarray:
         rows = [many.attraction(degree, dimension), many.normaliser(degree, dimension)]
         return np.stack([row for row in rows if row is not None], axis=-2)
 

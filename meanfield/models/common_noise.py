@@ -4,13 +4,16 @@ The law of the tokens given the common path is a random density, which the same 
 """
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
+from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..core.forms import PositiveNumbers
 from ..core.kinds import Kind
+from ..spaces.contract import Space
 
 LONGEST_NOISE_STEP = 100.0  # angle or boost beyond any accuracy; e^710 overflows
 
@@ -54,13 +57,13 @@ class CommonNoise(Kind, family=True):
     def increments_size(self, d: int) -> int:
         """The number of normal numbers that a step takes."""
 
-    def increments(self, replicas: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    def increments(self, replicas: int, d: int, rng: Generator) -> np.ndarray:
         """The random numbers of one step, (replicas, size), standard normal."""
         return rng.standard_normal((replicas, self.increments_size(d)))
 
     @abstractmethod
     def moved(
-        self, x: np.ndarray, s: np.ndarray, increments: np.ndarray, attention: Any = None
+        self, x: Array, s: Array, increments: Array, attention: Array | None = None
     ) -> np.ndarray:
         """Points after a step of strength s = dt/kappa.
 
@@ -81,11 +84,11 @@ class CommonNoise(Kind, family=True):
 
     def carried(
         self,
-        space: Any,
-        coefficients: np.ndarray,
-        s: np.ndarray,
-        increments: np.ndarray,
-        attention: Any = None,
+        space: Space,
+        coefficients: Array,
+        s: Array,
+        increments: Array,
+        attention: Array | None = None,
     ) -> np.ndarray:
         """Coefficients (members, modes) of densities after a step.
 
@@ -129,7 +132,7 @@ class CommonRotations(CommonNoise):
         return d * (d - 1) // 2
 
     def moved(
-        self, x: np.ndarray, s: np.ndarray, increments: np.ndarray, attention: Any = None
+        self, x: Array, s: Array, increments: Array, attention: Array | None = None
     ) -> np.ndarray:
         result = x @ self._rotations(x.shape[2], s, increments).transpose(0, 2, 1)
         result /= np.linalg.norm(result, axis=2, keepdims=True)  # rounding of many steps
@@ -137,11 +140,11 @@ class CommonRotations(CommonNoise):
 
     def carried(
         self,
-        space: Any,
-        coefficients: np.ndarray,
-        s: np.ndarray,
-        increments: np.ndarray,
-        attention: Any = None,
+        space: Space,
+        coefficients: Array,
+        s: Array,
+        increments: Array,
+        attention: Array | None = None,
     ) -> np.ndarray:
         rotations = self._rotations(space.dimension, s, increments)
         pairs = zip(coefficients, rotations, strict=True)
@@ -196,7 +199,7 @@ class CommonTranslations(CommonNoise):
         return d * (d + 3) // 2
 
     def moved(
-        self, x: np.ndarray, s: np.ndarray, increments: np.ndarray, attention: Any = None
+        self, x: Array, s: Array, increments: Array, attention: Array | None = None
     ) -> np.ndarray:
         d = x.shape[2]
         boosts = self._boosts(d, s, increments)
@@ -250,11 +253,11 @@ class CommonMatrix(CommonNoise):
         return d * d
 
     def moved(
-        self, x: np.ndarray, s: np.ndarray, increments: np.ndarray, attention: Any = None
+        self, x: Array, s: Array, increments: Array, attention: Array | None = None
     ) -> np.ndarray:
         d = x.shape[2]
         matrices = np.sqrt(2 * s)[:, None, None] * increments.reshape(-1, d, d)
-        result = attention @ matrices.transpose(0, 2, 1)
+        result = np.asarray(attention) @ matrices.transpose(0, 2, 1)
         result += x
         result /= np.linalg.norm(result, axis=2, keepdims=True)
         return result

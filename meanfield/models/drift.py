@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 
+from ..core.annotations import ArrayIndex, TypeHint, UserValue, Values
 from ..core.checks import common_shape, fitting
 from ..core.descriptions import KindOf
 from ..core.dual import Array, Dual
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .zonal import ZonalDrift
 
 ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # for parameters annotated float
-Ensemble = Annotated[Any, ENSEMBLE]
+Ensemble = Annotated[UserValue, ENSEMBLE]
 
 
 class Drift(Kind, family=True):
@@ -51,7 +52,7 @@ class Drift(Kind, family=True):
         The reason why attention cannot be restricted to preceding tokens; empty if it can.
     """
 
-    annotation_forms: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
+    annotation_forms: ClassVar[dict[TypeHint, Form]] = {float: ENSEMBLE}
     function_advice: ClassVar[str] = (
         "A function W of inner products goes into Interaction(W), whose slope is W'; one of points "
         "into Field(f)."
@@ -80,7 +81,7 @@ class Drift(Kind, family=True):
     def __add__(self, other: "Drift") -> "Sum":
         return _sum((1.0, self), (1.0, _added(other)))
 
-    def __radd__(self, other: Any) -> "Drift":
+    def __radd__(self, other: UserValue) -> "Drift":
         """The drift itself for 0, the start value of Python's `sum`; else the sum."""
         return self if type(other) is int and other == 0 else _added(other) + self
 
@@ -90,13 +91,13 @@ class Drift(Kind, family=True):
     def __neg__(self) -> "Sum":
         return _sum((-1.0, self))
 
-    def __mul__(self, factor: Any) -> "Sum":
+    def __mul__(self, factor: UserValue) -> "Sum":
         return _sum((ENSEMBLE.check("factor", factor), self))
 
     __rmul__ = __mul__
 
     @property
-    def terms(self) -> tuple[tuple[Any, Any], ...]:
+    def terms(self) -> tuple[tuple[Values, Values], ...]:
         """Pairs of factor and drift whose sum this drift is: (1, itself), unless a `Sum`."""
         return ((1.0, self),)
 
@@ -137,7 +138,7 @@ class Drift(Kind, family=True):
         values = self.parameters.items()
         return self._with({n: np.broadcast_to(v, shape).ravel() for n, v in values if v.ndim})
 
-    def member(self, index: Any) -> Self:
+    def member(self, index: ArrayIndex) -> Self:
         """The drift of one member of the ensemble; itself if it is a single drift.
 
         An array of indices of members gives the ensemble of these.
@@ -153,7 +154,7 @@ class Drift(Kind, family=True):
         fitting("tangents", [*rates], f"parameters among {[*values]}", {*rates} <= {*values})
         return self._with({name: rising(values[name], by) for name, by in rates.items()})
 
-    def _with(self, parameters: Mapping[str, Any]) -> Self:
+    def _with(self, parameters: Mapping[str, Values]) -> Self:
         """The drift with new values of some parameters, not checked if one is `Dual`."""
         if not any(isinstance(value, Dual) for value in parameters.values()):
             return self.replace(**parameters)
@@ -252,14 +253,14 @@ def rising(value: np.ndarray, rates: Array) -> Dual:
     return Dual(value, np.broadcast_to(by, (rates.size, *value.shape)))
 
 
-def _added(other: Any) -> Drift:
+def _added(other: UserValue) -> Drift:
     """The argument of an addition; raises TypeError if it is not a drift."""
     advice = "A function of points is Field(f), a multiple of a drift is number * drift."
     is_drift = isinstance(other, Drift)
     return fitting("What is added to a drift", other, "a drift", is_drift, TypeError, advice)
 
 
-def _sum(*terms: tuple[Any, Drift]) -> "Sum":
+def _sum(*terms: tuple[Values, Drift]) -> "Sum":
     from .sums import Sum
 
     factors, drifts = zip(*terms, strict=True)

@@ -17,17 +17,18 @@ the scalings of its code.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..core.annotations import RandomSource
 from ..core.checks import check_memory, generator, shape_of, whole_number
 from ..core.forms import Index, Natural
 from .parameters import GivenMatrix, StateSizes
 
 
 def ginibre(
-    dimension: int, rng: Any, shape: tuple[int, ...] = (), *, rows: int | None = None
+    dimension: int, rng: RandomSource, shape: tuple[int, ...] = (), *, rows: int | None = None
 ) -> np.ndarray:
     """G, entries independent N(0, 1): eigenvalues fill the disc of radius sqrt(d).
 
@@ -52,7 +53,7 @@ def ginibre(
     return generator(rng).standard_normal(sizes)
 
 
-def ginibre_product(dimension: int, rng: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+def ginibre_product(dimension: int, rng: RandomSource, shape: tuple[int, ...] = ()) -> np.ndarray:
     """G1 G2 / sqrt(d) of two independent Ginibre matrices, shape (*shape, d, d).
 
     Entries have mean 0 and variance 1; eigenvalues fill the disc of radius sqrt(d), denser at 0.
@@ -61,7 +62,7 @@ def ginibre_product(dimension: int, rng: Any, shape: tuple[int, ...] = ()) -> np
     return first @ second / np.sqrt(dimension)
 
 
-def goe(dimension: int, rng: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+def goe(dimension: int, rng: RandomSource, shape: tuple[int, ...] = ()) -> np.ndarray:
     """(G + G^T) / sqrt(2), the Gaussian orthogonal ensemble, shape (*shape, d, d).
 
     Off the diagonal N(0, 1), on it N(0, 2); eigenvalues fill [-2 sqrt(d), 2 sqrt(d)] as a
@@ -71,7 +72,7 @@ def goe(dimension: int, rng: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
     return (matrices + np.swapaxes(matrices, -1, -2)) / np.sqrt(2)
 
 
-def wishart(dimension: int, rng: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+def wishart(dimension: int, rng: RandomSource, shape: tuple[int, ...] = ()) -> np.ndarray:
     """G G^T / sqrt(d), symmetric and >= 0, shape (*shape, d, d).
 
     Trace d sqrt(d) on average; eigenvalues fill [0, 4 sqrt(d)].

@@ -6,9 +6,8 @@ S >= 0 and W > 0, so that its eigenvalues are real and <= 0, and its eigenvector
 well-conditioned as the root of W. The mass is constant, as S has no row of the constant.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +15,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
+from ..core.annotations import Function, OfLibrary
 from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel.blas import one_blas_thread
@@ -42,7 +42,12 @@ class Generator:
     """
 
     def __init__(
-        self, space: Space, stiffness: Any, weight: Any, stationary: np.ndarray, strength: float
+        self,
+        space: Space,
+        stiffness: OfLibrary,
+        weight: OfLibrary,
+        stationary: np.ndarray,
+        strength: float,
     ) -> None:
         self._space, self._stiffness, self._weight = space, stiffness, weight
         self._stationary, self._strength = stationary, strength
@@ -94,7 +99,7 @@ class Generator:
         for label in range(count):
             yield order[labels[order] == label]
 
-    def _block(self, mine: np.ndarray) -> tuple[Any, ...]:
+    def _block(self, mine: np.ndarray) -> tuple[OfLibrary, ...]:
         """The coordinates, rates, E^-1 and E of the component with these harmonics."""
         coordinates = self._live[mine]
         first, inner = int(mine[0] == 0), mine[mine > 0] - 1  # the constant comes first
@@ -110,7 +115,7 @@ class Generator:
         return coordinates, rates, forth * scales, back / scales[:, None]
 
 
-def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray) -> tuple[Any, ...]:
+def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray) -> tuple[OfLibrary, ...]:
     """The rates, E^-1 and E with -S W^-1 = E diag(rates) E^-1, the slowest rate first."""
     root = cholesky(weight, lower=True)
     half = solve_triangular(root, stiffness, lower=True)
@@ -173,7 +178,7 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
     )
 
 
-def resolves(space: Space, scale: Callable[..., Any], power: int, tolerance: float) -> bool:
+def resolves(space: Space, scale: Function, power: int, tolerance: float) -> bool:
     """Whether harmonics resolve the powers of `scale` in the matrices of `multiplicative`.
 
     Coefficients are computed up to four times the degree of the space, at most 256 degrees, since
@@ -209,7 +214,7 @@ def _laplacian(space: Space) -> np.ndarray:
     return np.repeat(space.laplacian, 2)[orthonormal(space)[0]]
 
 
-def _products(space: Space, values: np.ndarray) -> Any:
+def _products(space: Space, values: np.ndarray) -> OfLibrary:
     """The matrix of the integrals of f Y_j Y_k, from the values of f at `space.points`."""
     live, factors = orthonormal(space)
     check_memory(
@@ -228,7 +233,7 @@ def _products(space: Space, values: np.ndarray) -> Any:
     return sparse.vstack(rows, format="csr")
 
 
-def _fields(space: Space) -> tuple[list[Any], list[Any]]:
+def _fields(space: Space) -> tuple[list[OfLibrary], list[OfLibrary]]:
     """The matrices of <e_k, grad f> and <e_k, x> f, k = 1, ..., d, to one degree more.
 
     2 <e_k, grad f> = Lap(x_k f) - x_k Lap f + (d - 1) x_k f
@@ -241,7 +246,7 @@ def _fields(space: Space) -> tuple[list[Any], list[Any]]:
     return derivatives, coordinates
 
 
-def _coordinates(space: Space) -> list[Any]:
+def _coordinates(space: Space) -> list[OfLibrary]:
     """The matrices of f -> x_k f, k = 1, ..., d, cut off at the degree of the space.
 
     They couple a harmonic with those whose degree differs by one and whose order by one at most.
@@ -272,7 +277,7 @@ def _coordinates(space: Space) -> list[Any]:
     return matrices
 
 
-def _cleaned(matrix: Any) -> Any:
+def _cleaned(matrix: OfLibrary) -> OfLibrary:
     """The matrix without entries that are rounding errors."""
     matrix = sparse.csr_array(matrix)
     matrix.data[np.abs(matrix.data) <= ENTRY_ROUNDING * np.abs(matrix.data).max(initial=0.0)] = 0

@@ -4,16 +4,17 @@ By default every token is influenced by all tokens. The position of token i is t
 including it, m_1 + ... + m_i, or i/n for equal masses; that of an `Indexed` density is its index s.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from ..core.annotations import Function, Json, UserValue
 from ..core.checks import fitting, returned
 from ..core.descriptions import KindOf
 from ..core.errors import MeanfieldError
-from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading
+from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading, Schema
 from ..core.kinds import Kind
+from .drift import Drift
 
 
 class Causal(Kind, family=True):
@@ -57,8 +58,8 @@ class Causal(Kind, family=True):
 
     divide: Literal["mean", "sum"] | None = None
     window: Positive | None = None
-    decay: Callable[..., Any] | None = None
-    beta: Callable[..., Any] | None = None
+    decay: Function | None = None
+    beta: Function | None = None
     sink: Positive | None = None
 
     def validate(self) -> None:
@@ -88,11 +89,11 @@ class Causal(Kind, family=True):
             return None
         return _checked("beta", self.beta(positions.copy()), positions.shape)
 
-    def is_mean(self, drift: Any) -> bool:
+    def is_mean(self, drift: "Drift") -> bool:
         """Whether, under a drift, sums are divided by the mass of the positions that are summed."""
         return drift.normalised or self.divide == "mean"
 
-    def check_drift(self, drift: Any) -> None:
+    def check_drift(self, drift: "Drift") -> None:
         """Raise ValueError if a drift cannot be causal, or needs a choice of "mean" or "sum"."""
         for _, part in drift.terms:
             if part.why_not_causal:
@@ -110,7 +111,7 @@ class _CausalForm(Form):
     expected = 'true, "mean", "sum", or a table Causal'
     names = ("Causal",)
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Json, at: str, reading: Reading) -> UserValue:
         if isinstance(data, bool | np.bool_):
             return Causal() if data else None
         if isinstance(data, str) and data in ("mean", "sum"):
@@ -121,16 +122,16 @@ class _CausalForm(Form):
             return reading.expected(at, self.expected, data)
         return KindOf(Causal).read(data, at, reading)
 
-    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+    def json(self, definitions: Schema) -> Schema:
         words = {"enum": [True, False, "mean", "sum"]}
         return {"anyOf": [words, KindOf(Causal).json(definitions)]}
 
 
-CausalOrWord = Annotated[Any, _CausalForm()]
+CausalOrWord = Annotated[UserValue, _CausalForm()]
 
 
 COUPLING = Either((ARRAY, FUNCTION))
-Coupling = Annotated[Any, COUPLING]
+Coupling = Annotated[UserValue, COUPLING]
 
 
 class Frequency(Kind, family=True):
@@ -187,10 +188,10 @@ class Lorentzian(Frequency):
 
 
 FREQUENCY = Either((KindOf(Frequency), FUNCTION))
-FrequencyOfIndex = Annotated[Any, FREQUENCY]
+FrequencyOfIndex = Annotated[UserValue, FREQUENCY]
 
 
-def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
+def frequencies_at(frequency: UserValue, index: np.ndarray) -> np.ndarray:
     """Angular velocities at values of the index (P,); 0 if `frequency` is None.
 
     Raises MeanfieldError for a law of frequencies, which is for a density without index.
@@ -205,7 +206,9 @@ def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
     return _checked("frequency", frequency(index.copy()), index.shape)
 
 
-def _checked(name: str, values: Any, shape: tuple[int, ...], least: float = -np.inf) -> np.ndarray:
+def _checked(
+    name: str, values: UserValue, shape: tuple[int, ...], least: float = -np.inf
+) -> np.ndarray:
     """Finite numbers >= least, of a shape, that a function returned; else TypeError, ValueError."""
     values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
     return returned(name, values, shape, least)

@@ -1,12 +1,12 @@
 """The velocity field of a computed run of densities, in which tokens move independently."""
 
-from typing import Any
-
 import numpy as np
 
+from ..core.annotations import FromAbove, OfLibrary
 from ..core.cached import cached_property
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
+from ..spaces.contract import Space
 from ..spaces.density import Density
 from .drift import Drift
 
@@ -40,12 +40,12 @@ class MeanField(Drift):
 
     source: Drift
     t: np.ndarray
-    space: Any
+    space: Space
     values: np.ndarray
 
-    def __init__(self, run: Any):
-        states: Any = getattr(run, "states", [])
-        first: Any = states[0] if len(states) else None
+    def __init__(self, run: FromAbove):
+        states: FromAbove = getattr(run, "states", [])
+        first: FromAbove = states[0] if len(states) else None
         fits = type(first) is Density and not first.space.axisymmetric
         fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
         if first.shape or len(states) < SPLINE_POINTS:
@@ -63,7 +63,7 @@ class MeanField(Drift):
         )
 
     @cached_property
-    def _spline(self) -> Any:
+    def _spline(self) -> OfLibrary:
         from scipy.interpolate import CubicSpline
 
         return CubicSpline(self.t, self.values)
@@ -92,7 +92,7 @@ class MeanField(Drift):
     def rate(self, t: float = 0.0) -> np.ndarray:
         return self.source.rate(t)
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         return [self.source, self.t, self.space.described, self.values]
 
     def __repr__(self) -> str:

@@ -6,11 +6,11 @@ Compiled code is imported at the first step, so that models are created quickly.
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ..core.annotations import Function
 from ..core.cached import cached_property
 from ..core.checks import fitting, returned
 from ..core.errors import MeanfieldError, UnresolvedWarning
@@ -160,7 +160,7 @@ class Noise(Kind, family=True):
         )
 
     @cached_property
-    def _generators(self) -> dict[Any, Any]:
+    def _generators(self) -> "dict[Space, Generator]":
         return {}
 
     def generator_on(self, space: "Space") -> "Generator":
@@ -410,7 +410,7 @@ class _Multiplicative(Noise):
     moves_densities = True
     power: ClassVar[int]
 
-    scale: Callable[..., Any]
+    scale: Function
 
     def check_densities(self, space: "Space") -> None:
         super().check_densities(space)
@@ -539,7 +539,7 @@ class MultiplicativeIto(_Multiplicative):
 
     power = 2
 
-    gradient: Callable[..., Any] | None = None
+    gradient: Function | None = None
 
     def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         half = s[:, None, None] / 2

@@ -13,10 +13,11 @@ and `PostLN(norm, norm)` move hidden states h in R^d as they are, `Tokens(h, on_
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from ..core.annotations import PassedOn, Values
 from ..core.checks import positive, returned
 from ..core.dual import applied, value_of
 from ..core.errors import MeanfieldError
@@ -57,7 +58,7 @@ class Normalisation(Kind, family=True):
     why_no_flow: ClassVar[str] = ""
     _internal: ClassVar[str] = "autonomous updated"
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: PassedOn) -> None:
         defined = vars(cls)
         if "constant" not in defined and ("update" in defined or "grows" in defined):
             cls.constant = False
@@ -73,7 +74,7 @@ class Normalisation(Kind, family=True):
         """Whether the scheme is independent of time between two breakpoints."""
         return self.constant
 
-    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
 
         `size`, a number or an array (..., 1, 1), is the approximate length of the summands of A: an
@@ -81,11 +82,11 @@ class Normalisation(Kind, family=True):
         """
         return A
 
-    def updated(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+    def updated(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         """`update`, checked: TypeError or ValueError unless it returns numbers shaped like A."""
         name = f"{type(self).__name__}.update"
 
-        def update(A: Any) -> Any:
+        def update(A: Values) -> Values:
             return returned(name, self.update(t, A, size), A.shape)
 
         return applied(update, A, name, relative=True)
@@ -224,7 +225,7 @@ class PeriLN(Normalisation):
 
     needs_direction = has_radii = constant = True
 
-    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         return _unit(A, size)
 
 
@@ -244,7 +245,7 @@ class NGPT(Normalisation):
     def constant(self) -> bool:  # type: ignore[override]
         return not callable(self.alpha)
 
-    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         return self._rate(t) * _unit(A, size)
 
     def _rate(self, t: float) -> float:
@@ -259,7 +260,7 @@ class SqrtScaling(Normalisation):
     constant = True  # tokens that rest stay at rest
     autonomous = False
 
-    def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+    def update(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         if not t > -1:
             raise MeanfieldError(
                 f"SqrtScaling divides by sqrt(t + 1): times begin at 0; got {t:g}."
@@ -267,7 +268,7 @@ class SqrtScaling(Normalisation):
         return A / np.sqrt(t + 1)
 
 
-def _unit(A: np.ndarray, size: Any) -> np.ndarray:
+def _unit(A: np.ndarray, size: Values) -> np.ndarray:
     """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
     _, power = np.frexp(np.abs(value_of(A)).max(axis=-1, keepdims=True))
     A = np.ldexp(A, -power)  # exact; squares of numbers of any size neither overflow nor vanish

@@ -1,10 +1,10 @@
 """Layer normalisations of networks: maps of hidden states in R^d, with gain, bias and epsilon."""
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Parameters
 from ..core.checks import fitting
 from ..core.forms import NonNegative
 from ..core.kinds import Kind
@@ -19,7 +19,7 @@ class Norm(Kind, family=True):
         """The normalised states, of states x (..., d) at the time t."""
 
     @property
-    def _array_parameters(self) -> dict[str, Any]:
+    def _array_parameters(self) -> Parameters:
         """The arrays that it has, by name."""
         arrays = {name: getattr(self, name, None) for name in ("gain", "bias")}
         return {name: value for name, value in arrays.items() if value is not None}

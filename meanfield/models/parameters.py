@@ -7,10 +7,11 @@ a placeholder that `resolve` replaces by an array.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from ..core.annotations import Function, Json, Parameters, UserValue, Values
 from ..core.arrays import read_numbers
 from ..core.checks import finite_array, fitting, real_array, takes
 from ..core.descriptions import KindOf
@@ -45,7 +46,7 @@ class StateSizes(NamedTuple):
     """
 
     d: int | None
-    n: Any = None
+    n: UserValue = None
     shape: tuple[int, ...] = ()
 
 
@@ -66,7 +67,7 @@ class Given(Kind, family=True):
         return np.empty(0)
 
     @abstractmethod
-    def resolve(self, sizes: StateSizes) -> Any:
+    def resolve(self, sizes: StateSizes) -> Values:
         """The array for a state of these sizes; ValueError or StorageError if there is none."""
 
 
@@ -107,7 +108,7 @@ class FromFile(GivenMatrix, GivenNumber):
 # Layers and functions of time --------------------------------------------------------------------
 
 
-def _layers(name: str, value: Any) -> np.ndarray:
+def _layers(name: str, value: UserValue) -> np.ndarray:
     array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
     numbers = bool((array == array).all())
     fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
@@ -122,7 +123,7 @@ def _layers(name: str, value: Any) -> np.ndarray:
 class _Layers(Leaf):
     """Form of a list with one entry for each layer: numbers of one shape, or tables."""
 
-    def read(self, data: Any, at: str, reading: Reading) -> Any:
+    def read(self, data: Json, at: str, reading: Reading) -> UserValue:
         if isinstance(data, list | tuple) and any(isinstance(e, Mapping | Given) for e in data):
             return Many(Either((ARRAY, KindOf(Given)))).read(data, at, reading)
         return super().read(data, at, reading)
@@ -155,7 +156,7 @@ class PerLayer(MatrixInTime, BetaInTime):
 
     piecewise_constant = True
 
-    values: Annotated[Any, LAYER_LIST]
+    values: Annotated[UserValue, LAYER_LIST]
     duration: Positive = 1.0
 
     @property
@@ -208,12 +209,12 @@ class FunctionOfTime:
 
     piecewise_constant = False
 
-    def __init__(self, check: Callable[..., Any], name: str, function: Callable[[float], Any]):
+    def __init__(self, check: Function, name: str, function: Callable[[float], UserValue]):
         self._check, self._name, self.function = check, name, function
         self.shape: tuple[int, ...] | None = None
         self.__qualname__ = getattr(function, "__qualname__", type(function).__qualname__)
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         """The function, for `digest`."""
         return self.function
 
@@ -245,19 +246,19 @@ class FunctionOfTime:
 Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
 
 
-def in_every_layer(value: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+def in_every_layer(value: UserValue, change: Callable[[np.ndarray], np.ndarray]) -> UserValue:
     """The parameter with `change` applied to its array, or in every layer of a `PerLayer`."""
     if isinstance(value, PerLayer):
         return value.replace(values=np.stack([change(layer) for layer in value.values]))
     return change(value)
 
 
-def at(value: Any, t: float) -> np.ndarray:
+def at(value: UserValue, t: float) -> np.ndarray:
     """The value of a parameter at time t."""
     return value if isinstance(value, np.ndarray | Dual) else value.at(t)
 
 
-def changing(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+def changing(parameters: Mapping[str, Parameter]) -> Parameters:
     """The parameters that are not arrays: their values depend on time, or are not known yet."""
     arrays = np.ndarray | Dual
     return {name: value for name, value in parameters.items() if not isinstance(value, arrays)}
@@ -294,7 +295,7 @@ def sizes_of(
 # Matrices and inverse temperatures ---------------------------------------------------------------
 
 
-def _matrix(name: str, value: Any) -> np.ndarray:
+def _matrix(name: str, value: UserValue) -> np.ndarray:
     array = finite_array(name, value)
     if array.ndim == 1 or array.size == 0:
         raise ValueError(
@@ -306,7 +307,7 @@ def _matrix(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _bias(name: str, value: Any) -> np.ndarray:
+def _bias(name: str, value: UserValue) -> np.ndarray:
     array = finite_array(name, value)
     if array.ndim == 0 or array.size == 0:
         raise ValueError(
@@ -316,7 +317,7 @@ def _bias(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _matrix_of_time(name: str, value: Any) -> np.ndarray:
+def _matrix_of_time(name: str, value: UserValue) -> np.ndarray:
     array = _matrix(name, value)
     if array.ndim > 3:
         raise ValueError(
@@ -327,10 +328,10 @@ def _matrix_of_time(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _single(form: Leaf, plural: str) -> Callable[[str, Any], np.ndarray]:
+def _single(form: Leaf, plural: str) -> Callable[[str, UserValue], np.ndarray]:
     """The check of a parameter that must be a single number at each time."""
 
-    def check(name: str, value: Any) -> np.ndarray:
+    def check(name: str, value: UserValue) -> np.ndarray:
         array = form.check(name, value)
         if array.ndim:
             raise ValueError(
@@ -343,11 +344,11 @@ def _single(form: Leaf, plural: str) -> Callable[[str, Any], np.ndarray]:
 
 
 def _in_time(
-    constant: Callable[..., Any],
-    changing: Callable[..., Any],
+    constant: Function,
+    changing: Function,
     name: str,
-    value: Any,
-    layered: Any = None,
+    value: UserValue,
+    layered: UserValue = None,
 ) -> Parameter:
     """The checked parameter: by `constant`, by `changing` if it depends on time.
 
@@ -393,7 +394,7 @@ KAPPA_FORM = Leaf(
     ),
     NESTED,
 )
-NoiseParameter = Annotated[Any, Either((KAPPA_FORM, KindOf(BetaInTime)))]
-Matrix = Annotated[Any, Either((MATRIX_FORM, KindOf(MatrixInTime)))]
-Bias = Annotated[Any, Either((BIAS_FORM, KindOf(MatrixInTime)))]
-InverseTemperature = Annotated[Any, Either((BETA_FORM, KindOf(BetaInTime)))]
+NoiseParameter = Annotated[UserValue, Either((KAPPA_FORM, KindOf(BetaInTime)))]
+Matrix = Annotated[UserValue, Either((MATRIX_FORM, KindOf(MatrixInTime)))]
+Bias = Annotated[UserValue, Either((BIAS_FORM, KindOf(MatrixInTime)))]
+InverseTemperature = Annotated[UserValue, Either((BETA_FORM, KindOf(BetaInTime)))]

@@ -1,13 +1,13 @@
 """Drifts that are functions of points: v(x) = P_x f(x) on the sphere, f(x) in R^d."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from ..core.annotations import Function, Parameters, UserValue, Values
 from ..core.checks import fitting, real_array, returned, takes
 from ..core.descriptions import KindOf
 from ..core.dual import Dual, applied
@@ -23,7 +23,7 @@ ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Pyt
 ACTIVATION_PROBE = np.array([-1.0, 0.5])  # numbers on which an activation is tried
 
 
-def _activation(name: str, f: Any) -> Any:
+def _activation(name: str, f: UserValue) -> UserValue:
     """The function f, if it returns as many real numbers as it gets; else TypeError, ValueError."""
     fitting(name, f, ACTIVATION_NAMES, callable(f), TypeError)
     try:
@@ -38,10 +38,10 @@ def _activation(name: str, f: Any) -> Any:
 
 
 ACTIVATION_FORM = Leaf(ACTIVATION_NAMES, _activation, {}, ACTIVATIONS)
-Weight = Annotated[Any, Either((ARRAY, KindOf(MatrixInTime)))]
+Weight = Annotated[UserValue, Either((ARRAY, KindOf(MatrixInTime)))]
 
 
-def values_at(name: str, function: Callable[..., Any], x: np.ndarray) -> np.ndarray:
+def values_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
     """Values of a function of points (..., d) at x, a new array of as many vectors.
 
     Parameters
@@ -58,7 +58,7 @@ def values_at(name: str, function: Callable[..., Any], x: np.ndarray) -> np.ndar
         Unless it returns real numbers, of the shape of x.
     """
 
-    def checked(x: Any) -> Any:
+    def checked(x: Values) -> Values:
         values = real_array(f"What {name} returns", function(shown(x)))
         if values.shape != x.shape:
             raise ValueError(
@@ -70,7 +70,7 @@ def values_at(name: str, function: Callable[..., Any], x: np.ndarray) -> np.ndar
     return applied(checked, x, name)
 
 
-def shown(x: Any) -> Any:
+def shown(x: Values) -> Values:
     """A view of points, which may be the state itself, that cannot be written into."""
     if isinstance(x, Dual):
         return Dual(shown(x.value), shown(x.changes))
@@ -132,7 +132,7 @@ class Field(Pointwise):
     Attraction to the first axis: ``Field(lambda x: x * np.array([1.0, 0.0, 0.0]))``.
     """
 
-    function: Callable[..., Any]
+    function: Function
 
     def validate(self) -> None:
         super().validate()
@@ -188,7 +188,7 @@ class FeedForward(Pointwise):
     inner: Weight
     outer: Weight
     bias: Weight | None = None
-    activation: Annotated[Callable[..., Any], ACTIVATION_FORM] = relu
+    activation: Annotated[Function, ACTIVATION_FORM] = relu
     _: KW_ONLY
     outer_bias: Weight | None = None
     gate: Weight | None = None
@@ -212,7 +212,7 @@ class FeedForward(Pointwise):
             self._set(bias=np.zeros(() if numbers else sizes[axes["bias"]]))
 
     @property
-    def _array_parameters(self) -> dict[str, Any]:
+    def _array_parameters(self) -> Parameters:
         """Matrices and biases that are given, by name."""
         values = {name: getattr(self, name) for name in FEEDFORWARD_AXES}
         return {name: value for name, value in values.items() if value is not None}
@@ -265,6 +265,6 @@ class FeedForward(Pointwise):
         return opened if self.gate_bias is None else opened + self.gate_bias
 
 
-def _times(matrix: Any, x: np.ndarray) -> np.ndarray:
+def _times(matrix: Values, x: np.ndarray) -> np.ndarray:
     """Each row of x times a matrix, or a number."""
     return x @ matrix.T if matrix.ndim else matrix * x

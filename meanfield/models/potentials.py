@@ -13,10 +13,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..core.annotations import Function, UserValue
 from ..core.cached import cached_property
 from ..core.checks import fitting
 from ..core.forms import Array, Positive
@@ -210,7 +211,7 @@ class Kuramoto(ZonalDrift):
 class _OfPotential(ZonalDrift):
     """The drift v = grad (W * mu) for a given W; `derivative`, if given, is W'."""
 
-    derivative: ClassVar[Callable[..., Any] | None] = None
+    derivative: ClassVar[Function | None] = None
 
     @cached_property
     def _potential(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -234,11 +235,11 @@ class _OfPotential(ZonalDrift):
             "tokens. Expected W'(t), finite for -1 < t < 1."
         )
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         return self.described  # the functions identify the drift
 
 
-def _check_argument(name: str, function: Any) -> None:
+def _check_argument(name: str, function: UserValue) -> None:
     """Raise TypeError for a function that cannot be called with t alone."""
     try:
         signature = None if function is None else inspect.signature(function)
@@ -285,14 +286,14 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
     Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
     """
 
-    potential: Callable[..., Any] = field()
+    potential: Function = field()
     name: str = ""
     tolerance: Positive = 1e-14
     _: KW_ONLY
-    derivative: Callable[..., Any] | None = None  # type: ignore[misc]
+    derivative: Function | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
-        what: Any = self.potential
+        what: UserValue = self.potential
         _check_argument("potential", what)
         _check_argument("derivative", self.derivative)
         self._set(name=self.name or getattr(what, "__qualname__", type(what).__qualname__))
@@ -352,7 +353,7 @@ class CosineSeries(_OfPotential, hides=("derivative",)):
 
     coefficients: Array
     name: str = ""
-    derivative: Callable[..., Any] | None = None  # type: ignore[misc]
+    derivative: Function | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
         _check_argument("derivative", self.derivative)

@@ -1,15 +1,14 @@
 """Inverse temperatures that grow with the number of tokens, for long contexts."""
 
-from typing import Any
-
 import numpy as np
 
+from ..core.annotations import Values
 from ..core.checks import common_shape, whole_number
 from ..core.forms import NUMBERS, Natural, Numbers
 from .parameters import GivenNumber, StateSizes
 
 
-def logarithmic(n: Any, gamma: Any = 1.0, offset: Any = 0.0) -> np.ndarray:
+def logarithmic(n: Values, gamma: Values = 1.0, offset: Values = 0.0) -> np.ndarray:
     """beta_n = gamma log n + offset, the scaling of logits by log n ("scalable softmax").
 
     Of n tokens with inner products rho a token weighs e^beta and all others together
@@ -29,7 +28,7 @@ def logarithmic(n: Any, gamma: Any = 1.0, offset: Any = 0.0) -> np.ndarray:
     return gamma * np.log(n) + offset
 
 
-def power(n: Any, d: int, factor: Any = 1.0) -> np.ndarray:
+def power(n: Values, d: int, factor: Values = 1.0) -> np.ndarray:
     """beta_n = factor n^(2/(d - 1)), the scale of independent uniform keys on S^(d-1).
 
     The nearest of them is at the distance n^(-1/(d - 1)) from a query; so is the next.
@@ -58,7 +57,7 @@ def power(n: Any, d: int, factor: Any = 1.0) -> np.ndarray:
     return beta
 
 
-def _together(**numbers: Any) -> list[np.ndarray]:
+def _together(**numbers: Values) -> list[np.ndarray]:
     """Arrays of finite numbers, of shapes that broadcast; n >= 2."""
     arrays = {name: NUMBERS.check(name, values) for name, values in numbers.items()}
     if not (arrays["n"] >= 2).all():

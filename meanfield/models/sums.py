@@ -1,11 +1,12 @@
 """Sums of drifts, each with a factor: v = sum_k c_k v_k."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar
+from typing import Self
 
 import numpy as np
 
+from ..core.annotations import ArrayIndex, Function, PassedOn, Values
 from ..core.checks import common_shape, fitting
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
@@ -62,7 +63,7 @@ class Sum(Drift):
         super().validate()
 
     @property
-    def terms(self) -> tuple[tuple[Any, Any], ...]:
+    def terms(self) -> tuple[tuple[Values, Values], ...]:
         assert self.factors is not None
         return tuple(zip(self.factors, self.drifts, strict=True))
 
@@ -86,12 +87,12 @@ class Sum(Drift):
         shapes |= {f"drifts[{k}]": drift.shape for k, drift in enumerate(self.drifts)}
         return common_shape("The parts of a sum", shapes)
 
-    def broadcast(self, shape: tuple[int, ...]) -> Any:
+    def broadcast(self, shape: tuple[int, ...]) -> Self:
         return self._of_each(
             lambda drift: drift.broadcast(shape), lambda c: np.broadcast_to(c, shape).ravel()
         )
 
-    def member(self, index: Any) -> Any:
+    def member(self, index: ArrayIndex) -> Self:
         shape = self.shape
 
         def of_part(drift: Drift) -> Drift:
@@ -100,7 +101,7 @@ class Sum(Drift):
 
         return self._of_each(of_part, lambda c: np.broadcast_to(c, shape)[index])
 
-    def _of_each(self, of_part: Callable[..., Any], of_factor: Callable[..., Any]) -> Any:
+    def _of_each(self, of_part: Function, of_factor: Function) -> Self:
         """The sum with of_part(part), of_factor(factor) for ensemble parts and factors."""
         if not self.shape:
             return self
@@ -108,7 +109,7 @@ class Sum(Drift):
         factors = [of_factor(c) if np.ndim(c) else c for c, _ in self.terms]
         return super().replace(drifts=drifts, factors=factors)
 
-    def along(self, rates: Mapping[str, Array]) -> Any:
+    def along(self, rates: Mapping[str, Array]) -> Self:
         names = [*self.parameters]
         fitting("tangents", [*rates], f"parameters among {names}", {*rates} <= {*names})
         factors, drifts = [], []
@@ -121,7 +122,7 @@ class Sum(Drift):
         moved._set(drifts=tuple(drifts), factors=tuple(factors))
         return moved
 
-    def replace(self, **changes: Any) -> Any:
+    def replace(self, **changes: PassedOn) -> Self:
         """A sum with other drifts or factors, or values of some of its `parameters`."""
         drifts, factors = [], []
         for k, (factor, drift) in enumerate(self.terms):
@@ -131,7 +132,7 @@ class Sum(Drift):
             drifts.append(drift.replace(**new) if new else drift)
         return super().replace(**{"drifts": drifts, "factors": factors, **changes})
 
-    def resolve(self, sizes: StateSizes) -> Any:
+    def resolve(self, sizes: StateSizes) -> Self:
         terms = self.terms
         drifts = [drift.resolve(sizes) for _, drift in terms]
         factors = [c.resolve(sizes) if isinstance(c, Given) else c for c, _ in terms]
@@ -144,25 +145,23 @@ class Sum(Drift):
     def dimension(self) -> int | None:
         return next((d.dimension for d in self.drifts if d.dimension is not None), None)
 
-    gradient_flow: ClassVar[Any] = property(lambda self: all(d.gradient_flow for d in self.drifts))
-    on_sphere_only: ClassVar[Any] = property(
-        lambda self: any(d.on_sphere_only for d in self.drifts)
-    )
-    normalised: ClassVar[Any] = property(lambda self: all(d.normalised for d in self.drifts))
-    parts_tokens: ClassVar[Any] = property(lambda self: any(d.parts_tokens for d in self.drifts))
-    constant: ClassVar[Any] = property(lambda self: all(d.constant for d in self.drifts))
-    autonomous: ClassVar[Any] = property(lambda self: all(d.autonomous for d in self.drifts))
+    gradient_flow = property(lambda self: all(d.gradient_flow for d in self.drifts))
+    on_sphere_only = property(lambda self: any(d.on_sphere_only for d in self.drifts))
+    normalised = property(lambda self: all(d.normalised for d in self.drifts))
+    parts_tokens = property(lambda self: any(d.parts_tokens for d in self.drifts))
+    constant = property(lambda self: all(d.constant for d in self.drifts))
+    autonomous = property(lambda self: all(d.autonomous for d in self.drifts))
 
     @property
     def is_zonal(self) -> bool:  # type: ignore[override]
         return all(drift.is_zonal for drift in self.drifts) and not self._apart
 
     @property
-    def _apart(self) -> tuple[Any, Any] | None:
+    def _apart(self) -> tuple[ZonalDrift, ZonalDrift] | None:
         """A zonal part divided by Z * mu, and another part that differs from it; else None."""
         parts = [drift.as_zonal() for drift in self.drifts]
-        divided = next((part for part in parts if part.normalised), None)
-        others = (part for part in parts if divided is not None and part != divided)
+        divided = next((part for part in parts if part.normalised), parts[0])
+        others = (part for part in parts if divided.normalised and part != divided)
         other = next(others, None)
         return None if other is None else (divided, other)
 
@@ -233,7 +232,7 @@ class Sum(Drift):
         return text
 
 
-def _flat(factor: Any, drift: Drift) -> Sequence[tuple[Any, Drift]]:
+def _flat(factor: Values, drift: Drift) -> Sequence[tuple[Values, Drift]]:
     """The terms of factor * drift; a single term if the factors of a sum are not known yet."""
     factors = [inner for inner, _ in drift.terms]
     if len(factors) == 1 and drift.terms[0][1] is drift:
@@ -260,14 +259,14 @@ class _ZonalSum(Sum, ZonalDrift):
     def stored_kind(self) -> Sum:
         return Sum(self.drifts, self.factors)
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         return self.described
 
     def _total(self, name: str, t: np.ndarray) -> np.ndarray:
         """The sum of c_k f_k(t), t (*shape, ...), where f_k is the method `name` of part k."""
         return np.asarray(sum(c * getattr(part, name)(t) for c, part in self._spread(t)))
 
-    def _spread(self, t: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
+    def _spread(self, t: np.ndarray) -> Iterator[tuple[np.ndarray, ZonalDrift]]:
         """Yield factors and parts in the ensemble shape; factors have the trailing axes of t."""
         shape = self.shape
         for factor, part in self.terms:

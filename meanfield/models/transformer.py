@@ -4,10 +4,11 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from ..core.annotations import ArrayIndex, Function, OfLibrary, Parameters
 from ..core.checks import common_shape
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
@@ -107,7 +108,7 @@ class Transformer(Kind, Shown, family=True):
     noise: Noise = Isotropic()
     common: CommonNoise | None = None
     reaction: float = 0.0
-    feedforward: FeedForward | Callable[..., Any] | None = None
+    feedforward: FeedForward | Function | None = None
     causal: CausalOrWord | None = None
     coupling: Coupling | None = None
     frequency: FrequencyOfIndex | None = None
@@ -140,7 +141,7 @@ class Transformer(Kind, Shown, family=True):
             "kappa of shape (n,).",
         )
 
-    def member(self, index: Any) -> Self:
+    def member(self, index: ArrayIndex) -> Self:
         """The model of one member of the ensemble; itself if it is a single model.
 
         An array of indices of members gives the ensemble of these.
@@ -175,13 +176,13 @@ class Transformer(Kind, Shown, family=True):
         """Whether kappa is a function of time that is not piecewise constant."""
         return not self.steady_noise and not self.kappa.piecewise_constant
 
-    def members(self, shape: tuple[int, ...], numbers: Any) -> Self:
+    def members(self, shape: tuple[int, ...], numbers: ArrayIndex) -> Self:
         """Members of the model, broadcast to an ensemble shape, by their indices in C order.
 
         A single index gives a single model, an array (n,) an ensemble.
         """
         drift, common = self.drift.broadcast(shape), self.common
-        parts: dict[str, Any] = {}
+        parts: Parameters = {}
         if drift.shape:
             parts["drift"] = drift.member(numbers)
         if self.kappa.shape:
@@ -285,7 +286,7 @@ class Transformer(Kind, Shown, family=True):
         """The feed-forward map, if it is a `Pointwise`, which may change with time; else None."""
         return self.feedforward if isinstance(self.feedforward, Pointwise) else None
 
-    def feedforward_in(self, t: float) -> Callable[..., Any]:
+    def feedforward_in(self, t: float) -> Function:
         """The feed-forward map at the time t; the model must have one."""
         assert self.feedforward is not None
         return self.feedforward if self._pointwise is None else self._pointwise.at(t)
@@ -308,7 +309,7 @@ class Transformer(Kind, Shown, family=True):
         common = {} if self.common is None else {"common_kappa": self.common.kappa}
         return {**self.drift.parameters, **kappa, **common}
 
-    def card(self) -> tuple[str, Rows, Callable[[], Any]]:
+    def card(self) -> tuple[str, Rows, Callable[[], OfLibrary]]:
         """The title, the parts and a figure: the velocity between two tokens by their angle."""
         parts = {name: getattr(self, name) for name in PARTS}
         rows = [(name, f"{part}") for name, part in parts.items() if part is not None]

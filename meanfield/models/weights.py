@@ -9,16 +9,17 @@ Linear         beta <Qx, Ky>                  Z = 1
 """
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..core.annotations import AnyObject
 from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
 
-AttentionHead = Any  # an `engines.attention.Head`, or one with its methods
+AttentionHead = AnyObject  # an `engines.attention.Head`, or one with its methods
 Squares = tuple[np.ndarray, np.ndarray]
 
 

@@ -6,10 +6,11 @@ import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..core.annotations import AnyObject, Function, PassedOn, Values
 from ..core.cached import cached_property
 from ..core.checks import returned
 from ..core.dual import Dual, changes_of, value_of
@@ -43,17 +44,18 @@ CLOSED_FORMS = (
 KERNEL_DEGREES = (64, 256, 1024, 4096)
 
 
-def remembered(compute: Callable[..., Any]) -> Callable[..., Any]:
+def remembered(compute: Function) -> Function:
     """Decorator that caches multipliers by degree and dimension, as quadrature may be slow."""
 
     @functools.wraps(compute)
-    def multipliers(self: Any, degree: int, dimension: int) -> np.ndarray | None:
-        cache = self._multipliers
+    def multipliers(self: "ZonalDrift", degree: int, dimension: int) -> np.ndarray | None:
+        cache: dict[tuple[str, int, int], np.ndarray | None] = self._multipliers
         key = compute.__name__, degree, dimension
         if key not in cache:  # a new mapping, as another thread may be reading this one
             cache = {**cache, key: compute(self, degree, dimension)}
             self.__dict__["_multipliers"] = cache
-        return None if cache[key] is None else cache[key].copy()
+        kept = cache[key]
+        return None if kept is None else kept.copy()
 
     return multipliers
 
@@ -93,9 +95,9 @@ class ZonalDrift(Drift):
     exponent: ClassVar[np.ndarray | None] = None
     polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature
-    _internal: ClassVar[str] = "contrast interaction multiplier_error potential_at"
+    _internal: ClassVar[str] = "contrast interaction multiplier_error potential_at slope_and_weight"
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: PassedOn) -> None:
         super().__init_subclass__(**options)
         cls._refuse_closed_forms_of_another_slope()
         for name in ("slope", "weight", "potential", "contrast"):
@@ -104,7 +106,7 @@ class ZonalDrift(Drift):
 
     @classmethod
     def _refuse_closed_forms_of_another_slope(cls) -> None:
-        above: Any = super(cls, cls)
+        above: AnyObject = super(cls, cls)
         if above.slope is ZonalDrift.slope or not {"slope", "weight"} & set(vars(cls)):
             return
         inherited = [
@@ -137,6 +139,11 @@ class ZonalDrift(Drift):
     def weight(self, t: np.ndarray) -> np.ndarray:
         """Z at inner products t (*shape, ...): 1, unless it is overridden."""
         return np.ones_like(t)
+
+    def slope_and_weight(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`slope` and `weight` at inner products t, evaluated once where they are one function."""
+        slope = self.slope(t)
+        return slope, slope if type(self).weight is type(self).slope else self.weight(t)
 
     def potential(self, t: np.ndarray) -> np.ndarray:
         """W at inner products t (*shape, ...): the integral of `slope` from 0, unless overridden.
@@ -238,7 +245,7 @@ class ZonalDrift(Drift):
 
     def _of_members(
         self,
-        function: Callable[["ZonalDrift"], Callable[..., Any]],
+        function: Callable[["ZonalDrift"], Function],
         degree: int,
         dimension: int,
         continuous: bool = True,
@@ -288,7 +295,7 @@ class ZonalDrift(Drift):
         zero = f", or sums of {name}.weight are 0" if self.normalised else ""
         return f"{name}.slope is not finite at inner products of these tokens{zero}."
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         nodes = np.broadcast_to(FINGERPRINT_NODES, (*self.shape, FINGERPRINT_NODES.size))
         slopes = values_at("slope", self.slope, nodes, finite=True)
         return [super().identity(), slopes, self.weight(nodes)]
@@ -297,11 +304,12 @@ class ZonalDrift(Drift):
 SCALAR_ONLY_ERROR = re.compile(r"only \S+ arrays can be converted|truth value of an array")
 
 
-def _with_trailing_axes(method: Callable[..., Any]) -> Callable[..., Any]:
+@functools.cache
+def _with_trailing_axes(method: Function) -> Function:
     """Wrap a method of t: parameters get the trailing axes of t, and values are checked."""
 
     @functools.wraps(method)
-    def evaluate(self: Any, t: Any) -> Any:
+    def evaluate(self: "ZonalDrift", t: Values) -> Values:
         name = f"{type(self).__name__}.{method.__name__}"
         parameters = self.parameters.values()
         if isinstance(t, Dual) or any(isinstance(value, Dual) for value in parameters):
@@ -319,8 +327,8 @@ def _with_trailing_axes(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_tangents(
-    method: Callable[..., Any], evaluate: Callable[..., Any], drift: ZonalDrift, t: Any, name: str
-) -> Any:
+    method: Function, evaluate: Function, drift: ZonalDrift, t: Values, name: str
+) -> Values:
     """The method for inner products or parameters with tangents.
 
     If it uses functions without a rule for `Dual` arrays, its derivative by t is that of an
@@ -340,7 +348,7 @@ def _with_tangents(
         if isinstance(t, Dual):
             changes[here] = slope_of(functools.partial(evaluate, member))(inner) * t.changes[here]
 
-        def of_many(many: Any, inner: np.ndarray = inner) -> np.ndarray:
+        def of_many(many: Values, inner: np.ndarray = inner) -> np.ndarray:
             return evaluate(many, np.broadcast_to(inner, (*many.shape, *inner.shape)))
 
         for parameter, each in moving.items():

@@ -1,16 +1,24 @@
 """Advice on a Transformer before training: where its tokens collapse, and what changes that."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 import meanfield as mf
-from meanfield.extending import RandomSource, fitting, generator, real, whole_number
+from meanfield.extending import (
+    PassedOn,
+    RandomSource,
+    Values,
+    fitting,
+    generator,
+    real,
+    whole_number,
+)
 from meanfield.steppers import Layers
 
 from .contexts import critical_equiangular, critical_gaussian, critical_uniform_keys
@@ -143,7 +151,7 @@ def _length(name: str, value: float, or_0: bool = False) -> float:
     return real(name, value, wanted, lambda x: low <= x <= high or (or_0 and x == 0))
 
 
-def crossing(gaps: Any, threshold: float) -> float:
+def crossing(gaps: Values, threshold: float) -> float:
     """The layer at which the mean cosine reaches the threshold; inf if it never does.
 
     log(1 - rho) is interpolated linearly between two layers.
@@ -194,7 +202,7 @@ class Advice:
         """Overlaps of the attention weights at the advised sizes."""
         return Overlaps(self.sizes.n, self.sizes.d / self.sizes.heads, self.sizes.logits)
 
-    def _layers(self, normalisation: mf.Normalisation) -> Any:
+    def _layers(self, normalisation: mf.Normalisation) -> Iterator[tuple[float, float, float]]:
         """Endless iterator of (1 - rho, r, own) by layer, as `layers_of`."""
         return layers_of(self.sizes, self._overlaps, normalisation, 1 - self.rho, self.radius)
 
@@ -282,16 +290,16 @@ class Advice:
         s, random = self.sizes, generator(rng)
         k = s.d // s.heads
 
-        def drawn(*shape: int, size: float) -> Any:
+        def drawn(*shape: int, size: float) -> np.ndarray:
             return size * random.standard_normal((self.depth, *shape))
 
-        def by_layer(matrices: Any) -> mf.PerLayer:
+        def by_layer(matrices: np.ndarray) -> mf.PerLayer:
             return mf.PerLayer(matrices, duration=s.step)
 
         Q, K = (drawn(s.heads, k, s.d, size=s.d**-0.5) for _ in range(2))
         V, output = (drawn(s.heads, *shape, size=size) for shape, size in
                      (((k, s.d), s.d**-0.5), ((s.d, k), s.values * s.d**-0.5)))  # fmt: skip
-        options: dict[str, Any] = {"V": by_layer(V), "output": by_layer(output)}
+        options: dict[str, PassedOn] = {"V": by_layer(V), "output": by_layer(output)}
         if s.identity:
             options = {"V": by_layer(output @ V + s.identity / s.heads * np.eye(s.d))}
         drift = mf.Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **options)
@@ -340,7 +348,7 @@ class Advice:
         for _ in range(networks):
             model, start = self.model(random), self.tokens(random)
             times = step * np.arange(self.depth + 1)
-            options: dict[str, Any] = {"dt": step, "scheme": Layers, "progress": False}
+            options: dict[str, PassedOn] = {"dt": step, "scheme": Layers, "progress": False}
             run = mf.solve(model, start, (0, times[-1]), t_eval=times, **options)
             rows.append(run.observables["mean_cosine"].values)
         cosines = np.array(rows)

@@ -4,17 +4,15 @@ Options of config.json that a table does not name are refused, as they may chang
 unless they are among `HARMLESS_OPTIONS`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 import meanfield as mf
 from meanfield import ConfigError
-from meanfield.extending import as_given, fitting, shown
+from meanfield.extending import Function, Json, JsonTable, as_given, fitting, shown
 
-Config = dict[str, Any]
 Shapes = dict[str, tuple[int, ...]]
 Weights = dict[str, np.ndarray]
 Keys = tuple[str, ...]
@@ -26,7 +24,7 @@ OTHER_MODELS = (
     "h in outputs.hidden_states])); or record layers of torch by meanfield.networks.record. See "
     "the page docs/howto/networks.md."
 )
-ACTIVATIONS: dict[str, Callable[..., Any]] = {  # by their names in config.json
+ACTIVATIONS: dict[str, Function] = {  # by their names in config.json
     "gelu": mf.activations.gelu,
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), mf.activations.gelu_tanh),
     "quick_gelu": mf.activations.quick_gelu,
@@ -72,7 +70,7 @@ HARMLESS_OPTIONS = {
     *("suppress_tokens", "begin_suppress_tokens", "n_ctx", "max_sequence_length"),
 }
 # Options that no family reads, with the values that change nothing
-FIXED_OPTIONS: dict[str, tuple[Any, ...]] = {
+FIXED_OPTIONS: dict[str, tuple[Json, ...]] = {
     "pruned_heads": ({}, None),
     **dict.fromkeys(("is_encoder_decoder", "tie_encoder_decoder", "is_decoder"), (False, None)),
     "add_cross_attention": (False, None),
@@ -139,7 +137,7 @@ class Family:
     optional: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     numbers: Keys = ()
     read: Keys = ()
-    fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    fixed: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
     usual_activation: str = "gelu"
     usual_epsilon: float = 1e-12
     biased: Keys = ("query", "key", "value", "output", "inner", "outer")
@@ -151,11 +149,11 @@ class Family:
     rotary: bool = False
     padded: bool = False
 
-    def option(self, config: Config, key: str) -> Any:
+    def option(self, config: JsonTable, key: str) -> Json:
         """An optional size of a configuration, or its default."""
         return config.get(key, self.optional[key][0])
 
-    def check(self, config: Config) -> None:
+    def check(self, config: JsonTable) -> None:
         """Raise ConfigError, with the option's name, unless the configuration is supported."""
         keys = (self.keys[name] for name in ("width", "depth", "heads", "longest", "inner"))
         sizes = [k for k in ("vocab_size", *keys, *self.sizes) if k not in self.optional]
@@ -202,7 +200,7 @@ class Family:
         fits = types is None or (a_list and all(kind in LAYER_TYPES for kind in types))
         _check("layer_types", types, wanted, fits)
 
-    def heads_of(self, config: Config) -> tuple[int, int, int]:
+    def heads_of(self, config: JsonTable) -> tuple[int, int, int]:
         """Number of heads of queries, number of heads of keys and values, and their dimension."""
         count, sizes = config[self.keys["heads"]], self.optional
         shared, size = (
@@ -211,7 +209,7 @@ class Family:
         )
         return count, shared or count, size or config[self.keys["width"]] // count
 
-    def window(self, config: Config) -> int | None:
+    def window(self, config: JsonTable) -> int | None:
         """The number of tokens that a token attends to, itself included; None for all before it."""
         if "sliding_window" not in self.optional:
             return None
@@ -223,13 +221,13 @@ class Family:
                 return None
         return self.option(config, "sliding_window")
 
-    def prefix_of(self, config: Config, layer: int) -> str:
+    def prefix_of(self, config: JsonTable, layer: int) -> str:
         """The prefix of the names of a layer's tensors."""
         depth: int = config[self.keys["depth"]]
-        groups: Any = config.get("num_hidden_groups", depth)
+        groups: Json = config.get("num_hidden_groups", depth)
         return self.layer.format(layer=layer, group=layer * groups // depth)
 
-    def shapes(self, config: Config) -> Shapes:
+    def shapes(self, config: JsonTable) -> Shapes:
         """Names and shapes of all tensors of a configuration."""
         d, e = config[self.keys["width"]], config[self.keys["embedding_width"]]
         heads, shared, size = self.heads_of(config)
@@ -266,7 +264,7 @@ class Family:
         return shapes
 
 
-def _refuse(key: str, value: Any, supported: str = "") -> None:
+def _refuse(key: str, value: Json, supported: str = "") -> None:
     """Raise ConfigError for an option that changes the mathematics."""
     raise ConfigError(
         f"config.json: {key} = {as_given(value)} changes the mathematics and is not supported"
@@ -274,12 +272,12 @@ def _refuse(key: str, value: Any, supported: str = "") -> None:
     )
 
 
-def _check(key: str, value: Any, wanted: str, fits: bool, advice: str = "") -> None:
+def _check(key: str, value: Json, wanted: str, fits: bool, advice: str = "") -> None:
     """Raise ConfigError, with the option's name, unless a value fits."""
     fitting(f"config.json: {key}", value, wanted, fits, ConfigError, advice)
 
 
-def _check_size(key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1) -> None:
+def _check_size(key: str, value: Json, bound: int = LARGEST_SIZE, least: int = 1) -> None:
     """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
     wanted = f"a whole number >= {least} and below {bound}"
     if value is None:
@@ -287,7 +285,7 @@ def _check_size(key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1)
     _check(key, value, wanted, type(value) is int and least <= value < bound)
 
 
-def _check_number(key: str, value: Any) -> None:
+def _check_number(key: str, value: Json) -> None:
     """Raise ConfigError unless a value is a finite number > 0."""
     _check(key, value, "a number > 0", type(value) in (int, float) and 0 < value < 1e300)
 
@@ -446,10 +444,10 @@ FAMILIES = {
 }  # by the model_type in config.json
 
 
-def family_of(config: Config) -> Family:
+def family_of(config: JsonTable) -> Family:
     """The family of a configuration; raise ConfigError unless it is supported."""
     fitting("config", config, "a dict", isinstance(config, dict), TypeError)
-    kind: Any = config.get("model_type")
+    kind: Json = config.get("model_type")
     known = isinstance(kind, str) and kind in FAMILIES
     _check("model_type", kind, f"one of {', '.join(FAMILIES)}", known, OTHER_MODELS)
     FAMILIES[kind].check(config)

@@ -4,13 +4,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from meanfield import SA, MeanfieldError, UnresolvedWarning
-from meanfield.extending import shown
+from meanfield.extending import PassedOn, shown
 
 from .fitting.fit import Fit
 from .fitting.fit import fit as fit_flow
@@ -381,7 +380,7 @@ def fitted(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]
         return None, Finding(FLOW_TOPIC, UNDECIDED, f"It could not be fitted: {error}")
 
 
-def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: Any) -> Fit:
+def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: PassedOn) -> Fit:
     """Fit a multiple a of SA at beta = 4, of either sign, with noise, in many dimensions."""
     start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
     return fit_flow(h, lambda a: a * SA(ENERGY_BETA), start=start, fixed={"time": 1.0}, wide=True,

@@ -1,17 +1,16 @@
 """Hidden states as arguments: arrays of texts, layers of one text, batches with padding."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from meanfield.extending import fitting
+from meanfield.extending import UserValue, fitting
 
 EXPECTED_STATES = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
 STATES_OF_ONE_TEXT = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
 
 
-def texts_of(what: str, states: Any) -> list[np.ndarray]:
+def texts_of(what: str, states: UserValue) -> list[np.ndarray]:
     """Texts (layers + 1, n, d) of an array, a list of such arrays, or a tuple of layers (1, n, d).
 
     The batch axis of a single text, (layers + 1, 1, n, d), is removed. Tensors of torch become
@@ -43,14 +42,14 @@ def texts_of(what: str, states: Any) -> list[np.ndarray]:
     return [h[:, 0] if h.ndim == 4 else h for h in texts]
 
 
-def array_of(states: Any) -> np.ndarray:
+def array_of(states: UserValue) -> np.ndarray:
     """A NumPy array; a tensor of torch on any device, and bfloat16, in double precision."""
     if hasattr(states, "detach"):
         states = states.detach().cpu().double().numpy()
     return np.asarray(states)
 
 
-def without_padding(what: str, hidden: np.ndarray, mask: Any) -> list[np.ndarray]:
+def without_padding(what: str, hidden: np.ndarray, mask: UserValue) -> list[np.ndarray]:
     """The texts of a batch (layers + 1, batch, n, d), without tokens whose mask (batch, n) is 0.
 
     Raises

@@ -22,7 +22,8 @@ tokens have the cosine E phi(a) phi(a')/E phi(a)^2, with a and a' normal of corr
 are scaled by the normalisation and added in the same way.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def apart(activation: str, inner: float, gap: float) -> float:
 
 def layers_of(
     sizes: Sizes, overlaps: Overlaps, normalisation: mf.Normalisation, start: float, radius: float
-) -> Any:
+) -> Iterator[tuple[float, float, float]]:
     """Yield (1 - rho, r, own) before the first layer and after each layer, endlessly.
 
     `start` is 1 - rho and `radius` is r before the first layer; r is constant if lengths do not

@@ -6,11 +6,12 @@ Replays are in the precision of the weights, models in double precision.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import meanfield as mf
+from meanfield.extending import PassedOn
 
 from .families import ACTIVATIONS
 
@@ -172,7 +173,7 @@ class Layer:
 
     def _attention(self, norm: Gain | None) -> mf.Attention:
         """Attention as a drift; its matrices contain `norm`, if given, as in `Affine.after`."""
-        options: dict[str, Any] = {}
+        options: dict[str, PassedOn] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
             options[name] = self.by_heads(part.matrix)

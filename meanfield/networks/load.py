@@ -4,13 +4,16 @@ import os
 import re
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from meanfield import ConfigError, StorageError
 from meanfield.extending import (
+    Json,
+    JsonTable,
     RandomSource,
+    UserValue,
     check_memory,
     fitting,
     generator,
@@ -18,7 +21,7 @@ from meanfield.extending import (
     shown,
 )
 
-from .families import Config, Family, Weights, family_of
+from .families import Family, Weights, family_of
 from .network import Network
 from .safetensors import header_of, json_of, tensor_of
 from .tokenizer import Tokenizer
@@ -29,7 +32,7 @@ FIRST_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNo
 WEB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 
 
-def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
+def load(path: str | os.PathLike[str], dtype: DTypeLike = float) -> Network:
     """Read a Transformer: BERT, RoBERTa, ALBERT, DistilBERT, GPT-2, Llama, Mistral, Qwen2.
 
     Files are not trusted: their sizes are compared with what config.json asks for, and with the
@@ -59,7 +62,7 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
     return Network(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
 
 
-def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
+def untrained(config: JsonTable, rng: RandomSource, dtype: DTypeLike = float) -> Network:
     """A network before training: normal weights, of mean 1 for gains of norms and 0 otherwise.
 
     Parameters
@@ -83,13 +86,13 @@ def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
     return Network(config, weights)
 
 
-def _precision(dtype: Any) -> np.dtype:
+def _precision(dtype: DTypeLike) -> np.dtype:
     """The dtype, if it is float32 or float64."""
     dtype = np.dtype(dtype)
     return fitting("dtype", dtype, "float32 or float64", dtype in (np.float32, np.float64))
 
 
-def checked_folder(path: Any) -> Path:
+def checked_folder(path: UserValue) -> Path:
     """The path as a folder; raise StorageError unless it contains a config.json."""
     folder = path_of("path", path)
     if os.path.exists(folder / "config.json"):  # os.path.exists never raises
@@ -124,7 +127,7 @@ def files_of(folder: Path) -> list[Path]:
         )
         raise StorageError(f"{folder} has no model.safetensors.{why if pickled else ''}")
     parts = json_of(index, LARGEST_INDEX).get("weight_map")
-    names: list[Any] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
+    names: list[Json] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     for name in names:
         plain = isinstance(name, str) and name == shown(name) and Path(name).name == name
         fitting(f"{index.name}: weight_map must name files; each", name, "*.safetensors",
@@ -136,7 +139,7 @@ def files_of(folder: Path) -> list[Path]:
     return files
 
 
-def weights_of(folder: Path, family: Family, config: Config, dtype: np.dtype) -> Weights:
+def weights_of(folder: Path, family: Family, config: JsonTable, dtype: np.dtype) -> Weights:
     """Read exactly the tensors that the configuration asks for, by name without prefix."""
     expected, tensors, origin = family.shapes(config), {}, ""
     for path in files_of(folder):

@@ -8,14 +8,25 @@ from functools import partial
 from itertools import starmap
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from meanfield import Norm, PerLayer, Rotary, ShortenedWarning, StorageError, Transformer
-from meanfield.extending import Kind, RandomSource, check_memory, fitting, generator, whole_number
+from meanfield.extending import (
+    Json,
+    JsonTable,
+    Kind,
+    OfLibrary,
+    RandomSource,
+    UserValue,
+    check_memory,
+    fitting,
+    generator,
+    whole_number,
+)
 
-from .families import Config, Weights, family_of
+from .families import Weights, family_of
 from .layer import Affine, Gain, Layer
 from .safetensors import text_of, write
 from .tokenizer import Tokenizer
@@ -46,7 +57,7 @@ class Network:
         A `tokenizers.Tokenizer`; without one, texts must be given as ids.
     """
 
-    def __init__(self, config: Config, weights: Weights, tokenizer: Any = None):
+    def __init__(self, config: JsonTable, weights: Weights, tokenizer: OfLibrary = None):
         self.config, self.weights, self.tokenizer = config, weights, tokenizer
         self.family = family_of(config)
 
@@ -128,7 +139,7 @@ class Network:
         first, second = (self._norm(start + name) for name in family.norms)
         rope, turned = config.get("rope_parameters") or {}, None
         if family.rotary:
-            base: Any = rope.get("rope_theta", config.get("rope_theta", 10000.0))
+            base: Json = rope.get("rope_theta", config.get("rope_theta", 10000.0))
             turned = Rotary(base)
         activation = config.get(family.keys["activation"], family.usual_activation)
         return Layer(index, maps, (first, second), family.norms_after, heads, shared,
@@ -177,7 +188,7 @@ class Network:
         if self.family.last:
             yield "normalisation", self.depth, self._norm(self.family.last)(x), None
 
-    def trace(self, texts: Any, attention: bool = False) -> Trace:
+    def trace(self, texts: UserValue, attention: bool = False) -> Trace:
         """Replay texts, each alone and without padding.
 
         Parameters
@@ -238,7 +249,7 @@ class Network:
         hidden, ids = [stream[last] for stream in streams], [text.ids for text in read]
         return Trace(hidden, [text.words for text in read], ids, streams, steps, kept, notes)
 
-    def traces(self, texts: Iterable[Any], attention: bool = False) -> Iterator[Trace]:
+    def traces(self, texts: Iterable[UserValue], attention: bool = False) -> Iterator[Trace]:
         """Replay texts one after the other, and yield the trace of each.
 
         Parameters and errors are those of `trace`; a text is checked when its turn comes.
@@ -246,7 +257,7 @@ class Network:
         for text in texts:
             yield self.trace([text], attention)
 
-    def encoded(self, text: Any) -> Text:
+    def encoded(self, text: UserValue) -> Text:
         """Ids and words of a text; words are truncated to the number of positions, ids are not."""
         if isinstance(text, Path):
             text = text_of(text, LARGEST_TEXT)
@@ -320,7 +331,7 @@ class Network:
             self.tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def layered(kinds: list[Any]) -> Any:
+def layered(kinds: list[UserValue]) -> UserValue:
     """Merge kinds of the same class, one for each layer; arrays that differ become `PerLayer`."""
     first, changes = kinds[0], {}
     for name, value in first.described.items():

@@ -1,12 +1,11 @@
 """Null models: networks of the same architecture without what training gave, and shuffled texts."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from meanfield.extending import RandomSource, as_given, fitting, generator, whole_number
+from meanfield.extending import RandomSource, UserValue, as_given, fitting, generator, whole_number
 
 from .load import untrained
 from .network import Network
@@ -34,7 +33,7 @@ NULLS_IN_WORDS = {
 
 def nulls(
     net: Network,
-    texts: Any,
+    texts: UserValue,
     measure: "Callable[[Trace, Network], xr.Dataset]",
     *,
     kinds: Sequence[str] = tuple(NULL_MODELS),

@@ -1,10 +1,11 @@
 """The page of a report in HTML: findings, figures with words, tables and clusters."""
 
 from collections import Counter
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -186,7 +187,7 @@ def _listed(words: list[str], named_by: str) -> str:
     if named_by == "numbers":
         listed = in_ranges(sorted(map(int, words)))
     else:
-        names: list[Any] = list(map(int, words)) if named_by == "ids" else words
+        names: Sequence[int | str] = list(map(int, words)) if named_by == "ids" else words
         counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
         listed = []
         for word, count in counts:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from meanfield import Tokens, wasserstein
-from meanfield.extending import boolean, fitting, real, whole_number
+from meanfield.extending import UserValue, Values, boolean, fitting, real, whole_number
 
 from .clustering import linked, modes_of, renyi_centres
 from .heads import heads_of, spectra_of
@@ -19,11 +19,11 @@ from .trace import Trace
 if TYPE_CHECKING:
     from .network import Network
 
-Columns = dict[str, tuple[tuple[str, ...], Any, str]]  # dimensions, values, label
+Columns = dict[str, tuple[tuple[str, ...], Values, str]]  # dimensions, values, label
 
 
 def probe(
-    trace: Any,
+    trace: UserValue,
     net: "Network | None" = None,
     *,
     betas: Sequence[float] = (1.0, 4.0, 8.0),
@@ -156,7 +156,7 @@ def probe(
     )  # fmt: skip
 
 
-def as_trace(states: Any) -> Trace:
+def as_trace(states: UserValue) -> Trace:
     """Check a trace; convert arrays of hidden states to a trace whose words are positions.
 
     Raises

@@ -2,11 +2,11 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from meanfield.extending import real
+from meanfield.extending import UserValue, real
 
 LEAST_EIGENVALUE = 1e-14  # smaller eigenvalues are rounding errors
 LARGEST_BETA = 500.0  # exp(beta) does not overflow
@@ -106,7 +106,7 @@ class EffectiveRank(Quantity):
         return in_hidden(x, lengths, 2 / n * (x @ matrix if d < n else matrix @ x))
 
 
-def checked_beta(name: str, beta: Any) -> float:
+def checked_beta(name: str, beta: UserValue) -> float:
     """Return beta after checking 0 < beta <= 500, so that exp(beta) does not overflow."""
     return real(name, beta, f"0 < {name} <= {LARGEST_BETA:g}", lambda b: 0 < b <= LARGEST_BETA)
 

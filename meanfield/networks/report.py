@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from meanfield.extending import (
+    OfLibrary,
     Progress,
     RandomSource,
+    UserValue,
     boolean,
     counted,
     fitting,
@@ -86,7 +88,7 @@ class Report:
     def __repr__(self) -> str:
         return str(self)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, OfLibrary]:
         """The figures of the page, by name."""
         from . import pictures
 
@@ -100,7 +102,7 @@ class Report:
             figures["heads"] = pictures.of_heads(self.layers, next(iter(self.parts.values())))
         return figures
 
-    def histograms(self) -> Any:
+    def histograms(self) -> OfLibrary:
         """Figure 1 of the survey for this network: histograms of cosines of pairs by layer."""
         from . import pictures
 
@@ -113,14 +115,14 @@ class Report:
 
         return html_of(self)
 
-    def save(self, path: Any) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the page; StorageError if that fails."""
         return write_whole(path_of("path", path), self.html.encode("utf-8"))
 
 
 def report(
-    source: Any,
-    texts: Any = None,
+    source: UserValue,
+    texts: UserValue = None,
     *,
     draws: int = 3,
     fit: bool = True,

@@ -5,12 +5,11 @@ import math
 from collections import Counter
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from meanfield import StorageError
-from meanfield.extending import as_given, fitting, regular_file, shown
+from meanfield.extending import Json, JsonTable, as_given, fitting, regular_file, shown
 
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
@@ -37,12 +36,12 @@ def text_of(path: Path, largest: int) -> str:
         raise StorageError(f"{path} must be a text in UTF-8; {error}.") from None
 
 
-def json_of(path: Path, largest: int) -> dict[str, Any]:
+def json_of(path: Path, largest: int) -> JsonTable:
     """The object in a JSON file of at most `largest` bytes; raise StorageError for others."""
     return object_of(bytes_of(path, largest), path.name)
 
 
-def object_of(content: bytes, where: str) -> dict[str, Any]:
+def object_of(content: bytes, where: str) -> JsonTable:
     """The object in JSON; raise StorageError, which begins with `where`, for others."""
     try:
         value = json.loads(content, object_pairs_hook=_once)
@@ -53,7 +52,7 @@ def object_of(content: bytes, where: str) -> dict[str, Any]:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Json]]) -> JsonTable:
     """A dict of pairs; raise ValueError for a repeated key, which readers resolve differently."""
     result = dict(pairs)
     if len(result) < len(pairs):
@@ -62,7 +61,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def header_of(path: Path) -> tuple[dict[str, Any], int]:
+def header_of(path: Path) -> tuple[dict[str, Json], int]:
     """The checked entries of a file's header by tensor, and the offset of the data in bytes."""
     size = regular_file(path)
     length = int.from_bytes(bytes_of(path, count=8), "little")
@@ -77,7 +76,7 @@ def header_of(path: Path) -> tuple[dict[str, Any], int]:
     return entries, 8 + length
 
 
-def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
+def checked_layout(path: Path, entries: JsonTable, available: int) -> None:
     """Raise StorageError unless the tensors fill the file without gap or overlap."""
     for name, entry in entries.items():
         where = f"{path.name}, tensor {shown(name)}"
@@ -114,9 +113,7 @@ def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
         )
 
 
-def tensor_of(
-    path: Path, name: str, entry: dict[str, Any], begin: int, dtype: np.dtype
-) -> np.ndarray:
+def tensor_of(path: Path, name: str, entry: JsonTable, begin: int, dtype: np.dtype) -> np.ndarray:
     """One tensor as an array of floats; bfloat16 and float16 are converted exactly."""
     kind, start, shape = entry["dtype"], entry["data_offsets"][0], entry["shape"]
     where = f"{path.name}, tensor {shown(name)}"

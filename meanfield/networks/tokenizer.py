@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield import StorageError
+from meanfield.extending import Json, JsonTable, Parameters
 
 from .safetensors import bytes_of
 
@@ -74,10 +75,10 @@ class Tokenizer:
         """Write the contents of tokenizer.json to a path."""
         Path(path).write_bytes(self.content)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Parameters:
         return {"content": self.content}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Parameters) -> None:
         self.content, self._lock = state["content"], threading.Lock()
 
     def _started(self) -> "subprocess.Popen[bytes]":
@@ -98,8 +99,8 @@ class Tokenizer:
         return process
 
     def _answer(
-        self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Any
-    ) -> dict[str, Any]:
+        self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Json
+    ) -> JsonTable:
         """Send the values `asked`, then the bytes `also`, to the process, and return its answer.
 
         Raises StorageError for an error in the process, and for more than `seconds` of processor

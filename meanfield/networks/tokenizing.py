@@ -11,12 +11,13 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from typing import Any
+
+from meanfield.extending import Json
 
 TOKEN_LENGTH = 100  # characters to which the word of a token is cut
 
 
-def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str], int]:
+def encoded(tokenizer: Json, text: str, most: int) -> tuple[list[int], list[str], int]:
     """Ids and words of a text, truncated to `most`, and the number of ids before truncation.
 
     Special tokens around a text, such as [CLS] and [SEP], also surround a truncated one.
@@ -36,7 +37,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what the package prints
 
-    def answer(**content: Any) -> None:
+    def answer(**content: Json) -> None:
         print(json.dumps(content), file=answers, flush=True)
 
     begin = json.loads(sys.stdin.buffer.readline())

@@ -6,12 +6,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from meanfield import StorageError, Tokens
-from meanfield.extending import ArrayFile, counted, names_shown, path_of
+from meanfield.extending import (
+    ArrayFile,
+    OfLibrary,
+    PassedOn,
+    UserValue,
+    counted,
+    names_shown,
+    path_of,
+)
 
 from .hidden_states import STATES_OF_ONE_TEXT, array_of, shape_in_words, without_padding
 
@@ -139,7 +146,7 @@ def read_trace(path: str | PathLike[str]) -> Trace:
     kinds = _words(checked("kinds", "words (steps,)", "US", None))
     layers = checked("layers", "whole numbers, one for each of kinds", "iu" if kinds else "fiuU",
                      len(kinds))  # fmt: skip
-    columns: dict[str, list[Any]] = {name: [] for name in ARRAYS_OF_TEXTS}
+    columns: dict[str, PassedOn] = {name: [] for name in ARRAYS_OF_TEXTS}
     count = next(k for k in itertools.count() if f"hidden_{k}" not in arrays)
     for k in range(count):
         h = arrays[f"hidden_{k}"]
@@ -151,7 +158,7 @@ def read_trace(path: str | PathLike[str]) -> Trace:
             )
         depth, n, d = len(h) - 1, *h.shape[1:]
         steps = (len(kinds), n, d)
-        expected: dict[str, tuple[Any, ...]] = {
+        expected: dict[str, tuple[PassedOn, ...]] = {
             "hidden": ("numbers", "fiu", *h.shape),
             "words": (f"words ({n},)", "USiuf", n),
             "ids": (f"whole numbers ({n},)", "iu", n),
@@ -237,14 +244,14 @@ class Recording:
         0 for padding, which is left out.
     """
 
-    def __init__(self, count: int, mask: Any = None):
+    def __init__(self, count: int, mask: UserValue = None):
         self.count, self.mask = count, mask
         self.calls: list[list[np.ndarray]] = []
 
     def __repr__(self) -> str:
         return f"Recording of {len(self.calls)} call(s) of {self.count} layers"
 
-    def keep(self, value: Any, *, first: bool = False) -> None:
+    def keep(self, value: OfLibrary, *, first: bool = False) -> None:
         """Append hidden states (batch, n, d) of a layer; `first` starts a new call."""
         states = array_of(value[0] if isinstance(value, tuple) else value)
         if states.ndim != 3:
@@ -276,7 +283,7 @@ class Recording:
 
 
 @contextmanager
-def record(layers: Iterable[Any], *, attention_mask: Any = None) -> Iterator[Recording]:
+def record(layers: Iterable[OfLibrary], *, attention_mask: UserValue = None) -> Iterator[Recording]:
     """Record a torch model while it runs: `with record(model.encoder.layer) as kept: model(...)`.
 
     Afterwards `kept.trace` is the Trace. In a padded batch, as tokenizers return it, padding counts
@@ -306,7 +313,9 @@ def record(layers: Iterable[Any], *, attention_mask: Any = None) -> Iterator[Rec
         raise TypeError(f"layers must be modules of torch, at least one, got {layers!r:.60}.")
     kept = Recording(len(layers), attention_mask)
 
-    def enters(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def enters(
+        module: OfLibrary, arguments: tuple[PassedOn, ...], named: dict[str, PassedOn]
+    ) -> None:
         kept.keep(arguments[0] if arguments else named["hidden_states"], first=True)
 
     hooks = [layers[0].register_forward_pre_hook(enters, with_kwargs=True)]

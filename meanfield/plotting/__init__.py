@@ -18,9 +18,17 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from ..core.public_names import with_hint
 from ..dynamics.observables import declare
-from . import cycles, multistability, theme  # noqa: F401  which register figures
+from . import barriers, cycles, theme  # noqa: F401  which register figures
 from .appearance import Appearance
-from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories
+from .curves import (
+    distribution,
+    histogram,
+    polar,
+    product_histogram,
+    snapshots,
+    spectrum,
+    trajectories,
+)
 from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import cone, cone_points, ellipses, variances
@@ -30,7 +38,6 @@ from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
 from .registry import figure, plot
 from .registry import of_result as result_card
-from .spectra import spectrum
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
 
 __all__ = [

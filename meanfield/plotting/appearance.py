@@ -7,7 +7,7 @@ states by `Appearance.register`, is used for that class and all classes derived 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from scipy.linalg import norm  # whose squares do not overflow
@@ -18,7 +18,7 @@ from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
-from ..states import Equiangular, Gaussian, Gram, Tokens
+from ..states import Equiangular, Gaussian, Gram, State, Tokens
 from ..states.clusters import LINKED_ANGLE, MOST_PAIRED_TOKENS
 from . import theme
 from .labels import Member, all_members, choose_members, member_of, percent
@@ -221,6 +221,11 @@ def _halved(state: Characteristics, part: np.ndarray) -> list[np.ndarray]:
 COARSE_DEGREE = 16
 
 
+StateT = TypeVar("StateT", bound=State)  # of an appearance
+LawT = TypeVar("LawT", Density, Indexed)
+FiniteT = TypeVar("FiniteT", Gram, Tokens)
+
+
 @dataclass(frozen=True)
 class DrawnSample:
     """Tokens or nodes that are drawn to represent a member, in the order in which they are drawn.
@@ -244,7 +249,7 @@ class DrawnSample:
     indices: np.ndarray
     masses: np.ndarray
     colours: np.ndarray
-    ends: list[Any]
+    ends: Sequence[Any]
     note: str
 
     @property
@@ -253,7 +258,7 @@ class DrawnSample:
         return self.masses / self.masses.mean()
 
 
-class Appearance:
+class Appearance(Generic[StateT]):
     """Appearance of a kind of state in figures; this class is the default for all states.
 
     Appearances of densities also have a method `law(state)`: the density that is drawn.
@@ -282,7 +287,7 @@ class Appearance:
     """
 
     mean: Callable[[Any], np.ndarray]
-    registered: ClassVar[dict[type, "Appearance"]] = {}
+    registered: ClassVar[dict[type, "Appearance[Any]"]] = {}
     states = ""
     carried = False
     gathers = False
@@ -291,28 +296,30 @@ class Appearance:
     overlap = 3.0
 
     @classmethod
-    def register(cls, *states: type) -> Callable[[type["Appearance"]], type["Appearance"]]:
+    def register(
+        cls, *states: type
+    ) -> Callable[[type["Appearance[Any]"]], type["Appearance[Any]"]]:
         """Decorate the appearance of these classes of states, and of those derived from them."""
 
-        def keep(appearance: type[Appearance]) -> type[Appearance]:
+        def keep(appearance: type[Appearance[Any]]) -> type[Appearance[Any]]:
             cls.registered.update(dict.fromkeys(states, appearance()))
             return appearance
 
         return keep
 
-    def space(self, state: Any) -> type:
+    def space(self, state: StateT) -> type:
         """The class of the space that a state lives on; NoneType if it has none."""
         return type(getattr(state, "space", None))
 
-    def flat(self, state: Any) -> bool:
+    def flat(self, state: StateT) -> bool:
         """True for states in R^d, where points can go to infinity."""
         return issubclass(self.space(state), Flat)
 
-    def gathering(self, state: Any) -> str:
+    def gathering(self, state: StateT) -> str:
         """The observable of concentration in movies: "spread" or "order_parameter"; "" for none."""
         return "" if not self.gathers else "spread" if self.flat(state) else "order_parameter"
 
-    def chart(self, state: Any) -> Any:
+    def chart(self, state: StateT) -> Any:
         """The axis of its one coordinate, or None."""
         return chart_of(self.space(state))
 
@@ -320,7 +327,7 @@ class Appearance:
         """The members of an ensemble that an overview or a movie shows."""
         return choose_members(solution, member)
 
-    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(self, states: Sequence[StateT], members: Sequence[Member]) -> Iterator[np.ndarray]:
         """A vector for each state, whose Euclidean distances measure how far apart states are."""
         return (np.zeros(1) for _ in states)
 
@@ -339,17 +346,17 @@ class Appearance:
         """Names of observables that are always the same for such states."""
         return {"mass"} if self.carried else set()
 
-    def clusters(self, state: Any) -> Sequence[Any]:
+    def clusters(self, state: StateT) -> Sequence[Any]:
         """Clusters of a single state, with `point` and `mass`, the heaviest first."""
         return []
 
-    def best_seen_from(self, state: Any) -> np.ndarray:
+    def best_seen_from(self, state: StateT) -> np.ndarray:
         """Direction in which a single state on the sphere is seen best: its heaviest cluster."""
         clusters = self.clusters(state)
         return clusters[0].point if clusters else self.mean(state)
 
 
-def appearance_of(state: Any) -> Any:
+def appearance_of(state: StateT) -> Any:
     """The appearance registered for the class of a state, or the nearest class it derives from."""
     registered = (Appearance.registered.get(kind) for kind in type(state).__mro__)
     return next(filter(None, registered), Appearance())
@@ -367,11 +374,6 @@ def describe_states(solution: Solution) -> str:
     return f"{name} {in_words(space_of(solution))}".rstrip()
 
 
-def sample_of(solution: Solution, member: Member, most: int) -> DrawnSample:
-    """At most `most` points that represent a member, in the colours of their final clusters."""
-    return appearance_of(solution.final).sample(solution, member, most)
-
-
 def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
     """Colours (count,) of points: one for each cluster, given by indices or a mask, or else grey.
 
@@ -384,18 +386,18 @@ def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
 
 
 @Appearance.register(Density)
-class DensityAppearance(Appearance):
+class DensityAppearance(Appearance[LawT], Generic[LawT]):
     """Densities: fields over the space."""
 
     states = "densities"
     gathers = True
     law_in_words = "density"
 
-    def law(self, state: Any) -> Density:
+    def law(self, state: LawT) -> Density:
         """The density that is drawn of a state."""
         return state
 
-    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(self, states: Sequence[LawT], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
@@ -411,10 +413,10 @@ class DensityAppearance(Appearance):
         energy = next(n for n in energies if n in data and np.isfinite(data[n]).any())
         return ["moments" if single else "order_parameter", energy]
 
-    def clusters(self, state: Any) -> Sequence[Any]:
+    def clusters(self, state: LawT) -> Sequence[Any]:
         return clusters_of_density(self.law(state))
 
-    def best_seen_from(self, state: Any) -> np.ndarray:
+    def best_seen_from(self, state: LawT) -> np.ndarray:
         """The direction of the mean, or of the maximum if the mean is near 0.
 
         Of several maxima of equal height the northernmost is taken; the uniform density is seen
@@ -431,16 +433,16 @@ class DensityAppearance(Appearance):
 
 
 @Appearance.register(Indexed)
-class IndexedAppearance(DensityAppearance):
+class IndexedAppearance(DensityAppearance[Indexed]):
     """Indexed densities: figures of a density show the marginal law of all points."""
 
     states = "indexed densities"
     law_in_words = "marginal density"
 
-    def space(self, state: Any) -> type:
+    def space(self, state: Indexed) -> type:
         return type(state.slice_space)
 
-    def law(self, state: Any) -> Any:
+    def law(self, state: Indexed) -> Density:
         return state.marginal()
 
     def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
@@ -464,7 +466,7 @@ class IndexedAppearance(DensityAppearance):
 
 
 @Appearance.register(Characteristics)
-class CharacteristicsAppearance(Appearance):
+class CharacteristicsAppearance(Appearance[Characteristics]):
     """Characteristics: a few nodes that represent equal masses, followed through the flow."""
 
     states = "characteristics"
@@ -473,7 +475,9 @@ class CharacteristicsAppearance(Appearance):
     most_dots, most_curves, most_around = 512, 50, 50
     overlap = 6.0  # curves between which lies the same mass hardly overlap
 
-    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(
+        self, states: Sequence[Characteristics], members: Sequence[Member]
+    ) -> Iterator[np.ndarray]:
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
 
     def telling(self, solution: Solution, single: bool) -> Sequence[str]:
@@ -481,13 +485,13 @@ class CharacteristicsAppearance(Appearance):
         second = "cluster_mass" if solution.observables["cluster_count"].any() else "speed"
         return ["w2_to_dirac", second, "moments", "interaction_energy"]
 
-    def points(self, state: Any) -> np.ndarray:
+    def points(self, state: Characteristics) -> np.ndarray:
         return state.points
 
-    def clusters(self, state: Any) -> Sequence[Any]:
+    def clusters(self, state: Characteristics) -> Sequence[Any]:
         return state.clusters()
 
-    def mean(self, state: Any) -> np.ndarray:
+    def mean(self, state: Characteristics) -> np.ndarray:
         return state.mean_direction
 
     def sample(self, solution: Solution, member: Member, most: int) -> DrawnSample:
@@ -513,7 +517,7 @@ class CharacteristicsAppearance(Appearance):
         return np.array([chart.of_nodes(state) for state in solution])
 
 
-class Finite(Appearance):
+class Finite(Appearance[FiniteT], Generic[FiniteT]):
     """Finitely many tokens, whose replicas form an ensemble.
 
     Subclasses define `weighted(state, root)`, the positions times the roots of masses (..., n, 1);
@@ -536,18 +540,18 @@ class Finite(Appearance):
             return [(0,) * len(solution.shape)]
         return choose_members(solution, member)
 
-    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(self, states: Sequence[FiniteT], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             places = self.weighted(state, np.sqrt(state.masses)[..., None])
             yield np.concatenate([places[index].ravel() for index in members])
 
     def telling(self, solution: Solution, single: bool) -> Sequence[str]:
-        names = self.measured(solution.final)
+        names: list[str] = self.measured(solution.final)
         if solution.model.noisy:  # clusters come and go
             names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
         return list(dict.fromkeys(names))
 
-    def thinned(self, state: Any, most: int) -> Any:
+    def thinned(self, state: FiniteT, most: int) -> Any:
         """At most `most` tokens of a single set, evenly spread over their order, of mass 1."""
         if len(state) <= most:
             return state
@@ -562,47 +566,47 @@ GROWING = ["order_parameter", "cluster_count", "mean_radius"]  # where radii are
 
 
 @Appearance.register(Gram)
-class GramAppearance(Finite):
+class GramAppearance(Finite[Gram]):
     """Inner products of tokens, whatever their dimension."""
 
     states = "inner products of tokens"
 
-    def weighted(self, state: Any, root: np.ndarray) -> np.ndarray:
+    def weighted(self, state: Gram, root: np.ndarray) -> np.ndarray:
         return root * state.G * np.swapaxes(root, -1, -2)
 
-    def measured(self, state: Any) -> list[str]:
+    def measured(self, state: Gram) -> list[str]:
         return HIGH
 
-    def subset(self, state: Any, kept: np.ndarray, masses: np.ndarray) -> Any:
+    def subset(self, state: Gram, kept: np.ndarray, masses: np.ndarray) -> Any:
         return Gram(state.G[np.ix_(kept, kept)], masses)
 
 
 @Appearance.register(Tokens)
-class TokensAppearance(Finite):
+class TokensAppearance(Finite[Tokens]):
     """Tokens as points; a part of them if there are many."""
 
     states = "tokens"
 
-    def space(self, state: Any) -> type:
+    def space(self, state: Tokens) -> type:
         return space_of_tokens(state.dimension, state.on_sphere)
 
-    def weighted(self, state: Any, root: np.ndarray) -> np.ndarray:
+    def weighted(self, state: Tokens, root: np.ndarray) -> np.ndarray:
         return root * state.x
 
-    def measured(self, state: Any) -> list[str]:
+    def measured(self, state: Tokens) -> list[str]:
         names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
         return names if state.radii is None else [*GROWING, *names]
 
-    def subset(self, state: Any, kept: np.ndarray, masses: np.ndarray) -> Any:
+    def subset(self, state: Tokens, kept: np.ndarray, masses: np.ndarray) -> Any:
         return Tokens(state.x[kept], masses, on_sphere=state.on_sphere)
 
-    def points(self, state: Any) -> np.ndarray:
+    def points(self, state: Tokens) -> np.ndarray:
         return state.x
 
-    def clusters(self, state: Any) -> Sequence[Any]:
+    def clusters(self, state: Tokens) -> Sequence[Any]:
         return separate(state)
 
-    def mean(self, state: Any) -> np.ndarray:
+    def mean(self, state: Tokens) -> np.ndarray:
         mean = state.masses @ state.x
         return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
 
@@ -626,7 +630,7 @@ class TokensAppearance(Finite):
 
 
 @Appearance.register(Equiangular)
-class EquiangularAppearance(Appearance):
+class EquiangularAppearance(Appearance[Equiangular]):
     """Equiangular tokens: one number for each member."""
 
     states = "equiangular tokens"
@@ -640,23 +644,25 @@ class EquiangularAppearance(Appearance):
 
 
 @Appearance.register(Gaussian)
-class GaussianAppearance(Appearance):
+class GaussianAppearance(Appearance[Gaussian]):
     """Normal laws: ellipses in the plane, variances in any dimension."""
 
     states = "Gaussians"
     carried = True
     gathers = True
 
-    def space(self, state: Any) -> type:
+    def space(self, state: Gaussian) -> type:
         return space_of_tokens(state.dimension, on_sphere=False)
 
-    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(
+        self, states: Sequence[Gaussian], members: Sequence[Member]
+    ) -> Iterator[np.ndarray]:
         """Laws divided by their norm plus the initial one: norm 1/2 at the start, 1 at infinity."""
         laws = [self.law(state) for state in states]
         unit = norm(laws[0])
         return (law / ((norm(law) + unit) or 1.0) for law in laws)
 
-    def law(self, state: Any) -> Any:
+    def law(self, state: Gaussian) -> np.ndarray:
         """The symmetric root and the mean, whose norm is (int |x|^2 dmu)^(1/2)."""
         u, s, _ = np.linalg.svd(state.root)
         return np.column_stack([(u * s) @ u.T, state.mean]).ravel()

@@ -1,4 +1,4 @@
-"""Curves: densities over the angle at several times, and the paths of points over time."""
+"""Curves: densities over the angle, or by degree, at several times; paths of points over time."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -17,23 +17,14 @@ from scipy.optimize import isotonic_regression
 
 from ..core.checks import whole_number
 from ..results.solution import Solution
-from ..spaces import Circle, Zonal
+from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
-from . import fields, theme
-from .appearance import DrawnCluster, DrawnSample, appearance_of, sample_of, space_of
-from .fields import (
-    Scale,
-    angle_histogram,
-    choose_scale,
-    draw_histogram,
-    law_in_words,
-    profiles,
-    visible_chart,
-)
-from .labels import Member, distinct, label_of_member, member_of, percent
-from .layouts import Draw, Panels, is_logarithmic, need_two_times, resolved_states, time_axis
+from . import fields, layouts, theme
+from .appearance import DrawnCluster, DrawnSample, space_of
+from .labels import Member, distinct, label_logarithmic, label_of_member, percent
+from .layouts import Draw, DrawnMembers, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, chart_of
 
@@ -45,42 +36,45 @@ NEGLIGIBLE_SHARE = 1e-9  # smaller shares are drawn as this
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
 DIGIT_HEIGHT = 0.13  # of a digit, where the radius of the circle is 1
+LEAST_COEFFICIENT = 1e-18  # smaller ones, such as 0 by symmetry, are drawn as this
+SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
+SPECTRUM_MARGIN = 3.0  # above and below the curves, a factor
 
 
-def draw_curves(target: Panels, solution: Solution, curves: Iterable[Sequence[Any]]) -> None:
+def draw_curves(panels: Panels, curves: Iterable[Sequence[Any]]) -> None:
     """Draw in each panel one curve for each saved time, dark to light; unresolved ones dotted.
 
     `curves` has for each panel a sequence of curves (x, y), one for each of its times. A movie has
     no colour bar of times, and one colour for each panel.
     """
-    resolved, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
+    resolved, count = layouts.resolved_states(panels.solution), len(panels.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
-    of_times = theme.ordered_colours(len(target.times))
-    panels = list(zip(target.axes, curves, of_panels, strict=True))
-    order = {time: k for k, time in enumerate(target.times)}
+    of_times = theme.ordered_colours(len(panels.times))
+    shapes = list(zip(panels.axes, curves, of_panels, strict=True))
+    order, moving = {time: k for k, time in enumerate(panels.times)}, panels.film is not None
 
     def draw(i: int) -> list[Artist]:
         lines: list[Artist] = []
-        for ax, shapes, colour in panels:
+        for ax, of_panel, colour in shapes:
             k, style = order[i], "-" if resolved[i] else ":"
             colour = colour if moving else of_times[k]
-            lines += ax.plot(*shapes[k], color=colour, linestyle=style)
+            lines += ax.plot(*of_panel[k], color=colour, linestyle=style)
         return lines
 
-    target.show(draw, target.times)
-    if target.bar and not moving and len(solution) > 1:
-        time_bar(target, solution)
+    panels.show(draw, panels.times)
+    if panels.bar and not moving and len(panels.solution) > 1:
+        time_bar(panels)
 
 
-def time_bar(target: Panels, solution: Solution) -> None:
+def time_bar(panels: Panels) -> None:
     """Add a colour bar with one colour for each of the saved times that are drawn."""
-    count = len(target.times)
+    solution, count = panels.solution, len(panels.times)
     colours = ListedColormap(theme.ordered_colours(count))
     image = ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), colours)
-    style = {"label": "time $t$", "aspect": 26 * target.rows, "pad": 0.02}
-    bar = target.figure.colorbar(image, ax=target.axes, ticks=np.arange(count), **style)
-    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[target.times])])
-    for name, resolved in zip(names, resolved_states(solution)[target.times], strict=True):
+    style = {"label": "time $t$", "aspect": 26 * panels.rows, "pad": 0.02}
+    bar = panels.figure.colorbar(image, ax=panels.axes, ticks=np.arange(count), **style)
+    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[panels.times])])
+    for name, resolved in zip(names, layouts.resolved_states(solution)[panels.times], strict=True):
         name.set_color(theme.INK if resolved else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
@@ -90,7 +84,7 @@ def time_bar(target: Panels, solution: Solution) -> None:
 
 
 @figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4, 7))
-def snapshots(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
+def snapshots(panels: Panels, *, scale: str = "auto") -> None:
     """Density over the angle at several times, coloured by time.
 
     The dashed line is the uniform state, 1. Dotted curves are not resolved, and their times red.
@@ -113,15 +107,14 @@ def snapshots(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    theta, values = profiles(solution, target.members, times=target.times)
-    chart = visible_chart(solution)
-    chosen = choose_scale(chart.inside(theta, values), scale)
-    curves = [[(theta, density) for density in densities] for densities in values]
-    draw_curves(target, solution, curves)
-    for ax, bottom, left in target.outer:
+    theta, values = fields.profiles(panels, panels.times)
+    chart = fields.visible_chart(panels)
+    chosen = fields.choose_scale(chart.inside(theta, values), scale)
+    draw_curves(panels, [[(theta, density) for density in densities] for densities in values])
+    for ax, bottom, left in panels.outer:
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
-        ax.set_ylabel(law_in_words(solution) + chosen.note if left else "")
+        ax.set_ylabel(fields.law_in_words(panels) + chosen.note if left else "")
 
 
 def uniform_line(ax: Axes) -> None:
@@ -129,7 +122,7 @@ def uniform_line(ax: Axes) -> None:
     ax.axhline(1.0, **UNIFORM_LINE)
 
 
-def density_axis(ax: Axes, scale: Scale) -> None:
+def density_axis(ax: Axes, scale: fields.Scale) -> None:
     """Densities on `scale` at the side, and the line of the uniform state."""
     uniform_line(ax)
     if scale.name == "log":
@@ -152,7 +145,7 @@ def _power(exponent: float, values: np.ndarray) -> np.ndarray:
 
 
 @figure("polar", Density, Circle, panels=(5.2, 4.4, 5))
-def polar(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
+def polar(panels: Panels, *, scale: str = "auto") -> None:
     """Density around the unit circle at several times, coloured by time.
 
     A density u is drawn at the radius 1 + h(u), where h grows from 0 to 1 at the largest value
@@ -172,34 +165,32 @@ def polar(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
     TypeError
         If the states are not densities on the circle.
     """
-    theta, values = profiles(solution, target.members, times=target.times)
-    chosen = choose_scale(values, scale, heavy="power")
-    for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
+    theta, values = fields.profiles(panels, panels.times)
+    chosen = fields.choose_scale(values, scale, heavy="power")
+    for (ax, bottom, _), curves in zip(panels.outer, values, strict=True):
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
         polar_axes(ax, chosen, quiet)
         if bottom:
-            note = chosen.note if len(target.axes) == 1 else chosen.note.replace(" (", "\n(")
-            ax.set_xlabel(f"radius: {law_in_words(solution)}{note}")
-    rings = [[ring(theta, curve, chosen) for curve in curves] for curves in values]
-    draw_curves(target, solution, rings)
+            note = chosen.note if len(panels.axes) == 1 else chosen.note.replace(" (", "\n(")
+            ax.set_xlabel(f"radius: {fields.law_in_words(panels)}{note}")
+    draw_curves(panels, [[ring(theta, curve, chosen) for curve in curves] for curves in values])
 
 
-def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
+def ring(theta: np.ndarray, density: np.ndarray, scale: fields.Scale) -> np.ndarray:
     """Closed curve of shape (2, n) at the radius 1 + height of the density."""
     # The grid overhangs by one point on either side; from the second to the last it closes.
     return (1.0 + scale.height(density[1:])) * np.array([np.cos(theta[1:]), np.sin(theta[1:])])
 
 
-def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
+def polar_axes(ax: Axes, scale: fields.Scale, angle: float) -> None:
     """Unit circle, circles of equal density named at `angle`, names of the angles; no frame."""
     ax.plot(*UNIT_CIRCLE, color=theme.INK, linewidth=1.6, zorder=1)
     for level in _levels(scale):
         radius = 1.0 + scale.height(np.array(level))
         ax.plot(*(radius * UNIT_CIRCLE), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
         if radius > 1.0 + DIGIT_HEIGHT:
-            ax.text(
-                *_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH
-            )
+            x, y = _at(radius, angle)
+            ax.text(x, y, f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH)
     uniform = 1.0 + scale.height(np.array(1.0))
     ax.plot(*(uniform * UNIT_CIRCLE), **UNIFORM_LINE)
     name_angles(ax, QUARTERS, 0.82)
@@ -209,7 +200,8 @@ def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
 def name_angles(ax: Axes, names: Sequence[tuple[float, str]], radius: float) -> None:
     """Names of angles, in units of pi, inside a circle; equal scales and no frame."""
     for quarter, name in names:
-        ax.text(*_at(radius, quarter * np.pi), name, fontsize=9, **CENTRED)
+        x, y = _at(radius, quarter * np.pi)
+        ax.text(x, y, name, fontsize=9, **CENTRED)
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
 
@@ -219,7 +211,7 @@ def _at(radius: float, angle: float) -> tuple[float, float]:
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
-def _levels(scale: Scale) -> list[float]:
+def _levels(scale: fields.Scale) -> list[float]:
     """Densities to draw a circle for: a few round numbers up to the largest, with 1."""
     if scale.name == "linear":
         levels = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(0.0, scale.high)
@@ -236,7 +228,7 @@ def _levels(scale: Scale) -> list[float]:
 
 @figure("histogram", Tokens, Circle, sheet=(6, 1.35, 3))
 def histogram(
-    page: Panels, solution: Solution, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
+    panels: Panels, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
 ) -> None:
     """Histograms of the angles at several times, with respect to the uniform state, which is 1.
 
@@ -258,22 +250,22 @@ def histogram(
     TypeError
         If the states are not tokens on the circle, or those of `density` are not densities there.
     """
-    bins = whole_number("bins", bins)
+    bins, solution = whole_number("bins", bins), panels.solution
     if density is not None:
         check_beside(density, solution)
-    for member, row in page.views:
+    for member, row in panels.views:
         for ax, i in row:
-            heights, edges = angle_histogram(member_of(solution[i], member), bins)
-            draw_histogram(ax, heights, edges, label="tokens")
+            heights, edges = fields.angle_histogram(panels.state(i, member), bins)
+            fields.draw_histogram(ax, heights, edges, label="tokens")
             ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
             uniform_line(ax)
             if density is not None:
                 theta, curve = nearest_profile(density, float(solution.t[i]))
                 ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
                 ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
-    page.label(AROUND, r"density $\mu_t(\theta)$")
+    panels.label(AROUND, r"density $\mu_t(\theta)$")
     if density is not None:
-        page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
+        panels.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
 
 def check_beside(density: Solution, solution: Solution) -> None:
@@ -292,12 +284,12 @@ def check_beside(density: Solution, solution: Solution) -> None:
 def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray]:
     """Angles, and the values there of the density that was saved nearest to a time."""
     nearest = int(np.abs(density.t - t).argmin())
-    theta, values = profiles(density, [()], times=[nearest])
+    theta, values = fields.profiles(DrawnMembers(density, [()]), [nearest])
     return theta, values[0, 0]
 
 
 @figure("histogram", Gram, sheet=(6, 1.35, 3))
-def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PRODUCT_BINS) -> None:
+def product_histogram(panels: Panels, *, bins: int = fields.PRODUCT_BINS) -> None:
     """Histograms of the inner products of all pairs of tokens at several times.
 
     The shares of pairs have a logarithmic axis. Of more than 500 tokens, 500 are paired.
@@ -323,22 +315,78 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         def draw(ax: Axes, i: int) -> list[Artist]:
-            shares = fields.shares_at(solution[i], member, bins)
+            shares = fields.shares_at(panels.solution[i], member, bins)
             return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
 
         return draw
 
-    page.each(prepare)
-    page.label(fields.PRODUCT_AXIS, fields.SHARE)
-    for ax in page.axes:
+    panels.each(prepare)
+    panels.label(fields.PRODUCT_AXIS, fields.SHARE)
+    for ax in panels.axes:
         ax.set(ylim=(fields.LEAST_PAIR_SHARE, 1.5), yscale="log")
+
+
+# Spectra -------------------------------------------------------------------------------------
+
+
+@figure("spectrum", Density, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
+def spectrum(panels: Panels) -> None:
+    """The largest coefficient of each degree at several times, on a logarithmic axis.
+
+        max_m |c_lm|,   l = 0, 1, ..., degree
+
+    of the density with respect to the uniform probability measure. Of a density that is resolved
+    it falls below the dashed line, the accuracy `rtol` that was asked for, before it ends; dotted
+    curves are not resolved. Of indexed densities it is that of the marginal law.
+
+    Parameters
+    ----------
+    solution : Solution
+        Densities.
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the density.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
+    bar : bool
+        Whether a colour bar shows the times.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are not densities.
+    """
+    laws, rtol = [panels.law(i) for i in panels.times], panels.solution.rtol
+    curves = [[by_degree(law, member) for law in laws] for member in panels.members]
+    least = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
+    highest = max(degrees[-1] for each in curves for degrees, _ in each)
+    for ax, bottom, left in panels.outer:
+        ax.axhline(rtol, color=theme.FAINT, linewidth=1.0, linestyle="--", zorder=1)
+        ax.set(xlim=(0, max(highest, 1)), yscale="log")
+        ax.set_ylim(max(SPECTRUM_FLOOR, min(least, rtol)) / SPECTRUM_MARGIN, SPECTRUM_MARGIN)
+        label_logarithmic(ax.yaxis)
+        ax.set_xlabel("degree $l$" if bottom else "")
+        ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
+    draw_curves(panels, curves)
+
+
+def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.ndarray]:
+    """The degrees of a density (n,), and the largest absolute coefficient of each."""
+    of_modes = density.space.degrees
+    degrees = np.unique(of_modes)
+    sizes = np.full(degrees.size, LEAST_COEFFICIENT)
+    places = np.searchsorted(degrees, of_modes)
+    np.maximum.at(sizes, places, np.abs(density.coefficients[member]))
+    return degrees, sizes
 
 
 # The mass below each angle -------------------------------------------------------------------
 
 
 @figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4, 7))
-def distribution(target: Panels, solution: Solution) -> None:
+def distribution(panels: Panels) -> None:
     """The mass below each angle at several times, coloured by time: a cluster is a jump.
 
     On the circle the mass is counted from -pi on; on a sphere from the pole at which the polar
@@ -361,13 +409,13 @@ def distribution(target: Panels, solution: Solution) -> None:
     TypeError
         If the states are not characteristics on the circle or axisymmetric.
     """
-    (ax,), space = target.axes, solution.final.space
-    chart = chart_of(type(space))
-    angles = np.linspace(*chart.limits, 361)
-    ax.plot(angles, chart.uniform_below(angles, space.dimension), **UNIFORM_LINE)
+    (ax,), chart, solution = panels.axes, panels.chart, panels.solution
+    low, high = chart.limits
+    angles = np.linspace(low, high, 361)
+    ax.plot(angles, chart.uniform_below(angles, solution.final.dimension), **UNIFORM_LINE)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
-    draw_curves(target, solution, [[cumulated(solution[i]) for i in target.times]])
+    draw_curves(panels, [[cumulated(solution[i]) for i in panels.times]])
 
 
 def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
@@ -390,13 +438,9 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
 @figure("trajectories", Characteristics, Circle, Zonal, panels=(7.0, 3.6))
 @figure("trajectories", Tokens, Circle, Line, panels=(7.0, 3.6))
 def trajectories(
-    target: Panels,
-    solution: Solution,
-    *,
-    count: int | None = None,
-    log_time: bool | None = None,
+    panels: Panels, *, count: int | None = None, log_time: bool | None = None,
     density: Solution | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """The angle, or on the line the place, of tokens or nodes over time.
 
     Between two neighbouring curves of characteristics lies the same mass. A curve has the colour
@@ -425,17 +469,16 @@ def trajectories(
     TypeError
         If the states are of another kind, or on another space, or those of `density` are.
     """
-    need_two_times(solution, "A figure of trajectories", "observables")
-    log_time = is_logarithmic(solution, log_time)
+    solution, look = panels.solution, panels.look
+    layouts.need_two_times(solution, "A figure of trajectories", "observables")
+    log_time = layouts.is_logarithmic(solution, log_time)
     if density is not None:
         check_beside(density, solution)
-    look = appearance_of(solution.final)
-    most = look.most_curves if count is None else count
-    most = whole_number("count", most)
-    for member, (ax, bottom, left) in zip(target.members, target.outer, strict=True):
-        sample = sample_of(solution, member, most)
+    samples = panels.samples(whole_number("count", look.most_curves if count is None else count))
+    for member, (ax, bottom, left) in zip(panels.members, panels.outer, strict=True):
+        sample = samples[member]
         places = look.coordinates(solution, member)[:, sample.indices]
-        chart = chart_of(space_of(solution)).fitted(places)
+        chart = panels.chart.fitted(places)
         copies = [chart.copies(curve) for curve in places.T]
         turns = [len(each) for each in copies]
         segments = [np.column_stack([solution.t, curve]) for each in copies for curve in each]
@@ -449,7 +492,7 @@ def trajectories(
             fields.grey_map(ax, density, log_time=log_time)
         chart.beside(ax, named=left)
         name_sample(ax, solution, member, sample)
-        time_axis(ax, solution, log_time=log_time, named=bottom)
+        layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
         ends = sample.ends[:MOST_MARKED]
         mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
 

@@ -1,4 +1,4 @@
-"""Figures of periodic orbits: one over its period with its multipliers, and a branch of them."""
+"""Figures of periodic orbits and their branches, of several states of one model, and of basins."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -9,13 +9,16 @@ from matplotlib.figure import Figure
 
 from ..core.checks import fitting
 from ..core.provided import FIGURES
+from ..spaces.density import Density
+from ..spaces.indexed import Indexed
 from . import theme
 from .diagrams import MARKS, STYLES
 from .labels import label_logarithmic, symbol_of
 from .layouts import Canvas
+from .theme import Style
 
 if TYPE_CHECKING:
-    from ..bifurcation import Cycle, CycleBranch
+    from ..bifurcation import Basins, Cycle, CycleBranch, StationaryStates
 
 PHASES = 401  # at which moments are drawn
 MANIFOLD = {"period doubling": ("P", "period doubling"), "torus": ("X", "torus"),
@@ -57,10 +60,10 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
         left.legend(loc="best")
         angle = np.linspace(0, 2 * np.pi, 181)
         right.plot(np.cos(angle), np.sin(angle), color=theme.FAINT, lw=0.9)
-        for neutral, style in ((True, {"mfc": "white"}), (False, {"mfc": theme.PALETTE[1]})):
-            values = orbit.multipliers[orbit.neutral == neutral]
-            label = "of shifts" if neutral else "others"
-            right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, label=label, **style)
+        for label, kept, fill in (("of shifts", orbit.neutral, "white"),
+                                  ("others", ~orbit.neutral, theme.PALETTE[1])):  # fmt: skip
+            values = orbit.multipliers[kept]
+            right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, mfc=fill, label=label)
         right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
         right.legend(loc="best", title="multipliers")
         word = "stable" if orbit.stable else "unstable"
@@ -68,7 +71,7 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
     return page.figure
 
 
-def _mean(state: Any) -> np.ndarray:
+def _mean(state: Density | Indexed) -> np.ndarray:
     """int x dmu; of indexed densities that of their mean."""
     return np.ravel(state.expect(lambda x: x))
 
@@ -144,3 +147,69 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
     if name == "period" and periods.max() > GROWN_PERIOD * periods.min():
         ax.set_yscale("log")
         label_logarithmic(ax.yaxis)
+
+
+# Several states of one model ----------------------------------------------------------------------
+
+
+@FIGURES.register
+def stationary_states(states: "StationaryStates", **where: Any) -> Figure:
+    """Growth rate and order parameter of every state; stable ones are filled.
+
+    Parameters
+    ----------
+    states : StationaryStates
+    ax : Axes, optional
+        Where to draw.
+    width, height : float, optional
+        Of a new figure, in inches.
+
+    Returns
+    -------
+    Figure
+    """
+    with theme.style():
+        page = Canvas(1, 4.6, 3.3, **where)
+        (ax,) = page.panels
+        r, growth = states.data.order_parameter.values, states.data.growth.values
+        colours = np.where(growth <= 0, theme.INK, "none")
+        ax.axhline(0.0, color=theme.FAINT, lw=0.8)
+        ax.scatter(r, growth, c=colours, edgecolors=theme.INK)
+        ax.set(xlabel=r"$r = |\int x\, d\mu|$", ylabel="largest growth rate")
+    return page.figure
+
+
+@FIGURES.register
+def basins(basins: "Basins", **where: Any) -> Figure:
+    """Shares of starts by where they end, with Wilson intervals, against the parameter.
+
+    Bars where there is a single value of the parameter.
+
+    Parameters
+    ----------
+    basins : Basins
+    ax : Axes, optional
+        Where to draw.
+    width, height : float, optional
+        Of a new figure, in inches.
+
+    Returns
+    -------
+    Figure
+    """
+    data = basins.data
+    names, share = [str(name) for name in data.end.values], data.share.values
+    spread = np.array([share - data.low.values, data.high.values - share]).clip(0)
+    with theme.style():
+        page = Canvas(1, 4.6, 3.3, **where)
+        (ax,) = page.panels
+        ax.set(ylabel="share of starts", ylim=(0, 1.05))
+        if basins.parameter is None:
+            ax.bar(names, share[0], yerr=spread[:, 0], color=theme.FAINT, ecolor=theme.INK)
+            return page.figure
+        for i, name in enumerate(names):
+            style: Style = {"marker": "o", "ms": 4, "color": theme.colour(i), "label": name}
+            ax.errorbar(data[basins.parameter].values, share[:, i], spread[:, :, i], **style)
+        ax.set_xlabel(basins.parameter)
+        ax.legend()
+    return page.figure

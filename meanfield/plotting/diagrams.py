@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.typing import ColorType
 
 from ..core.checks import as_given, boolean, fitting, real
 from ..core.errors import MeanfieldError
@@ -18,15 +19,24 @@ from ..dynamics.observables import style_of_observable
 from . import theme
 from .labels import describe_drift, label_logarithmic, symbol_of
 from .layouts import Canvas
+from .theme import Style
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ..bifurcation import Diagram, PhaseDiagram
+    from ..bifurcation import (
+        Cusp,
+        Diagram,
+        NoisePhaseDiagram,
+        PhaseDiagram,
+        SpecialPoint,
+        StationaryState,
+        Tricritical,
+    )
     from ..chaos import Study
     from ..sweeps import Sweep
 
-STYLES = {
+STYLES: dict[str, Style] = {
     "stable": {"ls": "-"},
     "unstable": {"ls": "--", "lw": 0.9},
     "stability unknown": {"ls": ":"},
@@ -38,9 +48,9 @@ MARKS = {
     "symmetry breaking": ("^", "symmetry breaking"),
     "Hopf": ("v", "Hopf bifurcation"),
 }
-BOTH_STABLE = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
+BOTH_STABLE: Style = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
 SEVERAL_STABLE = BOTH_STABLE | {"label": "several stable states"}
-NONE_STABLE = {
+NONE_STABLE: Style = {
     "facecolor": "none",
     "edgecolor": theme.WARNING,
     "hatch": "/////",
@@ -60,6 +70,12 @@ LINES = {
     "fold": (theme.PALETTE[0], "--"),
     "symmetry breaking": (theme.PALETTE[2], "-."),
     "Hopf": (theme.PALETTE[1], ":"),
+}
+PLANE_MARKS = {  # by the name of their list in a phase diagram
+    "cusps": ("*", "cusp"),
+    "bogdanov_takens": ("D", "Bogdanov-Takens"),
+    "generalised_hopf": ("^", "generalised Hopf"),
+    "hopf_folds": ("P", "Hopf-fold"),
 }
 LOCI = {
     "fold": ("fold", theme.PALETTE[0], "--"),
@@ -119,7 +135,7 @@ def bifurcation(
     ]
     branches = _shown_branches(diagram, table)
     if len(branches) > 1:  # colours as squares, which no line of a stability is taken for
-        square = {"ls": "", "marker": "s", "ms": 6}
+        square: Style = {"ls": "", "marker": "s", "ms": 6}
         names_of_branches = {n: f"branch {n}" if n else "uniform" for n in branches}
         handles += [
             Line2D([], [], color=branches[n], label=text, **square)
@@ -138,7 +154,8 @@ def bifurcation(
             page.ax.set_title(title or "")
         else:
             drift = describe_drift(diagram.drift, diagram.parameter)
-            page.figure.suptitle(drift if title is None else title)
+            heading = page.figure.suptitle(drift if title is None else title)
+            theme.break_heading(page.figure, heading)
     return page.figure
 
 
@@ -182,7 +199,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         _line(ax, places, values[here], data.growth.values[here], colour)
     ax.margins(y=0.14)  # room for names beneath the lowest line
     above = np.nanmin(values) < -np.nanmax(values)
-    offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
+    offset: Style = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
     for onsets in _beside(diagram.special("bifurcation", 0), diagram.span):
         if (value := _value_at(onsets[0].state, y)) is not None:
             name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, onset) for onset in onsets))
@@ -191,16 +208,18 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     return _specials(ax, diagram, y, {*shown})
 
 
-def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
+def _beside(
+    specials: list["SpecialPoint"], span: tuple[float, float]
+) -> list[list["SpecialPoint"]]:
     """Groups of special points that lie too close to each other for a name each."""
-    groups: list[list[Any]] = []
+    groups: list[list[SpecialPoint]] = []
     for special in sorted(specials, key=lambda s: s.value):
         near = groups and special.value - groups[-1][-1].value < CLOSE_NAMES * (span[1] - span[0])
         groups[-1].append(special) if near else groups.append([special])
     return groups
 
 
-def _name_of(parameter: str, onset: Any) -> str:
+def _name_of(parameter: str, onset: "SpecialPoint") -> str:
     """The symbol of an onset: the parameter with the degree that becomes unstable as index."""
     symbol = symbol_of(parameter)
     symbol = f"({symbol})" if "_" in symbol else symbol  # which has an index already
@@ -256,13 +275,13 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
             continue
         marker, label = MARKS[special.kind]
         edge = theme.WARNING if special.status == "not located" else theme.INK
-        style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
+        style: Style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
         ax.plot([special.value], [value], zorder=3, **style)
         shown[label] = Line2D([], [], label=label, **style)
     return list(shown.values())
 
 
-def _value_at(state: Any, y: str) -> float | None:
+def _value_at(state: "StationaryState", y: str) -> float | None:
     """The quantity `y` of a stationary state; None if it is not known there."""
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
@@ -320,7 +339,7 @@ def phases(
         page = Canvas(len(table), wide, 3.4, key=6, **where)
         planes = []
         for panel, (diagram, divided) in zip(page.panels, table, strict=True):
-            draw = _curves if "critical" in diagram.general_names else _lines
+            draw: Any = _curves if "critical" in diagram.general_names else _lines
             draw(panel, diagram, divided)
             planes += [] if divided else [panel]
         for panel in planes[1:]:
@@ -333,7 +352,7 @@ def phases(
     return page.figure
 
 
-def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
+def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
     """Draw lines of special points, and regions in which several states are stable, or none."""
 
     def unit(beta: float) -> float:
@@ -348,7 +367,8 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
-    betas = np.linspace(*data.attrs[diagram.parameter], num=PLACES)
+    first, last = data.attrs[diagram.parameter]
+    betas = np.linspace(first, last, PLACES)
     half = (betas[1] - betas[0]) / 2
     for beta in betas:
         for count, *ends in diagram.drawn_counts(beta):
@@ -358,14 +378,15 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
                 ax.fill_between([beta - half, beta + half], low, high, **style)
     for point in diagram.tricritical:
         _mark(ax, point, unit(point.beta), "o", "tricritical")
-    for point in diagram.cusps:
-        _mark(ax, point, unit(point.beta), "*", "cusp")
+    for points, marker in PLANE_MARKS.items():
+        for point in getattr(diagram, points):
+            _mark(ax, point, unit(point.beta), *marker)
     _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else r"$\kappa$", log=not relative)
 
 
-def _mark(ax: Axes, point: Any, unit: float, marker: str, label: str) -> None:
+def _mark(ax: Axes, point: "Tricritical | Cusp", unit: float, marker: str, label: str) -> None:
     """Mark a point of the plane of beta and kappa, which is divided by `unit`."""
-    style = {"ms": 8 if marker == "*" else 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
+    style: Style = {"ms": 8 if marker == "*" else 4.5, "mfc": "white", "mec": theme.INK, "ls": ""}
     ax.plot([point.beta], [point.kappa / unit], marker, zorder=3, label=label, **style)
 
 
@@ -390,7 +411,9 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     narrow = relative and bool((curve != "critical").any())
     for i, l in enumerate(degrees[degrees == lead] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
-        style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
+        style: Style = (
+            {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
+        )
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
     for line, locus in diagram.loci.items():
         here, (label, colour, dashes) = curve == line, LOCI[locus.kind]
@@ -482,8 +505,8 @@ def rates(
         if ax is not None:
             ax.legend()
             return page.figure
-        columns = {panel.get_subplotspec().colspan for panel in page.panels}
-        wide = page.figure.get_figwidth() / len(columns)
+        specs = filter(None, (panel.get_subplotspec() for panel in page.panels))
+        wide = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
         position = next(position for least, position in LEGEND_POSITIONS if wide > least)
         for panel in page.panels:
             panel.legend(**position)
@@ -500,7 +523,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; no value yet
             continue
         mark = MARKERS[i % len(MARKERS)]
-        dots = {"fmt": mark, "ms": 4, "color": colour, "lw": 1}
+        dots: Style = {"fmt": mark, "ms": 4, "color": colour, "lw": 1}
         ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
@@ -540,13 +563,13 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     label_logarithmic(ax.yaxis)
 
 
-def _floor(ax: Axes, places: np.ndarray, table: Any, name: str, colour: Any) -> None:
+def _floor(ax: Axes, places: np.ndarray, table: "xr.Dataset", name: str, colour: ColorType) -> None:
     """Draw the distance between independent samples, if the table contains it."""
     if f"floor of {name}" in table:
         ax.plot(places, _mean(table[f"floor of {name}"])[0], "--", color=colour, lw=0.9)
 
 
-def _mean(table: Any) -> tuple[np.ndarray, np.ndarray]:
+def _mean(table: "xr.DataArray") -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas, the last axis, and its standard error; nan entries are left out."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)

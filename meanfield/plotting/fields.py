@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 from matplotlib.image import PcolorImage
+from matplotlib.patches import StepPatch
 
 from ..core.checks import fitting, whole_number
 from ..dynamics.observables import inner_product_histogram
@@ -21,12 +22,12 @@ from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.density import Density
 from ..states import Gram, Tokens
-from . import theme
-from .appearance import appearance_of, evenly, space_of
+from . import layouts, theme
+from .appearance import appearance_of, evenly
 from .labels import Member, member_of
-from .layouts import Panels, columns_of_times, is_logarithmic, need_two_times, time_axis
+from .layouts import DrawnMembers, Panels
 from .registry import figure
-from .spaces import AROUND, CoordinateAxis, Euclidean, Hypersphere, chart_of
+from .spaces import AROUND, CoordinateAxis, Euclidean, Hypersphere
 
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
 FEWEST_COLUMNS = 600  # with fewer, single cells are visible
@@ -49,16 +50,9 @@ SCALE_NAMES = ("auto", "linear", "log", "power")
 
 
 def field_maps(
-    target: Panels,
-    solution: Solution,
-    times: np.ndarray,
-    places: np.ndarray,
-    fields: Iterable[np.ndarray],
-    norm: Normalize,
-    chart: CoordinateAxis,
-    *,
-    log_time: bool = False,
-) -> Any:
+    panels: Panels, times: np.ndarray, places: np.ndarray, fields: Iterable[np.ndarray],
+    norm: Normalize, axis: CoordinateAxis, *, log_time: bool = False,
+) -> ScalarMappable:  # fmt: skip
     """Draw in each panel a map of values (times, places), one array of `fields`.
 
     `times` and `places` are the edges of the cells, or their midpoints.
@@ -68,12 +62,12 @@ def field_maps(
     ScalarMappable
         The last map, for the colour bar.
     """
-    for (ax, bottom, left), values in zip(target.outer, fields, strict=True):
+    for (ax, bottom, left), values in zip(panels.outer, fields, strict=True):
         style = {"norm": norm, "cmap": theme.DENSITY_MAP}
         drawn = _heat_map(ax, times, places, values, log_time=log_time, **style)
-        chart.beside(ax, named=left)
+        axis.beside(ax, named=left)
         ax.spines[:].set_visible(True)
-        time_axis(ax, solution, log_time=log_time, named=bottom)
+        layouts.time_axis(ax, panels.solution, log_time=log_time, named=bottom)
     return drawn
 
 
@@ -190,20 +184,20 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
     return Scale("linear", low, high, False)
 
 
-def density_bar(target: Panels, image: Any, scale: Scale, label: str) -> None:
+def density_bar(panels: Panels, image: ScalarMappable, scale: Scale, label: str) -> None:
     """Add one colour bar for all panels, with a mark at the uniform state, 1.
 
     A label that would be longer than the bar is broken into lines.
     """
-    rows, note = target.rows * (1 + target.upright), scale.note
-    low = rows == 1 and target.figure.bbox.height < LOW * target.figure.dpi
+    rows, note = panels.rows * (1 + panels.upright), scale.note
+    low = rows == 1 and panels.figure.bbox.height < LOW * panels.figure.dpi
     if low:
         note = note.replace(" (", "\n(")
     if rows == 1:
         note = note.replace(" (power", "\n(power").replace(" exponent", "\nexponent")
     extend = "min" if scale.cut else "neither"
     style = {"extend": extend, "aspect": (13 if low else 26) * rows, "pad": 0.02}
-    bar = target.figure.colorbar(image, ax=target.axes, label=label + note, **style)
+    bar = panels.figure.colorbar(image, ax=panels.axes, label=label + note, **style)
     if scale.low < 1.0 < scale.high:
         bar.ax.axhline(1.0, color="white", linewidth=2.4)
         bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)
@@ -213,11 +207,7 @@ def density_bar(target: Panels, image: Any, scale: Scale, label: str) -> None:
 
 
 def profiles(
-    solution: Solution,
-    members: list[Member],
-    *,
-    times: Any = None,
-    most_angles: int | None = None,
+    drawn: DrawnMembers, times: Iterable[int], *, most_angles: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Densities at saved times over the coordinate of their space.
 
@@ -225,10 +215,9 @@ def profiles(
 
     Parameters
     ----------
-    members : list of tuple of int
-        Indices into the ensemble.
-    times : sequence of int, optional
-        Indices of saved states; by default all.
+    drawn : DrawnMembers
+    times : iterable of int
+        Indices of saved states.
     most_angles : int, optional
         Average over neighbouring angles of the circle until there are at most this many. Averages
         keep the mass of a peak that is narrower than a pixel; leaving points out could lose it.
@@ -240,24 +229,22 @@ def profiles(
     values : ndarray, shape (members, times, n)
         Densities with respect to the uniform probability measure.
     """
-    look, kept = appearance_of(solution.final), range(len(solution.t)) if times is None else times
-    states = [look.law(solution[int(i)]) for i in kept]
-    return chart_of(space_of(solution)).profiles(states, members, most_angles)
+    states = [drawn.law(i) for i in times]
+    return drawn.chart.profiles(states, drawn.members, most_angles)
 
 
-def visible_chart(solution: Solution) -> Any:
+def visible_chart(drawn: DrawnMembers) -> Any:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
-    law = appearance_of(solution.final).law(solution.final)
-    return chart_of(space_of(solution)).with_mass(law.space)
+    return drawn.chart.with_mass(drawn.law(-1).space)
 
 
-def law_in_words(solution: Solution, of: str = r"\theta") -> str:
+def law_in_words(drawn: DrawnMembers, of: str = r"\theta") -> str:
     """The name of a density on the axis of its values."""
-    return rf"{appearance_of(solution.final).law_in_words} $\mu_t({of})$"
+    return rf"{drawn.look.law_in_words} $\mu_t({of})$"
 
 
 @figure("spacetime", Density, Circle, Zonal, panels=(7.0, 3.2))
-def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
+def spacetime(panels: Panels, *, scale: str = "auto") -> None:
     """Heat map of the density over time and angle.
 
     Between saved times the density is interpolated linearly. The mark on the colour bar is the
@@ -277,28 +264,27 @@ def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    times, theta, fields = _over_time(solution, target.members)
-    chart = visible_chart(solution)
+    times, theta, fields = _over_time(panels)
+    chart = visible_chart(panels)
     chosen = choose_scale(chart.inside(theta, fields), scale)
-    mesh = field_maps(target, solution, times, theta, fields, chosen.norm, chart)
-    density_bar(target, mesh, chosen, law_in_words(solution))
+    image = field_maps(panels, times, theta, fields, chosen.norm, chart)
+    density_bar(panels, image, chosen, law_in_words(panels))
 
 
 def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:
     """Draw a single density over time and angle in grey, beneath all other artists."""
-    times, theta, fields = _over_time(solution, [()])
+    times, theta, fields = _over_time(DrawnMembers(solution, [()]))
     norm = choose_scale(fields, heavy="power").norm
     style = {"norm": norm, "cmap": theme.GREY_MAP, "zorder": 0}
     _heat_map(ax, times, theta, fields[0], log_time=log_time, **style)
 
 
-def _over_time(
-    solution: Solution, members: list[Member]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _over_time(drawn: DrawnMembers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, angles, and the densities there, (members, times, angles)."""
-    need_two_times(solution, "A space-time map", "snapshots")
+    solution = drawn.solution
+    layouts.need_two_times(solution, "A space-time map", "snapshots")
     kept = evenly(len(solution.t), MOST_COLUMNS)
-    theta, values = profiles(solution, members, times=kept, most_angles=MOST_ROWS)
+    theta, values = profiles(drawn, kept, most_angles=MOST_ROWS)
     times, fields = between(np.asarray(solution.t)[kept], values)
     return times, theta, fields
 
@@ -321,7 +307,7 @@ def between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 @figure("spacetime", Tokens, Circle, panels=(7.0, 3.2))
 def token_spacetime(
-    target: Panels, solution: Solution, *, bins: int = ANGLE_BINS, log_time: bool | None = None
+    panels: Panels, *, bins: int = ANGLE_BINS, log_time: bool | None = None
 ) -> None:
     """Heat map of the angles of tokens over time, relative to the uniform state.
 
@@ -343,18 +329,19 @@ def token_spacetime(
     TypeError
         If the states are not tokens on the circle.
     """
-    log_time = is_logarithmic(solution, log_time)
-    need_two_times(solution, "A space-time map", "histogram")
+    solution = panels.solution
+    log_time = layouts.is_logarithmic(solution, log_time)
+    layouts.need_two_times(solution, "A space-time map", "histogram")
     bins = whole_number("bins", bins)
-    kept, times = columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
+    kept, times = layouts.columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
     fields = [
-        np.array([angle_histogram(member_of(solution[i], member), bins)[0] for i in kept])
-        for member in target.members
+        np.array([angle_histogram(panels.state(i, member), bins)[0] for i in kept])
+        for member in panels.members
     ]
     norm = Normalize(0, max(field.max() for field in fields))
     edges = np.linspace(*AROUND.limits, bins + 1)
-    mesh = field_maps(target, solution, times, edges, fields, norm, AROUND, log_time=log_time)
-    target.figure.colorbar(mesh, ax=target.axes, label="tokens, 1 if uniform", pad=0.02)
+    image = field_maps(panels, times, edges, fields, norm, AROUND, log_time=log_time)
+    panels.figure.colorbar(image, ax=panels.axes, label="tokens, 1 if uniform", pad=0.02)
 
 
 def angle_histogram(tokens: Tokens, bins: int = ANGLE_BINS) -> tuple[np.ndarray, np.ndarray]:
@@ -371,7 +358,7 @@ def angle_histogram(tokens: Tokens, bins: int = ANGLE_BINS) -> tuple[np.ndarray,
 @figure("inner_products", Gram, panels=(7.0, 3.6))
 @figure("inner_products", Tokens, Circle, Sphere, Hypersphere, Euclidean, panels=(7.0, 3.6))
 def inner_products(
-    target: Panels, solution: Solution, *, bins: int = PRODUCT_BINS, log_time: bool | None = None
+    panels: Panels, *, bins: int = PRODUCT_BINS, log_time: bool | None = None
 ) -> None:
     """Heat map of the inner products of all pairs of tokens over time, on a logarithmic scale.
 
@@ -396,38 +383,33 @@ def inner_products(
     TypeError
         If the states are neither tokens in more than one dimension nor inner products.
     """
-    bins = whole_number("bins", bins)
-    log_time = is_logarithmic(solution, log_time)
+    solution = panels.solution
+    bins, log_time = whole_number("bins", bins), layouts.is_logarithmic(solution, log_time)
     if len(solution.final) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
-    kept, times = columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
-    fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in target.members]
+    kept, times = layouts.columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
+    fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in panels.members]
     edges = np.linspace(*PRODUCT_AXIS.limits, bins + 1)
     if len(kept) > 1:
-        fields, norm = (
-            [np.maximum(field, LEAST_PAIR_SHARE) for field in fields],
-            LogNorm(LEAST_PAIR_SHARE, 1),
-        )
-        mesh = field_maps(
-            target, solution, times, edges, fields, norm, PRODUCT_AXIS, log_time=log_time
-        )
-        target.figure.colorbar(mesh, ax=target.axes, label=SHARE, extend="min", pad=0.02)
+        seen, norm = np.maximum(fields, LEAST_PAIR_SHARE), LogNorm(LEAST_PAIR_SHARE, 1)
+        image = field_maps(panels, times, edges, seen, norm, PRODUCT_AXIS, log_time=log_time)
+        panels.figure.colorbar(image, ax=panels.axes, label=SHARE, extend="min", pad=0.02)
     else:
-        for ax, (shares,) in zip(target.axes, fields, strict=True):
+        for ax, (shares,) in zip(panels.axes, fields, strict=True):
             draw_histogram(ax, shares, edges)
             ax.set(xlim=PRODUCT_AXIS.limits, xlabel=PRODUCT_AXIS.name, ylabel=SHARE)
     if len(solution.final) > MOST_PAIRED:
         note = f"{MOST_PAIRED} of {len(solution.final)} tokens"
-        target.axes[0].set_title(note, loc="left", fontsize=9)
+        panels.axes[0].set_title(note, loc="left", fontsize=9)
 
 
-def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: Any) -> Any:
+def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: Any) -> StepPatch:
     """A histogram from 0 on, as filled steps."""
     ax.set_ylim(0, 1.08 * heights.max())
     return ax.stairs(heights, edges, fill=True, color=theme.PALETTE[5], alpha=0.75, **options)
 
 
-def shares_at(state: Any, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
+def shares_at(state: Gram | Tokens, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
     """The share of pairs in each bin."""
     few = appearance_of(state).thinned(member_of(state, member), MOST_PAIRED)
     return inner_product_histogram(few, bins)[0]

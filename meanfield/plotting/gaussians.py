@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import Axes3D
 
 from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
@@ -27,7 +28,7 @@ MOST_VARIANCES_IN_LEGEND = 8
 
 
 @figure("variances", Gaussian, Flat, panels=(7.0, 3.4))
-def variances(target: layouts.Panels, solution: Solution, *, log_time: bool | None = None) -> None:
+def variances(panels: layouts.Panels, *, log_time: bool | None = None) -> None:
     """The eigenvalues of the covariance over time, on a logarithmic axis.
 
     Those that are rounding of a singular covariance at the start are left out. Before a blow-up,
@@ -48,7 +49,7 @@ def variances(target: layouts.Panels, solution: Solution, *, log_time: bool | No
     ValueError
         If `log_time` is asked for and there are fewer than two times above 0.
     """
-    (ax,) = target.axes
+    (ax,), solution = panels.axes, panels.solution
     log_time = layouts.is_logarithmic(solution, log_time)
     t = solution.t[: layouts.drawn_count(solution)]
     values = np.array([state.variances for state in solution.states[: len(t)]])
@@ -78,11 +79,7 @@ def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
 
 @figure("ellipses", Gaussian, Plane, panels=(5.4, 4.4))
 def ellipses(
-    target: layouts.Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
+    panels: layouts.Panels, *, times: Sequence[float] | None = None, count: int = 7
 ) -> None:
     """Ellipses of one standard deviation at several times, and the path of the mean.
 
@@ -107,17 +104,18 @@ def ellipses(
     TypeError
         If the states are not Gaussians in the plane.
     """
-    (ax,), states = target.axes, solution.states[: layouts.drawn_count(solution)]
+    (ax,), solution, moving = panels.axes, panels.solution, panels.film is not None
+    states = solution.states[: layouts.drawn_count(solution)]
     count = whole_number("count", count)
-    shown, last = target.times, len(states) - 1
-    if target.film is None:
+    shown, last = panels.times, len(states) - 1
+    if not moving:
         shown = layouts.pick_times(solution, [()], times, count)
     outlines = [ellipse(state) for state in states]
-    if times is None and target.film is None:
+    if times is None and not moving:
         inside = _inside(outlines)
         shown, last = inside[layouts.spread([states[i] for i in inside], [()], count)], inside[-1]
     *texts, beyond = layouts.titles_of(solution, np.array([*shown, min(last + 1, len(states) - 1)]))
-    colours = theme.ordered_colours(len(shown)) if target.film is None else theme.PALETTE[:1]
+    colours = theme.PALETTE[:1] if moving else theme.ordered_colours(len(shown))
     styles = {i: colours[k % len(colours)] for k, i in enumerate(shown)}
 
     def draw(i: int) -> list[Artist]:
@@ -128,9 +126,9 @@ def ellipses(
     points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
     layouts.square(ax, points.min(axis=1), points.max(axis=1), ELLIPSE_MARGIN)
     ax.set(xlabel="$x_1$", ylabel="$x_2$")
-    if target.film is not None:
+    if moving:
         ax.plot(*outlines[0], color=theme.FAINT, linewidth=0.8)
-        target.show(draw, shown)
+        panels.show(draw, shown)
         return
     ax.plot(*np.array([state.mean for state in states]).T, color=theme.FAINT, lw=0.8, zorder=1)
     for i, text in zip(shown, texts, strict=True):
@@ -154,11 +152,7 @@ def ellipse(state: Gaussian) -> np.ndarray:
 
 @figure("cone", Gaussian, Plane)
 def cone(
-    solution: Solution,
-    *,
-    trace_one: bool = False,
-    ax: Axes | None = None,
-    title: str | None = None,
+    solution: Solution, *, trace_one: bool = False, ax: Axes | None = None, title: str | None = None
 ) -> Figure:
     """The path of the covariance [[a, c], [c, b]] in coordinates (a - b, 2c, a + b).
 
@@ -211,7 +205,7 @@ def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
     return np.stack([a - b, 2 * c, a + b], axis=1)
 
 
-def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
+def draw_cone(ax: Axes3D, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
     points = cone_points(solution)[: layouts.drawn_count(solution)]
     if not ax.lines:
@@ -221,7 +215,7 @@ def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> No
     ax.plot(*points[-1][:, None], "o", color=colour, markersize=3)
 
 
-def _surface(ax: Any, height: float) -> None:
+def _surface(ax: Axes3D, height: float) -> None:
     """Draw lines, rim and axis of the cone up to a height."""
     faint: dict[str, Any] = {"color": theme.FAINT, "linewidth": 0.5}
     for angle in 2 * np.pi * np.arange(CONE_LINES) / CONE_LINES:

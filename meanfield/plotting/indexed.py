@@ -13,7 +13,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
-from ..results.solution import Solution
 from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.density import Density
 from ..spaces.index import Classes, Index, Positions
@@ -22,7 +21,7 @@ from . import theme
 from .appearance import evenly
 from .curves import draw_curves
 from .fields import MOST_COLUMNS, between, choose_scale, density_bar, field_maps, visible_chart
-from .labels import Member, distinct, member_of
+from .labels import Member, distinct
 from .layouts import Draw, Panels, columns_of_times, is_logarithmic, need_two_times, time_edges
 from .registry import figure
 from .spaces import CoordinateAxis
@@ -185,7 +184,7 @@ ORDER_MARGIN = 1.06
 
 
 @figure("map", Indexed, Circle, Zonal, sheet=(4, 1.0, 4))
-def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
+def index_map(panels: Panels, *, scale: str = "auto") -> None:
     """Maps of the density over the index and the angle at several times.
 
     Each row is the density at one index. Over positions, densities are interpolated by polynomials
@@ -213,8 +212,8 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
     TypeError
         If the states are not indexed densities on the circle, or axisymmetric.
     """
-    axis, chart = axis_of(solution.final.index), visible_chart(solution)
-    states = [member_of(solution[i], m) for i in page.times for m in page.members]
+    axis, chart = axis_of(panels.solution.final.index), visible_chart(panels)
+    states = [panels.state(i, m) for i in panels.times for m in panels.members]
     judged = [state.values[state.space.judged] for state in states]
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
     colours = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
@@ -222,27 +221,27 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
 
     def prepare(member: Member, _row: list[tuple[Axes, int]]) -> Draw:
         def draw(ax: Axes, i: int) -> list[Artist]:
-            rows = axis.densities(member_of(solution[i], member))
+            rows = axis.densities(panels.state(i, member))
             theta, values = chart.profiles([rows], members, MOST_ANGLES)
             edges = time_edges(theta, log_time=False)
             return [ax.pcolormesh(edges, axis.edges, values[:, 0], rasterized=True, **colours)]
 
         return draw
 
-    page.each(prepare)
+    panels.each(prepare)
     few = replace(chart, ticks=chart.ticks[::2], labels=chart.labels[::2])
-    for ax, bottom, left in page.outer:
+    for ax, bottom, left in panels.outer:
         name = ax.get_ylabel()
         few.beneath(ax, named=bottom)
         axis.beside(ax, named=left)
         if name:  # label of a member
             ax.set_ylabel(f"{name}\n{axis.name}")
         ax.spines[:].set_visible(True)
-    density_bar(page, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)
+    density_bar(panels, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)
 
 
 @figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
-def order(target: Panels, solution: Solution) -> None:
+def order(panels: Panels) -> None:
     """The order parameter |m_1| of the density at each index, at several times, coloured by time.
 
     Curves of positions are interrupted at breaks, where the densities may jump. Dotted curves are
@@ -267,19 +266,19 @@ def order(target: Panels, solution: Solution) -> None:
     TypeError
         If the states are not indexed densities.
     """
-    axis = axis_of(solution.final.index)
+    axis = axis_of(panels.solution.final.index)
     orders = [
-        [axis.order_at_places(member_of(solution[i], member)) for i in target.times]
-        for member in target.members
+        [axis.order_at_places(panels.state(i, member)) for i in panels.times]
+        for member in panels.members
     ]
-    draw_curves(target, solution, [[(axis.places, y) for y in each] for each in orders])
-    for ax, bottom, left in target.outer:
+    draw_curves(panels, [[(axis.places, y) for y in each] for each in orders])
+    for ax, bottom, left in panels.outer:
         axis.beneath(ax, named=bottom)
         ax.set(ylim=(0, ORDER_MARGIN * np.nanmax(orders)), ylabel=ORDER if left else "")
 
 
 @figure("order_map", Indexed, Circle, Sphere, Zonal, panels=(7.0, 3.2))
-def order_map(target: Panels, solution: Solution, *, log_time: bool | None = None) -> None:
+def order_map(panels: Panels, *, log_time: bool | None = None) -> None:
     """Heat map of the order parameter |m_1| over time and index.
 
     Between saved times it is interpolated linearly, on the axis that is shown.
@@ -300,16 +299,16 @@ def order_map(target: Panels, solution: Solution, *, log_time: bool | None = Non
     TypeError
         If the states are not indexed densities.
     """
-    log_time, axis = is_logarithmic(solution, log_time), axis_of(solution.final.index)
+    solution, axis = panels.solution, axis_of(panels.solution.final.index)
+    log_time = is_logarithmic(solution, log_time)
     need_two_times(solution, "A map over time", "order")
     kept, _ = columns_of_times(solution, MOST_COLUMNS, log_time=log_time)
     orders = [
-        [axis.order_of_rows(member_of(solution[i], member)) for i in kept]
-        for member in target.members
+        [axis.order_of_rows(panels.state(i, member)) for i in kept] for member in panels.members
     ]
     t = np.log(solution.t[kept]) if log_time else solution.t[kept]
     t, fields = between(t, np.array(orders))
     times = time_edges(np.exp(t) if log_time else t, log_time=log_time)
     norm = Normalize(0, np.nanmax(fields))
-    mesh = field_maps(target, solution, times, axis.edges, fields, norm, axis, log_time=log_time)
-    target.figure.colorbar(mesh, ax=target.axes, label=ORDER, pad=0.02)
+    image = field_maps(panels, times, axis.edges, fields, norm, axis, log_time=log_time)
+    panels.figure.colorbar(image, ax=panels.axes, label=ORDER, pad=0.02)

@@ -15,12 +15,14 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
 from ..core.forms import nearest
 from ..results.solution import Solution
+from ..spaces.density import Density
 from . import labels, theme
-from .appearance import appearance_of, evenly
+from .appearance import DrawnSample, appearance_of, evenly
 from .spaces import CoordinateAxis
 
 NAME = "time $t$"
@@ -163,7 +165,7 @@ def hatch(ax: Axes, solution: Solution) -> None:
     span = (end - begin) or 1.0
     asked = max(solution.options.get("t_eval", [end]))
     edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
-    style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
+    style: theme.Style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
     ax.axvspan(resolved[-1] if len(resolved) else begin, edge, linewidth=1.2, zorder=5, **style)
     ax.set_xlim(begin, edge)
 
@@ -209,8 +211,49 @@ Draw = Callable[[Axes, int], Sequence[Artist]]  # draws the saved state of an in
 
 
 @dataclass
-class Panels:
-    """Panels of a figure, with the members and the times that are drawn in them.
+class DrawnMembers:
+    """The members of a solution that are drawn.
+
+    Attributes
+    ----------
+    solution : Solution
+    members : list of tuple of int
+        Index of each member; [()] for a single solution.
+    """
+
+    solution: Solution
+    members: list[labels.Member]
+
+    @property
+    def look(self) -> Any:
+        """The appearance of the states."""
+        return appearance_of(self.solution.final)
+
+    @property
+    def chart(self) -> Any:
+        """The axis of the one coordinate of the space, or None."""
+        return self.look.chart(self.solution.final)
+
+    def state(self, i: int, member: labels.Member) -> Any:
+        """A member of the saved state of an index."""
+        return labels.member_of(self.solution[i], member)
+
+    def law(self, i: int) -> Density:
+        """The density that is drawn of the saved state of an index."""
+        return self.look.law(self.solution[int(i)])
+
+    def samples(self, most: int) -> dict[labels.Member, DrawnSample]:
+        """At most `most` points of each member, in the colours of their final clusters."""
+        return {m: self.look.sample(self.solution, m, most) for m in self.members}
+
+    def spread_times(self, count: int) -> np.ndarray:
+        """Indices of at most `count` saved states, evenly spread along the path of the measure."""
+        return story(self.solution, self.members, count)
+
+
+@dataclass
+class Panels(DrawnMembers):
+    """Panels of a figure, with the solution, members and times that are drawn in them.
 
     Attributes
     ----------
@@ -218,8 +261,6 @@ class Panels:
         Figure that gets the colour bar and the legend.
     axes : list of Axes
         One panel for each member; in a sheet, one for each member and each of `times`.
-    members : list of tuple of int
-        Index of each member; [()] for a single solution.
     columns : int
         Panels in a row.
     times : ndarray of int
@@ -237,7 +278,6 @@ class Panels:
 
     figure: Figure | SubFigure
     axes: list[Axes]
-    members: list[labels.Member]
     columns: int
     times: np.ndarray = field(default_factory=lambda: np.array([-1]))
     upright: bool = False
@@ -307,32 +347,28 @@ def columns_for(count: int) -> int:
     return 2 if count == 4 else min(count, 3)
 
 
-def grid(
-    figure: FigureBase, members: list[labels.Member], solution: Solution, **options: Any
-) -> Panels:
+def grid(figure: Figure | SubFigure, drawn: DrawnMembers, **options: Any) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
+    solution, members = drawn.solution, drawn.members
     columns = columns_for(len(members))
     axes = panels_in(figure, len(members), columns)
     for ax, index in zip(axes, members, strict=True):
         ax.set_title(labels.label_of_member(solution, index))
-    return Panels(figure, axes, members, columns, **options)
+    return Panels(solution, members, figure, axes, columns, **options)
 
 
 def sheet_in(
-    figure: FigureBase,
-    members: list[labels.Member],
-    solution: Solution,
-    shown: np.ndarray,
-    columns: int,
-    **options: Any,
+    figure: Figure | SubFigure, drawn: DrawnMembers, times: np.ndarray, columns: int, **options: Any
 ) -> Panels:
-    """A sheet with members in rows, titled with the saved times of the indices `shown`."""
-    axes = panels_in(figure, len(members) * len(shown), columns)
-    return titled(Panels(figure, axes, members, columns, shown, **options), solution)
+    """A sheet with members in rows, titled with the saved times of the indices `times`."""
+    solution, members = drawn.solution, drawn.members
+    axes = panels_in(figure, len(members) * len(times), columns)
+    return titled(Panels(solution, members, figure, axes, columns, times, **options))
 
 
-def titled(sheet: Panels, solution: Solution) -> Panels:
+def titled(sheet: Panels) -> Panels:
     """The sheet with the times of its columns, red where not resolved, and names of members."""
+    solution = sheet.solution
     texts = titles_of(solution, sheet.times)
     resolved = resolved_states(solution)[sheet.times]
     for member, row in sheet.views:
@@ -359,14 +395,14 @@ def square(ax: Axes, low: np.ndarray, high: np.ndarray, margin: float) -> None:
 
 def _members(
     solution: Solution, member: int | labels.Member | None, ax: Axes | None
-) -> list[labels.Member]:
+) -> DrawnMembers:
     """The members to draw: one, in axes of the caller."""
     if ax is not None and solution.shape and member is None:
         raise ValueError(
             f"An ensemble of shape {tuple(solution.shape)} does not fit into one `ax`. Choose a "
             "member with member=..., or leave `ax` out for one panel each."
         )
-    return labels.choose_members(solution, member)
+    return DrawnMembers(solution, labels.choose_members(solution, member))
 
 
 def panels(
@@ -386,17 +422,17 @@ def panels(
     With `usual`, each panel shows the saved states nearest to `times`, or `count` of them, by
     default `usual`; `bar` is that of `Panels`.
     """
-    members = _members(solution, member, ax)
-    options: dict[str, Any] = {"bar": bar is not False}
+    drawn = _members(solution, member, ax)
+    members, options = drawn.members, dict[str, Any](bar=bar is not False)
     if usual:
         options["times"] = pick_times(solution, members, times, usual if count is None else count)
     if ax is not None:
-        return Panels(ax.figure, [ax], members, 1, inside=True, **options)
+        return Panels(solution, members, ax.figure, [ax], 1, inside=True, **options)
     if len(members) > 1:
         columns = columns_for(len(members))
         tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
         width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
-    return grid(theme.figure(width=width, height=height), members, solution, **options)
+    return grid(theme.figure(width=width, height=height), drawn, **options)
 
 
 def sheet(
@@ -422,7 +458,8 @@ def sheet(
     most : int
         Panels in a row for a single member.
     """
-    members = _members(solution, member, ax)
+    drawn = _members(solution, member, ax)
+    members = drawn.members
     usual = usual if len(members) == 1 else 3
     if ax is not None and times is None and count is None:
         shown = np.array([drawn_count(solution) - 1])
@@ -432,7 +469,7 @@ def sheet(
         if len(shown) > 1:
             request = f"count = {count}" if times is None else f"times = {as_given(times)}"
             raise ValueError(f"One `ax` holds one time; got {request}.")
-        return titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
+        return titled(Panels(solution, members, ax.figure, [ax], 1, shown, inside=True))
     upright = ratio < 1 and len(members) == 1 and len(shown) > 1
     ratio = 2.0 if ratio < 1 and not upright else ratio
     cells, columns = len(members) * len(shown), len(shown)
@@ -441,8 +478,8 @@ def sheet(
     width = min(5.8, 6.2 / columns, 3.0 * ratio)
     height = 0.4 + -(-cells // columns) * (width / ratio + 0.3)
     figure = theme.figure(width=max(3.4, width * columns + 1.6), height=height)
-    whole = figure.subfigures()  # what is drawn outside its panels stays above the verdict
-    return sheet_in(whole, members, solution, shown, columns, upright=upright)
+    whole: Any = figure.subfigures()  # what is drawn outside its panels stays above the verdict
+    return sheet_in(whole, drawn, shown, columns, upright=upright)
 
 
 class Canvas:
@@ -511,15 +548,14 @@ class Canvas:
             self.ax.legend(handles=entries)
 
 
-def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
+def finish(panels: Panels, title: str | None) -> Figure:
     """Add the heading and the verdict, to a new figure or to the caller's axes."""
-    figure: Any = target.figure.figure
-    if target.inside:
-        if title is not None:
-            target.axes[0].set_title(title)
-        mark(target.axes[0], solution)
-    else:
-        title_page(figure, solution, title)
+    figure: Any = panels.figure.figure
+    if not panels.inside:
+        return title_page(figure, panels.solution, title)
+    if title is not None:
+        panels.axes[0].set_title(title)
+    mark(panels.axes[0], panels.solution)
     return figure
 
 
@@ -543,8 +579,8 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
     heading = labels.describe_model(solution) if title is None else title
     outcome, beneath, side = verdict(solution), 0.0, 0.0
     if outcome is not None:
-        text, colour = outcome
-        banner = fill(text, int(11 * figure.get_figwidth()))
+        message, colour = outcome
+        banner = fill(message, int(11 * figure.get_figwidth()))
         beneath, side = 0.3 + 0.2 * (1 + banner.count("\n")), 0.1
         figure.set_figheight(figure.get_figheight() + beneath)
         figure.patch.set(edgecolor=colour, linewidth=8)
@@ -553,10 +589,13 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
         figure.supxlabel(banner, y=place, parse_math=False, **style)
     width, height = figure.get_size_inches()
     above = side + (0.3 if heading else 0.0)
-    rect = (side / width, beneath / height, 1 - 2 * side / width, 1 - (beneath + above) / height)
-    figure.get_layout_engine().set(rect=rect)
     if heading:
-        figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
+        text = figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
+        above += theme.break_heading(figure, text)
+    rect = (side / width, beneath / height, 1 - 2 * side / width, 1 - (beneath + above) / height)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=rect)
     return figure
 
 
@@ -567,8 +606,14 @@ def mark(ax: Axes, solution: Solution) -> None:
         return
     text, colour = outcome
     ax.spines[:].set(visible=True, edgecolor=colour, linewidth=2.5)
-    width = ax.get_position().width * ax.figure.get_figwidth()
+    width = ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi
     box = {"facecolor": "white", "edgecolor": colour, "alpha": 0.9}
-    style = {"ha": "center", "va": "top", "color": colour, "fontsize": 7.5, "fontweight": "bold"}
+    style: theme.Style = {
+        "ha": "center",
+        "va": "top",
+        "color": colour,
+        "fontsize": 7.5,
+        "fontweight": "bold",
+    }
     style |= {"transform": ax.transAxes, "zorder": 10, "bbox": box, "parse_math": False}
     ax.text(0.5, 0.97, fill(text, max(20, int(15 * width))), **style)

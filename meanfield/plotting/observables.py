@@ -10,12 +10,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from matplotlib.typing import ColorType, LineStyleType
 
 from ..core.checks import as_given, fitting
 from ..core.forms import TEXT, Many
@@ -41,6 +44,11 @@ BAND = (5.0, 50.0, 95.0)  # percentiles
 RUNS_DRAWN: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # in axes of the caller
 OF_A_MODEL = {"speed", "interaction_energy", "free_energy", "dissipation"}  # not of a state alone
 MOST_GROUPS_IN_LEGEND = 9
+TICK_STEPS = [1, 2, 2.5, 5, 10]
+KEY_ABOVE: dict[str, Any] = {
+    **{"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": SHOWN_MOMENTS},
+    **{"columnspacing": 0.9, "handlelength": 1.7, "handletextpad": 0.4, "borderaxespad": 0.0},
+}  # a legend in one line above the panel, where no curve runs
 
 
 def is_present(solution: Solution, name: str) -> bool:
@@ -86,15 +94,16 @@ def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
 
 # Members of an ensemble as curves and bands --------------------------------------------------
 
-Group = tuple[list[Member], Any]  # members that are drawn as one, and their colour
+Group = tuple[list[Member], ColorType]  # members that are drawn as one, and their colour
 
 
-def groups_of(solution: Solution, members: Sequence[Member]) -> list[Group]:
+def groups_of(drawn: layouts.DrawnMembers) -> list[Group]:
     """Each member by itself; replicas, whose parameters are the same, together."""
     groups: dict[Any, list[Member]] = {}
-    varying = varying_parameters(solution).values()
-    for index in members:
-        same = tuple(float(v[index]) for v in varying) if solution.final.replicated else index
+    varying = varying_parameters(drawn.solution).values()
+    for index in drawn.members:
+        replicated = drawn.solution.final.replicated
+        same = tuple(float(v[index]) for v in varying) if replicated else index
         groups.setdefault(same, []).append(index)
     colours = theme.ordered_colours(len(groups)) if len(groups) > 1 else [theme.PALETTE[0]]
     return list(zip(groups.values(), colours, strict=True))
@@ -113,29 +122,26 @@ def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
 
 
 def key_of_groups(
-    target: layouts.Panels,
-    solution: Solution,
-    groups: Sequence[Group],
-    label: str | None = None,
+    panels: layouts.Panels, groups: Sequence[Group], label: str | None = None,
     line: Mapping[str, Any] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """A legend for a few groups, a colour bar for many; none for a single member without a label.
 
     A legend that the caller's axes already have is extended.
     """
     sizes = sorted({len(members) for members, _ in groups})
-    labels = [label_of_member(solution, members[0]) for members, _ in groups]
+    labels = [label_of_member(panels.solution, members[0]) for members, _ in groups]
     if label is not None:
         labels = [label] if len(groups) == 1 else [f"{label}, {text}" for text in labels]
     if len(groups) > MOST_GROUPS_IN_LEGEND:
         last = len(groups) - 1
         scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
         style = {"aspect": 40, "pad": 0.02, "label": "member"}
-        bar = target.figure.colorbar(scale, ax=target.axes, **style)
+        bar = panels.figure.colorbar(scale, ax=panels.axes, **style)
         ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
         bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
         return
-    handles: list[Any] = [Line2D([], [], color=colour, **(line or {})) for _, colour in groups]
+    handles: list[Artist] = [Line2D([], [], color=colour, **(line or {})) for _, colour in groups]
     place: dict[str, Any] = {"loc": "outside right upper"}
     if sizes[-1] > 1:
         place = {"loc": "outside lower center", "ncols": 5}
@@ -144,16 +150,16 @@ def key_of_groups(
         labels.append(
             f"5 to 95% of {' to '.join(map(str, sizes[:: len(sizes) - 1 or 1]))} replicas"
         )
-    drawn = target.axes[0].get_legend() if target.inside else None
+    drawn = panels.axes[0].get_legend() if panels.inside else None
     if drawn is not None:
-        handles = [*drawn.legend_handles, *handles]
+        handles = [*filter(None, drawn.legend_handles), *handles]
         labels = [*(text.get_text() for text in drawn.get_texts()), *labels]
     if len(handles) == 1 and label is None:
         return
-    if len(target.axes) == 1:
-        target.axes[0].legend(handles, labels)
+    if len(panels.axes) == 1:
+        panels.axes[0].legend(handles, labels)
     else:
-        target.figure.legend(handles, labels, **place)
+        panels.figure.legend(handles, labels, **place)
 
 
 # The figure ----------------------------------------------------------------------------------
@@ -169,8 +175,8 @@ def observables(
     log_time: bool | None = None,
     title: str | None = None,
     label: str | None = None,
-    color: Any = None,
-    linestyle: Any = None,
+    color: ColorType | None = None,
+    linestyle: LineStyleType | None = None,
 ) -> Figure:
     """Observables over time, one panel for each.
 
@@ -210,22 +216,21 @@ def observables(
         or `log_time` is asked for and there are fewer than two times above 0.
     """
     names = _chosen(solution, names, single=not solution.shape or member is not None)
-    members = all_members(solution, member)
+    members, count = all_members(solution, member), len(names)
+    columns = layouts.columns_for(count) if ax is None else 1
     with theme.style():
         if ax is not None:
-            fitting("names", names, "of one observable, as `ax` holds no more", len(names) == 1)
-            target = layouts.Panels(ax.figure, [ax], members, 1, inside=True)
+            fitting("names", names, "of one observable, as `ax` holds no more", count == 1)
+            figure, axes = ax.figure, [ax]
         else:
-            columns = layouts.columns_for(len(names))
-            height = 0.7 + 1.75 * -(-len(names) // columns)
+            height = 0.7 + 1.75 * -(-count // columns)
             figure = theme.figure(width=min(8.2, 3.6 * columns), height=height)
-            target = layouts.Panels(
-                figure, layouts.panels_in(figure, len(names), columns), members, columns
-            )
+            axes = layouts.panels_in(figure, count, columns)
+        panels = layouts.Panels(solution, members, figure, axes, columns, inside=ax is not None)
         line = {"color": color, "linestyle": linestyle}
         line = {name: value for name, value in line.items() if value is not None}
-        draw_observables(target, solution, names, log_time=log_time, label=label, line=line)
-        return layouts.finish(target, solution, title)
+        draw_observables(panels, names, log_time=log_time, label=label, line=line)
+        return layouts.finish(panels, title)
 
 
 def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
@@ -260,56 +265,47 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
 
 
 def draw_observables(
-    target: layouts.Panels,
-    solution: Solution,
-    names: Sequence[str],
-    *,
-    key: bool = True,
-    log_time: bool | None = None,
-    label: str | None = None,
-    line: Mapping[str, Any] | None = None,
-) -> None:
-    """Draw one observable in each panel, for all members of `target` in different colours.
+    panels: layouts.Panels, names: Sequence[str], *, key: bool = True, log_time: bool | None = None,
+    label: str | None = None, line: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
+    """Draw one observable in each panel, for all members of `panels` in different colours.
 
     Runs that are drawn into the same axes one after another differ in colour, and in dashes.
     """
+    solution, look = panels.solution, panels.look
     data = solution.observables.isel(t=slice(layouts.drawn_count(solution)))
-    groups, style = groups_of(solution, target.members), dict(line or {})
-    if target.inside and (before := RUNS_DRAWN.get(target.axes[0], 0)):
+    groups, style = groups_of(panels), dict(line or {})
+    if panels.inside and (before := RUNS_DRAWN.get(panels.axes[0], 0)):
         style = {"linestyle": theme.DASHES[before % len(theme.DASHES)]} | style
         groups = [(groups[0][0], theme.colour(before))] if len(groups) == 1 else groups
-    if target.inside:
-        RUNS_DRAWN[target.axes[0]] = RUNS_DRAWN.get(target.axes[0], 0) + 1
+    if panels.inside:
+        RUNS_DRAWN[panels.axes[0]] = RUNS_DRAWN.get(panels.axes[0], 0) + 1
     if "color" in style:
         colour = style.pop("color")
         groups = [(members, colour) for members, _ in groups]
     log_time = layouts.is_logarithmic(solution, log_time)
-    look = appearance_of(solution.final)
     flat = look.flat(solution.final)
-    for name, (ax, bottom, _) in zip(names, target.outer, strict=True):
+    for name, (ax, bottom, _) in zip(names, panels.outer, strict=True):
         quantity = style_of_observable(name, flat=flat)
         if name == "moments":
-            _moments(ax, data, target.members[0], style)
+            _moments(ax, data, panels.members[0], style)
         elif name == "cluster_mass":
             _cluster_masses(ax, solution)
         elif "index" in data[name].dims:
-            _by_index(ax, solution, data[name], target.members[0])
+            _by_index(ax, solution, data[name], panels.members[0])
         else:
             _curves(ax, data[name], quantity, groups, style)
         ax.set_ylabel(look.symbols.get(name, quantity.symbol))
         ax.margins(x=0)
         layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
     if key:
-        key_of_groups(target, solution, groups, label, style)
+        key_of_groups(panels, groups, label, style)
 
 
 def _curves(
-    ax: Axes,
-    values: xr.DataArray,
-    scale: ObservableStyle,
-    groups: Sequence[Group],
+    ax: Axes, values: xr.DataArray, scale: ObservableStyle, groups: Sequence[Group],
     line: Mapping[str, Any],
-) -> None:
+) -> None:  # fmt: skip
     """Draw a curve for each group, or its median and a band, on a linear or logarithmic axis."""
     if values.ndim == 1:  # the same for all members, as the degree is
         groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
@@ -332,7 +328,9 @@ def _curves(
         label_logarithmic(ax.yaxis)
     elif scale.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
-        ax.yaxis.get_major_locator().set_params(integer=True)  # they count something
+        ax.yaxis.set_major_locator(
+            MaxNLocator("auto", steps=TICK_STEPS, integer=True)
+        )  # they count something
 
 
 def _least_known(series: np.ndarray, noise: float) -> float:
@@ -343,20 +341,14 @@ def _least_known(series: np.ndarray, noise: float) -> float:
 
 def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]) -> None:
     """Draw the moduli of the first moments of a member."""
-    modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
+    modulus = xr.apply_ufunc(np.hypot, data["moment_re"], data["moment_im"])
+    modulus = modulus.transpose("t", "k", ...)
     marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
         style = {**theme.stroke(k - 1), **line, **marker}
         ax.plot(data["t"], values, label=f"$k = {k}$", **style)
     ax.set_ylim(bottom=0)
-    _key_above(ax)
-
-
-def _key_above(ax: Axes, **options: Any) -> None:
-    """A legend in one line above the panel, where no curve runs."""
-    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    narrow = {"columnspacing": 0.9, "handlelength": 1.7, "handletextpad": 0.4, "borderaxespad": 0.0}
-    ax.legend(ncols=SHOWN_MOMENTS, **above, **narrow, **options)
+    ax.legend(**KEY_ABOVE)
 
 
 def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member) -> None:
@@ -372,7 +364,7 @@ def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member
             label=f"${text}$",
         )
     ax.margins(y=0.08)
-    _key_above(ax, title=index.label, title_fontsize=9)
+    ax.legend(title=index.label, title_fontsize=9, **KEY_ABOVE)
 
 
 def _cluster_masses(ax: Axes, solution: Solution) -> None:
@@ -393,13 +385,11 @@ def _cluster_masses(ax: Axes, solution: Solution) -> None:
     ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(0, 1.08 * np.nanmax(masses, initial=0.1)))
 
 
-def gaps(
-    figure: FigureBase, solution: Solution, members: Sequence[Member], log_time: bool | None
-) -> None:
+def gaps(figure: FigureBase, drawn: layouts.DrawnMembers, log_time: bool | None) -> None:
     """Draw log10(1 - rho) of all members of equiangular tokens, also where 1 - rho underflows."""
-    ax = figure.subplots()
+    ax, solution = figure.subplots(), drawn.solution
     logs = np.array([np.broadcast_to(s.log_gap, solution.shape) for s in solution]) / np.log(10)
-    for (index,), colour in groups_of(solution, members):
+    for (index,), colour in groups_of(drawn):
         ax.plot(solution.t, logs[(..., *index)], color=colour)
     ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
     layouts.time_axis(ax, solution, log_time=layouts.is_logarithmic(solution, log_time))

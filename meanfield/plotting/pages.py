@@ -6,8 +6,8 @@ and `scene` the moving part of a movie. For other states, observables are shown.
 
 import os
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,7 @@ from ..states import Equiangular, Gaussian, Gram, Tokens
 from . import curves, fields, gaussians, indexed, layouts, points, registry, sphere, theme
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
+from .layouts import DrawnMembers, Panels
 from .observables import draw_observables, gaps, telling
 from .registry import FigureKind, check_options, options_for, options_of
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
@@ -59,8 +60,8 @@ def upper_part(
 ) -> Callable[[Any], Any]:
     """Decorate what an overview shows above the observables of these states on these spaces.
 
-    The function takes a solution and the members to show, then options by keyword, and returns
-    bands. An option `log_time` gets whether the time axis is logarithmic.
+    The function takes `DrawnMembers`, the solution and the members to show, then options by
+    keyword, and returns bands. An option `log_time` gets whether the time axis is logarithmic.
 
     Parameters
     ----------
@@ -116,8 +117,7 @@ def overview(
     part: Any = PARTS.of(solution).get("")
     allowed = options_of(part) if part else ["log_time"]
     check_options(solution, "kind='overview'", options, ["member", "title", *allowed])
-    look = appearance_of(solution.final)
-    members = look.members(solution, member)
+    members = appearance_of(solution.final).members(solution, member)
     if part is None or (len(solution) == 1 and part.single):
         draw = registry.find_figure(solution, part.single if part else "observables")
         chosen = (members[0] or None) if solution.final.replicated else member
@@ -128,12 +128,12 @@ def overview(
         log_time = options["log_time"] = layouts.is_logarithmic(solution, log_time)
     alone = len(members) == 1 and not solution.final.replicated
     with theme.style():
-        bands = part(solution, members, **options)
+        bands = part(DrawnMembers(solution, members), **options)
         if len(solution) > 1:
             names = telling(solution, 4, single=alone)
-            shown = members if alone else all_members(solution, member)
+            shown = DrawnMembers(solution, members if alone else all_members(solution, member))
             tall = 0.1 + 2.0 * -(-len(names) // 2)
-            bands.append(Band(tall, lambda bottom: _tell(bottom, solution, shown, names, log_time)))
+            bands.append(Band(tall, lambda bottom: _tell(bottom, shown, names, log_time)))
         heights = [band.height for band in bands]
         page = theme.figure(width=7.5 if alone else 8.0, height=sum(heights) + 0.4)
         parts = np.ravel(page.subfigures(len(bands), 1, height_ratios=heights))
@@ -142,16 +142,11 @@ def overview(
         return layouts.title_page(page, solution, title)
 
 
-def _tell(
-    place: SubFigure,
-    solution: Solution,
-    members: list[Member],
-    names: list[str],
-    log_time: bool | None,
-) -> None:
+def _tell(place: SubFigure, drawn: DrawnMembers, names: list[str], log_time: bool | None) -> None:
     """Draw observables of these members together, one in each panel, two panels in a row."""
-    target = layouts.Panels(place, layouts.panels_in(place, len(names), 2), members, 2)
-    draw_observables(target, solution, names, log_time=log_time)
+    axes = layouts.panels_in(place, len(names), 2)
+    panels = Panels(drawn.solution, drawn.members, place, axes, 2)
+    draw_observables(panels, names, log_time=log_time)
 
 
 # The movie -----------------------------------------------------------------------------------
@@ -160,8 +155,9 @@ def _tell(
 def scene(states: type | tuple[type, ...], *spaces: type) -> Callable[[Any], Any]:
     """Decorate a function that draws the moving panels of these states on these spaces.
 
-    It takes a subfigure, the solution and the members to show, then options by keyword, and returns
-    a list of functions: each sets what it has drawn to the saved state of a given index.
+    It takes a subfigure and `DrawnMembers`, the solution and the members to show, then options by
+    keyword, and returns a list of functions: each sets what it has drawn to the saved state of a
+    given index.
     """
 
     return SCENES.register("", states, spaces)
@@ -235,9 +231,9 @@ def animate(
     check_options(solution, "a movie", options, allowed)
     if "scale" in allowed:
         options["scale"] = scale
-    members = appearance_of(solution.final).members(solution, member)
+    drawn = DrawnMembers(solution, appearance_of(solution.final).members(solution, member))
     with theme.style():
-        figure, show = _stage(solution, members, partial(draw, **options), title)
+        figure, show = _stage(drawn, partial(draw, **options), title)
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: nothing moves but the states
@@ -249,20 +245,20 @@ def animate(
 
 
 def _stage(
-    solution: Solution, members: list[Member], draw: Callable[..., Any], title: str | None
+    drawn: DrawnMembers, draw: Callable[..., list[layouts.Update]], title: str | None
 ) -> tuple[Figure, layouts.Update]:
     """The figure of a movie, and a function that sets it to the saved state of a given index."""
-    single = len(members) == 1
-    name = appearance_of(solution.final).gathering(solution.final)
+    solution, members = drawn.solution, drawn.members
+    single, name = len(members) == 1, drawn.look.gathering(solution.final)
     tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
     heights = [tall, 1.4] if name else [tall]
     figure = theme.figure(width=8.0, height=sum(heights) + 0.5)
     top, *bottom = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights))
-    moving = draw(top, solution, members)
+    moving = draw(top, drawn)
     if name:
         ax, shown = bottom[0].subplots(), members if single else all_members(solution, None)
-        target = layouts.Panels(bottom[0], [ax], shown, 1)
-        draw_observables(target, solution, [name], key=False, log_time=False)
+        panels = Panels(solution, shown, bottom[0], [ax], 1)
+        draw_observables(panels, [name], key=False, log_time=False)
         if name == "order_parameter":
             ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
         moving.append(cursor(ax, solution))
@@ -277,8 +273,8 @@ def _clock(figure: Figure, solution: Solution, heading: str) -> layouts.Update:
 
     The heading is aligned left, so that it does not move between frames.
     """
-    (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
-    begin = f"{heading},  " if heading else ""
+    (text,) = (child for child in figure.texts if child.get_text() == figure.get_suptitle())
+    begin = f"{text.get_text()},  " if heading else ""
     labels, resolved = distinct(solution.t), layouts.resolved_states(solution)
 
     def update(i: int) -> None:
@@ -298,16 +294,9 @@ def cursor(ax: Axes, solution: Solution) -> layouts.Update:
 
 
 def band(
-    height: float,
-    kind: FigureKind,
-    solution: Solution,
-    members: list[Member],
-    shown: np.ndarray | None = None,
-    *,
-    columns: int | None = None,
-    upright: bool = False,
-    **options: Any,
-) -> Band:
+    height: float, kind: FigureKind, drawn: DrawnMembers, shown: np.ndarray | None = None, *,
+    columns: int | None = None, upright: bool = False, **options: Any,
+) -> Band:  # fmt: skip
     """A band in which a kind of figure is drawn: a panel for each member, in a sheet at each time.
 
     `shown` are indices of the saved times, by default the last.
@@ -316,11 +305,10 @@ def band(
 
     def draw(top: SubFigure) -> None:
         if kind.is_sheet:
-            wide = columns or len(times)
-            target = layouts.sheet_in(top, members, solution, times, wide, upright=upright)
+            panels = layouts.sheet_in(top, drawn, times, columns or len(times), upright=upright)
         else:
-            target = layouts.grid(top, members, solution, times=times)
-        kind.draw(target, solution, **options)
+            panels = layouts.grid(top, drawn, times=times)
+        kind.draw(panels, **options)
 
     return Band(height, draw)
 
@@ -333,129 +321,119 @@ class OneBand:
         viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
         self.options = [*viewing, "log_time"]
 
-    def __call__(self, solution: Solution, members: list[Member], **options: Any) -> list[Band]:
-        times = self._times
-        shown = None if times is None else layouts.pick_times(solution, members, None, times)
+    def __call__(self, drawn: DrawnMembers, **options: Any) -> list[Band]:
+        shown = None if self._times is None else drawn.spread_times(self._times)
         chosen = self._fixed | options_for(self._kind, options)
-        return [band(self._height, self._kind, solution, members, shown, **chosen)]
+        return [band(self._height, self._kind, drawn, shown, **chosen)]
 
 
-def _at_the_end(
-    tall: float, kind: FigureKind, solution: Solution, members: list[Member], scale: Any
-) -> list[Band]:
+def _at_the_end(tall: float, kind: FigureKind, drawn: DrawnMembers, scale: str) -> list[Band]:
     """One band for several members, at most three in a row; of sheets at the last time."""
-    columns, last = min(len(members), 3), np.array([layouts.drawn_count(solution) - 1])
-    height = 0.4 + tall * -(-len(members) // columns)
-    return [band(height, kind, solution, members, last, columns=columns, scale=scale)]
+    count, last = len(drawn.members), np.array([layouts.drawn_count(drawn.solution) - 1])
+    columns = min(count, 3)
+    return [
+        band(0.4 + tall * -(-count // columns), kind, drawn, last, columns=columns, scale=scale)
+    ]
 
 
 @upper_part(Density, Circle, Zonal, single="snapshots")
-def _densities(solution: Solution, members: list[Member], *, scale: Any = "auto") -> list[Band]:
+def _densities(drawn: DrawnMembers, *, scale: str = "auto") -> list[Band]:
     """A space-time map; of one member also curves over the angle, and around the circle."""
-    if len(members) > 1:
-        return _at_the_end(1.7, fields.spacetime, solution, members, scale)
+    if len(drawn.members) > 1:
+        return _at_the_end(1.7, fields.spacetime, drawn, scale)
 
     def middle_band(middle: SubFigure) -> None:
-        available: dict[str, Any] = registry.kinds_of(solution)
+        available: dict[str, Any] = registry.kinds_of(drawn.solution)
         kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
         places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
-        shown = layouts.pick_times(solution, members, None, TIMES)
+        whole = Panels(drawn.solution, drawn.members, middle, list(places), 1)
+        whole.times = drawn.spread_times(TIMES)
         for ax, kind in zip(places, kinds, strict=True):
-            target = layouts.Panels(middle, [ax], members, 1, shown, bar=False)
-            kind.draw(target, solution, scale=scale)
-        curves.time_bar(layouts.Panels(middle, list(places), members, 1, shown), solution)
+            kind.draw(replace(whole, axes=[ax], bar=False), scale=scale)
+        curves.time_bar(whole)
 
-    return [band(2.5, fields.spacetime, solution, members, scale=scale), Band(3.0, middle_band)]
+    return [band(2.5, fields.spacetime, drawn, scale=scale), Band(3.0, middle_band)]
 
 
 @upper_part(Density, Sphere)
 def _maps(
-    solution: Solution,
-    members: list[Member],
-    *,
-    seen_from: Any = None,
-    clusters: bool = True,
-    scale: Any = "auto",
-) -> list[Band]:
+    drawn: DrawnMembers, *, seen_from: Sequence[float] | None = None, clusters: bool = True,
+    scale: str = "auto",
+) -> list[Band]:  # fmt: skip
     """Maps at several times, and the last state from two sides; of several members one map each."""
-    if len(members) > 1:
-        return _at_the_end(1.35, sphere.mollweide, solution, members, scale)
-    shown = layouts.pick_times(solution, members, None, TIMES)
+    if len(drawn.members) > 1:
+        return _at_the_end(1.35, sphere.mollweide, drawn, scale)
+    shown = drawn.spread_times(TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
-    scale = sphere.common_scale(solution, members, shown, scale)
-    maps = {"columns": columns, "scale": scale}
-    sides = {"seen_from": seen_from, "clusters": clusters, "scale": scale}
+    colours: Any = sphere.common_scale(drawn, shown, scale)
+    maps = {"columns": columns, "scale": colours}
+    sides = {"seen_from": seen_from, "clusters": clusters, "scale": colours}
     return [
-        band(height, sphere.mollweide, solution, members, shown, **maps),
-        band(3.5, sphere.orthographic, solution, members, shown[-1:], **sides),
+        band(height, sphere.mollweide, drawn, shown, **maps),
+        band(3.5, sphere.orthographic, drawn, shown[-1:], **sides),
     ]
 
 
 @upper_part(Indexed, Circle, Zonal, single="map")
 def _by_index(
-    solution: Solution, members: list[Member], *, scale: Any = "auto", log_time: bool | None = None
+    drawn: DrawnMembers, *, scale: str = "auto", log_time: bool | None = None
 ) -> list[Band]:
     """Maps of index against angle, and the order parameter by index; several members at the end."""
-    if len(members) > 1:
-        return _at_the_end(1.9, indexed.index_map, solution, members, scale)
-    shown = layouts.pick_times(solution, members, None, MAPS)
-    maps = band(2.4, indexed.index_map, solution, members, shown, scale=scale)
-    return [maps, _orders(solution, members, log_time)]
+    if len(drawn.members) > 1:
+        return _at_the_end(1.9, indexed.index_map, drawn, scale)
+    maps = band(2.4, indexed.index_map, drawn, drawn.spread_times(MAPS), scale=scale)
+    return [maps, _orders(drawn, log_time)]
 
 
 @upper_part(Indexed, Sphere)
 def _marginals(
-    solution: Solution, members: list[Member], *, scale: Any = "auto", log_time: bool | None = None
+    drawn: DrawnMembers, *, scale: str = "auto", log_time: bool | None = None
 ) -> list[Band]:
     """Maps of the marginal law, and the order parameter by index."""
-    bands = _maps(solution, members, scale=scale)[:1]
-    if len(members) == 1:
-        return [*bands, _orders(solution, members, log_time)]
-    shown = layouts.pick_times(solution, members, None, TIMES)
-    height = 0.4 + 1.8 * -(-len(members) // 3)
-    return [*bands, band(height, indexed.order, solution, members, shown)]
+    bands, count = _maps(drawn, scale=scale)[:1], len(drawn.members)
+    if count == 1:
+        return [*bands, _orders(drawn, log_time)]
+    height = 0.4 + 1.8 * -(-count // 3)
+    return [*bands, band(height, indexed.order, drawn, drawn.spread_times(TIMES))]
 
 
-def _orders(solution: Solution, members: list[Member], log_time: bool | None) -> Band:
+def _orders(drawn: DrawnMembers, log_time: bool | None) -> Band:
     """The order parameter by index at several times and, of several times, over time."""
 
     def draw(place: SubFigure) -> None:
-        kinds = [indexed.order, indexed.order_map][: 1 + (len(solution) > 1)]
-        shown = layouts.pick_times(solution, members, None, TIMES)
+        kinds = [indexed.order, indexed.order_map][: 1 + (len(drawn.solution) > 1)]
+        shown = drawn.spread_times(TIMES)
         for part, kind in zip(np.ravel(place.subfigures(1, len(kinds))), kinds, strict=True):
-            target = layouts.grid(part, members, solution, times=shown)
-            kind.draw(target, solution, **options_for(kind, {"log_time": log_time}))
+            panels = layouts.grid(part, drawn, times=shown)
+            kind.draw(panels, **options_for(kind, {"log_time": log_time}))
 
     return Band(2.7, draw)
 
 
 @upper_part(Tokens, Circle, single="polar")
-def _on_the_circle(
-    solution: Solution, members: list[Member], *, log_time: bool | None = None
-) -> list[Band]:
+def _on_the_circle(drawn: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
     """Trajectories; with noise, where tokens never come to rest, a space-time map."""
-    kind = fields.token_spacetime if solution.model.noisy else curves.trajectories
-    return [band(3.4, kind, solution, members, log_time=log_time)]
+    kind = fields.token_spacetime if drawn.solution.model.noisy else curves.trajectories
+    return [band(3.4, kind, drawn, log_time=log_time)]
 
 
 @upper_part(Equiangular, single="observables")
-def _gaps(solution: Solution, members: list[Member], *, log_time: bool | None = None) -> list[Band]:
+def _gaps(drawn: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
     """log10(1 - rho) of all members over time."""
-    return [Band(3.0, lambda top: gaps(top, solution, members, log_time))]
+    return [Band(3.0, lambda top: gaps(top, drawn, log_time))]
 
 
 @upper_part(Gaussian, Plane, single="ellipses")
-def _ellipses(
-    solution: Solution, members: list[Member], *, log_time: bool | None = None
-) -> list[Band]:
+def _ellipses(drawn: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
     """Ellipses, and the path of the covariance divided by its trace."""
 
     def plane(top: SubFigure) -> None:
         left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
-        gaussians.ellipses.draw(layouts.Panels(top, [left], members, 1), solution, count=TIMES)
-        gaussians.draw_disc(right, solution)
+        panels = Panels(drawn.solution, drawn.members, top, [left], 1)
+        gaussians.ellipses.draw(panels, count=TIMES)
+        gaussians.draw_disc(right, drawn.solution)
 
     return [Band(3.4, plane)]
 
@@ -488,18 +466,16 @@ class Film:
         options = {name for kind in kinds for name in options_of(kind)}
         self.options = [name for name in VIEWING if name in options]
 
-    def __call__(
-        self, top: SubFigure, solution: Solution, members: list[Member], **options: Any
-    ) -> list[layouts.Update]:
-        kinds, updates = self._kinds[: 1 if len(members) > 1 else None], []
+    def __call__(self, top: SubFigure, drawn: DrawnMembers, **options: Any) -> list[layouts.Update]:
+        kinds, updates = self._kinds[: 1 if len(drawn.members) > 1 else None], []
         places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
         for kind, place in zip(kinds, places, strict=True):
-            every = np.arange(layouts.drawn_count(solution))
-            target = layouts.grid(place, members, solution, film=[], times=every)
+            every = np.arange(layouts.drawn_count(drawn.solution))
+            panels = layouts.grid(place, drawn, film=[], times=every)
             if kind is not kinds[0]:
-                target.axes[0].set_title("")
-            kind.draw(target, solution, **options_for(kind, options), **self._fixed)
-            updates += target.film or [cursor(ax, solution) for ax in target.axes]
+                panels.axes[0].set_title("")
+            kind.draw(panels, **options_for(kind, options), **self._fixed)
+            updates += panels.film or [cursor(ax, drawn.solution) for ax in panels.axes]
         return updates
 
 
@@ -517,23 +493,21 @@ scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 
 @scene(object)
-def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[layouts.Update]:
+def _over_time(top: SubFigure, drawn: DrawnMembers) -> list[layouts.Update]:
     """The first band of the overview, or else observables, with lines at the current time."""
+    solution, single = drawn.solution, len(drawn.members) == 1
     part = PARTS.of(solution).get("")
     if part is not None:
-        part(solution, members, log_time=False)[0].draw(top)
-    else:
-        single = len(members) == 1
-        shown, names = (
-            members if single else all_members(solution, None),
-            telling(solution, 4, single=single),
+        part(drawn, log_time=False)[0].draw(top)
+        return [cursor(ax, solution) for ax in top.axes]
+    names = telling(solution, 4, single=single)
+    if not names:
+        raise ValueError(
+            "A movie shows observables, of which this solution has none; give some to solve "
+            "with observe={name: function}."
         )
-        if not names:
-            raise ValueError(
-                "A movie shows observables, of which this solution has none; give some to solve "
-                "with observe={name: function}."
-            )
-        _tell(top, solution, shown, names, False)
+    shown = drawn if single else DrawnMembers(solution, all_members(solution, None))
+    _tell(top, shown, names, False)
     return [cursor(ax, solution) for ax in top.axes]
 
 

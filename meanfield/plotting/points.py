@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -14,14 +13,14 @@ from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
-from ..states import Tokens
+from ..states import State, Tokens
 from . import curves, theme
-from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly, sample_of, space_of
+from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly
 from .fields import choose_scale, profiles
 from .labels import Member, member_of, percent
-from .layouts import Draw, Panels, square
+from .layouts import Draw, DrawnMembers, Panels, square
 from .registry import figure
-from .spaces import UNIT_CIRCLE, Euclidean, Hypersphere, chart_of
+from .spaces import UNIT_CIRCLE, Euclidean, Hypersphere
 
 LARGEST_DOT = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
@@ -33,9 +32,10 @@ KEY_SIZE = 4.0
 def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
     """Draw the sample as dots with areas proportional to masses; `places` (n, 2) of all points."""
     count = len(sample.indices)
-    area = float(np.clip(1500 / count, 2.0, 22.0))
+    area, (x, y) = float(np.clip(1500 / count, 2.0, 22.0)), places[sample.indices].T
     return ax.scatter(
-        *places[sample.indices].T,
+        x,
+        y,
         s=area * np.minimum(sample.sizes, LARGEST_DOT),
         c=list(sample.colours),
         alpha=curves.opacity(count),
@@ -50,9 +50,7 @@ def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
 
 @figure("polar", Tokens, Circle, sheet=(6, 1.0, 3))
 @figure("polar", Characteristics, Circle, Zonal, sheet=(6, 1.0, 3))
-def rings(
-    page: Panels, solution: Solution, *, clusters: bool = True, density: Solution | None = None
-) -> None:
+def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = None) -> None:
     """Tokens, or nodes that stand for equal masses, on the unit circle at several times, as dots.
 
     Axisymmetric measures are shown on a meridian and on the one opposite, the axis upright.
@@ -83,9 +81,9 @@ def rings(
         If the states are neither tokens on the circle nor characteristics there or axisymmetric,
         or those of `density` are not densities on the circle.
     """
-    look, chart = appearance_of(solution.final), chart_of(space_of(solution))
+    look, chart, solution = panels.look, panels.chart, panels.solution
     around = None if density is None else draw_around(density, solution)
-    samples = {m: sample_of(solution, m, look.most_around) for m in page.members}
+    samples = panels.samples(look.most_around)
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         for ax, _ in row:
@@ -95,7 +93,7 @@ def rings(
             ax.set(xlim=(-room, room), ylim=(-room + 0.15, room - 0.15))
 
         def draw(ax: Axes, i: int) -> list[Artist]:
-            state = member_of(solution[i], member)
+            state = panels.state(i, member)
             places = look.points(state)[:, [0, -1]]
             drawn: list[Artist] = [
                 dots(ax, samples[member], places * [side, 1]) for side in chart.sides
@@ -106,14 +104,15 @@ def rings(
 
         return draw
 
-    page.each(prepare)
-    explain_dots(page, samples, pairs=len(chart.sides) > 1)
+    panels.each(prepare)
+    explain_dots(panels, samples, pairs=len(chart.sides) > 1)
 
 
 def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float], list[Artist]]:
     """A function that draws around the circle the density saved nearest to a time, on one scale."""
     curves.check_beside(density, solution)
-    scale = choose_scale(profiles(density, [()])[1], heavy="power")
+    every = profiles(DrawnMembers(density, [()]), range(len(density.t)))[1]
+    scale = choose_scale(every, heavy="power")
 
     def draw(ax: Axes, t: float) -> list[Artist]:
         curve = curves.ring(*curves.nearest_profile(density, t), scale)
@@ -128,25 +127,25 @@ def circle(ax: Axes) -> None:
 
 
 def explain_dots(
-    target: Panels, samples: dict[Member, DrawnSample], *, pairs: bool = False
+    panels: Panels, samples: dict[Member, DrawnSample], *, pairs: bool = False
 ) -> None:
     """Write beneath a figure what a dot stands for."""
-    if target.inside:
+    if panels.inside:
         return
     dot = Line2D([], [], color=theme.PALETTE[0], marker="o", linestyle="", markersize=KEY_SIZE)
-    text = samples[target.members[0]].note + " pair" * pairs
+    text = samples[panels.members[0]].note + " pair" * pairs
     if any(len(set(sample.colours)) > 1 for sample in samples.values()):
         text += ", coloured by the cluster in which it ends"
         text = text.replace("tokens, coloured", "tokens, each coloured")
-    target.figure.legend([dot], [text], loc="outside lower center", handletextpad=0.2)
+    panels.figure.legend([dot], [text], loc="outside lower center", handletextpad=0.2)
 
 
-def name_clusters(ax: Axes, state: Any) -> list[Artist]:
+def name_clusters(ax: Axes, state: State) -> list[Artist]:
     """Shares of the mass beside the circle in the plane of the first and the last axis."""
     drawn: list[Artist] = []
     for end in appearance_of(state).clusters(state):
-        place = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
-        drawn.append(ax.text(*place, percent(end.mass), fontsize=8, **curves.CENTRED))
+        x, y = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
+        drawn.append(ax.text(x, y, percent(end.mass), fontsize=8, **curves.CENTRED))
     return drawn
 
 
@@ -210,7 +209,7 @@ def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
 
 
 @figure("projection", Tokens, Circle, Sphere, Hypersphere, Euclidean, sheet=(6, 1.0, 3))
-def projection(page: Panels, solution: Solution, *, trails: bool = False) -> None:
+def projection(panels: Panels, *, trails: bool = False) -> None:
     """Tokens on the two principal axes of the run at several times, each a dot.
 
     The axes are those of the second moment, averaged over all times, so that they stay the same;
@@ -234,41 +233,36 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    look = appearance_of(solution.final)
-    samples = {m: sample_of(solution, m, look.most_dots) for m in page.members}
+    look, every = panels.look, range(len(panels.solution))
+    samples, traced = panels.samples(look.most_dots), panels.samples(look.most_curves)
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        plane, sample = plane_of(solution, member), samples[member]
-        traced = sample_of(solution, member, look.most_curves)
-        style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
-        shown = range(len(solution)) if trails else page.times
-        places = {i: plane.place(member_of(solution[i], member).x) for i in shown}
-        frames = [places[i] for i in page.times]
+        plane, sample, paths = plane_of(panels.solution, member), samples[member], traced[member]
+        style = {"colors": list(paths.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
+        shown = every if trails else panels.times
+        places = {i: plane.place(panels.state(i, member).x) for i in shown}
+        frames = [places[i] for i in panels.times]
         for ax, _ in row:
-            named = ax is row[0][0] and (page.film is not None or not member)
+            named = ax is row[0][0] and (panels.film is not None or not member)
             plane_axes(ax, plane, sample, frames, named=named)
 
         def draw(ax: Axes, i: int) -> list[Artist]:
             drawn: list[Artist] = [dots(ax, sample, places[i])]
             if trails:
-                paths = np.stack([places[j][traced.indices] for j in range(i + 1)], axis=1)
-                drawn.append(ax.add_collection(LineCollection(paths, **style), autolim=False))
+                so_far = np.stack([places[j][paths.indices] for j in range(i + 1)], axis=1)
+                drawn.append(ax.add_collection(LineCollection(so_far, **style), autolim=False))
             return drawn
 
         return draw
 
-    page.each(prepare)
-    explain_dots(page, samples)
+    panels.each(prepare)
+    explain_dots(panels, samples)
 
 
 def plane_axes(
-    ax: Axes,
-    plane: PrincipalPlane,
-    sample: DrawnSample,
-    frames: Sequence[np.ndarray],
-    *,
+    ax: Axes, plane: PrincipalPlane, sample: DrawnSample, frames: Sequence[np.ndarray], *,
     named: bool = True,
-) -> None:
+) -> None:  # fmt: skip
     """Set equal scales that show the sample in all `frames`; draw the circle of a sphere."""
     if plane.round:
         circle(ax)
@@ -282,7 +276,7 @@ def plane_axes(
 
 
 @figure("paths", Tokens, Circle, Sphere, Hypersphere, Euclidean, panels=(5.0, 4.6))
-def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.most_curves) -> None:
+def paths(panels: Panels, *, count: int = TokensAppearance.most_curves) -> None:
     """The paths of tokens in the plane, or on the two principal axes of the run.
 
     Paths begin in a small ring and end in a dot; they have the colour of the cluster in which
@@ -302,17 +296,18 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    count = whole_number("count", count)
-    for panel, index in zip(target.axes, target.members, strict=True):
-        plane, sample = plane_of(solution, index), sample_of(solution, index, count)
+    solution, samples = panels.solution, panels.samples(whole_number("count", count))
+    for panel, (index, sample) in zip(panels.axes, samples.items(), strict=True):
+        plane = plane_of(solution, index)
         frames = [plane.place(member_of(state, index).x) for state in solution]
         plane_axes(panel, plane, sample, frames)
         colours = list(sample.colours)
         places = np.stack(frames, axis=1)[sample.indices]
         style = {"linewidths": 0.8, "alpha": curves.opacity(len(colours))}
         panel.add_collection(LineCollection(places, colors=colours, zorder=2, **style))
+        (first_x, first_y), (last_x, last_y) = places[:, 0].T, places[:, -1].T
         starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
-        panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
+        panel.scatter(first_x, first_y, s=9, alpha=0.7, zorder=2.5, **starts)
         sizes = 14 * np.minimum(sample.sizes, LARGEST_DOT)
-        panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
+        panel.scatter(last_x, last_y, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
         curves.name_sample(panel, solution, index, sample)

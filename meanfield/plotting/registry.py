@@ -1,7 +1,7 @@
 """Figures by kind of state, space and name; a figure is a function that registers itself.
 
-    @figure("spacetime", Density, Circle)
-    def spacetime(solution, *, ax=None, ...): ...
+    @figure("spacetime", Density, Circle, panels=(7.0, 3.2))
+    def spacetime(panels, *, scale="auto"): ...
 
 is what `plot(solution, kind="spacetime")` draws of densities on the circle. A figure is found along
 the bases of the class of the state, and then of the class of its space: those registered for
@@ -65,7 +65,7 @@ class FigureRegistry:
 
         return keep
 
-    def drawn(self, name: Any) -> list[tuple[type, type]]:
+    def drawn(self, name: str) -> list[tuple[type, type]]:
         """The classes of states and of spaces for which a function of this name is registered."""
         return [pair for pair, functions in self._entries.items() if name in [*functions]]
 
@@ -83,6 +83,8 @@ def pairs_of(states: type | tuple[type, ...], spaces: tuple[type, ...]) -> list[
 
 
 FIGURE_KINDS = FigureRegistry()
+KIND_ORDER = {"overview": -1, "spectrum": 1, "observables": 2}  # 0 for others
+SOLUTION = Parameter("solution", Parameter.POSITIONAL_OR_KEYWORD, annotation=Solution)
 
 
 class FigureKind:
@@ -105,14 +107,14 @@ class FigureKind:
         update_wrapper(self, draw)
         self._around: list[Parameter] = []
         if frame is not None:
-            first, *options = list(signature(draw).parameters.values())[1:]
+            options = list(signature(draw).parameters.values())[1:]
             self._around = [
                 p
                 for p in signature(frame).parameters.values()
                 if p.default is None and (len(layout) > 2 or p.name in ("ax", "member"))
             ]
             title = Parameter("title", Parameter.KEYWORD_ONLY, default=None)
-            self.__signature__ = Signature([first, *self._around, title, *options])
+            self.__signature__ = Signature([SOLUTION, *self._around, title, *options])
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
         expect(solution, self.drawn)
@@ -121,9 +123,9 @@ class FigureKind:
         around = {p.name: options.pop(p.name) for p in self._around if p.name in options}
         title = options.pop("title", None)
         with theme.style():
-            target = self._frame(solution, *self._layout, **around)
-            self.draw(target, solution, **options)
-            return layouts.finish(target, solution, title)
+            panels = self._frame(solution, *self._layout, **around)
+            self.draw(panels, **options)
+            return layouts.finish(panels, title)
 
 
 def figure(
@@ -136,8 +138,8 @@ def figure(
     """Decorate a function that draws `kind` of these states, on these spaces or on any.
 
     The function takes a solution, then options by keyword, and returns a Figure. With `panels` or
-    `sheet` it takes `Panels` to draw in before the solution and returns nothing; the figure then
-    has the options `ax`, `member` and `title`, and `times` and `count` where several times are
+    `sheet` it takes `Panels` to draw in, which hold the solution, and returns nothing; the figure
+    then has the options `ax`, `member` and `title`, and `times` and `count` where several times are
     shown. Called by itself, it refuses solutions of other states and spaces.
 
     Parameters
@@ -204,9 +206,8 @@ def _name(state: type) -> str:
 
 def kinds_of(solution: Solution) -> dict[str, Draw]:
     """Kinds of figures that `plot` draws of a solution, "overview" first and "observables" last."""
-    functions = FIGURE_KINDS.of(solution)
-    last = {kind: functions.pop(kind) for kind in ("overview", "observables")}
-    return {"overview": last.pop("overview"), **functions, **last}
+    functions = FIGURE_KINDS.of(solution).items()
+    return dict(sorted(functions, key=lambda one: KIND_ORDER.get(one[0], 0)))
 
 
 def find_figure(solution: Solution, kind: str) -> Draw:

@@ -4,6 +4,7 @@ Densities and characteristics live on a `Space`. Tokens and Gaussians have only 
 lie on a sphere: the classes here represent their spaces.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..spaces import Circle, Sphere, Zonal
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
 
 Profiles = tuple[np.ndarray, np.ndarray]  # coordinates, and values (members, times, n) there
 
@@ -158,14 +161,16 @@ class CircleAxis(CoordinateAxis):
     def over_time(self, points: np.ndarray) -> np.ndarray:
         return np.unwrap(np.arctan2(points[..., 1], points[..., 0]), axis=0)
 
-    def of_nodes(self, state: Any) -> np.ndarray:
+    def of_nodes(self, state: Characteristics) -> np.ndarray:
         return state.coordinates + np.arctan2(-state.limit[1], -state.limit[0])
 
     def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
         low, high = self.limits
         return (coordinates - low) / (high - low)
 
-    def profiles(self, states: Any, members: Any, most: int | None) -> Profiles:
+    def profiles(
+        self, states: Sequence[Density], members: Sequence[tuple[int, ...]], most: int | None
+    ) -> Profiles:
         """The grid overhangs [-pi, pi] by one point on both sides.
 
         The first point is the last but one minus 2 pi, and the last the second plus 2 pi, so that
@@ -193,7 +198,7 @@ class PolarAxis(CoordinateAxis):
         # The clusters of axisymmetric measures are poles.
         return np.where(points[..., -1] > 0, 0.0, np.pi)
 
-    def of_nodes(self, state: Any) -> np.ndarray:
+    def of_nodes(self, state: Characteristics) -> np.ndarray:
         return 2 * np.arctan(np.exp(state.coordinates * state.limit[-1]))
 
     def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
@@ -201,7 +206,9 @@ class PolarAxis(CoordinateAxis):
         below = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2)])
         return below / below[-1]
 
-    def profiles(self, states: Any, members: Any, most: int | None) -> Profiles:
+    def profiles(
+        self, states: Sequence[Density], members: Sequence[tuple[int, ...]], most: int | None
+    ) -> Profiles:
         theta = np.linspace(0, np.pi, POLAR_ANGLES)
         points = np.zeros((theta.size, states[0].space.dimension))
         points[:, 0], points[:, -1] = np.sin(theta), np.cos(theta)

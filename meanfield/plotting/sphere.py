@@ -7,7 +7,7 @@ or nodes that stand for equal masses.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,17 +19,16 @@ from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
 from ..core.checks import fitting
-from ..results.solution import Solution
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Tokens
+from ..states import State, Tokens
 from ..states.points import unit
 from . import theme
-from .appearance import appearance_of, sample_of
+from .appearance import appearance_of
 from .fields import Scale, choose_scale, density_bar, law_in_words
 from .labels import Member, member_of, percent
-from .layouts import Draw, Panels
+from .layouts import Draw, DrawnMembers, Panels
 from .points import explain_dots
 from .registry import figure
 from .spaces import UNIT_CIRCLE
@@ -38,7 +37,7 @@ GAP = 0.06  # between the discs of a pair, whose radius is 1
 GRATICULE_STEP = np.pi / 6  # between meridians, and parallels
 
 
-def frame_of(direction: Any) -> np.ndarray:
+def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
     """Right, up and towards the viewer as the rows of a rotation, seen from `direction`.
 
     The north pole is up. Seen from a pole, the first axis is to the right.
@@ -235,31 +234,29 @@ class FieldLayer:
 
     lines = "white"
 
-    def __init__(self, page: Panels, solution: Solution, scale: str | Scale):
-        self._page, self._per_unit = page, PER_UNIT if page.film is None else MOVING
-        self._law, self._name = appearance_of(solution.final).law, law_in_words(solution, "x")
-        self._scale = common_scale(solution, page.members, page.times, scale)
+    def __init__(self, panels: Panels, scale: str | Scale):
+        self._panels, self._per_unit = panels, PER_UNIT if panels.film is None else MOVING
+        self._scale = common_scale(panels, panels.times, scale)
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
-    def paint(self, ax: Axes, outline: Any, projection: Any, member: Member, state: Any) -> Artist:
+    def paint(
+        self, ax: Axes, outline: PathPatch, projection: "Projection", member: Member, state: State
+    ) -> Artist:
         """Draw a single state, clipped at the outline; returns the image."""
-        image = pixels(projection, self._law(state), self._per_unit)
+        image = pixels(projection, self._panels.look.law(state), self._per_unit)
         picture = ax.imshow(image, extent=projection.box, origin="lower", **self._colours)
         picture.set_clip_path(outline)
         return picture
 
     def explain(self) -> None:
         """A colour bar beside the panels."""
-        density_bar(self._page, ScalarMappable(**self._colours), self._scale, self._name)
+        name = law_in_words(self._panels, "x")
+        density_bar(self._panels, ScalarMappable(**self._colours), self._scale, name)
 
 
-def common_scale(
-    solution: Solution, members: Sequence[Member], times: np.ndarray, scale: str | Scale
-) -> Scale:
+def common_scale(drawn: DrawnMembers, times: np.ndarray, scale: str | Scale) -> Scale:
     """One scale of colours for the densities of these members at these saved times."""
-    law = appearance_of(solution.final).law
-    shown = [law(solution[int(i)]) for i in times]
-    states = [member_of(state, m) for state in shown for m in members]
+    states = [member_of(law, m) for law in map(drawn.law, times) for m in drawn.members]
     peaks = [np.append(state.values, state.at(POLE_POINTS)) for state in states]
     return choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
 
@@ -269,19 +266,19 @@ class DotLayer:
 
     lines = theme.INK
 
-    def __init__(self, page: Panels, solution: Solution):
-        look = appearance_of(solution.final)
-        self._page, self._look = page, look
-        self._samples = {m: sample_of(solution, m, look.most_dots) for m in page.members}
+    def __init__(self, panels: Panels):
+        self._panels, self._samples = panels, panels.samples(panels.look.most_dots)
 
-    def paint(self, ax: Axes, outline: Any, projection: Any, member: Member, state: Any) -> Artist:
+    def paint(
+        self, ax: Axes, outline: PathPatch, projection: "Projection", member: Member, state: State
+    ) -> Artist:
         """Draw the dots of a single state; returns their collection."""
         sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
         widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
         widths *= min(1.0, WIDEST / np.median(widths))
         many = len(widths) > MOST_EDGED_DOTS
-        places = projection.place(self._look.points(state)[sample.indices])
+        places = projection.place(self._panels.look.points(state)[sample.indices])
         style = {"edgecolors": "none", "alpha": 0.6} if many else {"edgecolors": "white"}
         style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": many}
         where = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
@@ -291,29 +288,27 @@ class DotLayer:
 
     def explain(self) -> None:
         """The meaning of a dot, beneath the panels."""
-        explain_dots(self._page, self._samples)
+        explain_dots(self._panels, self._samples)
 
 
 Layer = FieldLayer | DotLayer
 
 
-def draw_globes(
-    page: Panels, solution: Solution, layer: Layer, views: Sequence[Projection], clusters: bool
-) -> None:
+def draw_globes(panels: Panels, layer: Layer, views: Sequence[Projection], clusters: bool) -> None:
     """Draw each member of a sheet in its projection, one of `views` for each member."""
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        projection = views[page.members.index(member)]
+        projection = views[panels.members.index(member)]
         outlines = {ax: globe(ax, projection, layer.lines) for ax, _ in row}
 
         def draw(ax: Axes, i: int) -> list[Artist]:
-            state = member_of(solution[i], member)
+            state = panels.state(i, member)
             picture = layer.paint(ax, outlines[ax], projection, member, state)
             return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
 
         return draw
 
-    page.each(prepare)
+    panels.each(prepare)
     layer.explain()
 
 
@@ -322,13 +317,9 @@ def draw_globes(
 
 @figure("orthographic", Density, Sphere, sheet=(5, 0.5, 6))
 def orthographic(
-    page: Panels,
-    solution: Solution,
-    *,
-    seen_from: Sequence[float] | None = None,
-    clusters: bool = False,
+    panels: Panels, *, seen_from: Sequence[float] | None = None, clusters: bool = False,
     scale: str = "auto",
-) -> None:
+) -> None:  # fmt: skip
     """The sphere from two opposite sides at several times.
 
     Each pixel shows the density at its point. The second view is what one sees after walking half
@@ -363,16 +354,12 @@ def orthographic(
     TypeError
         If the states are not densities on the sphere.
     """
-    draw_pairs(page, solution, FieldLayer(page, solution, scale), seen_from, clusters)
+    draw_pairs(panels, FieldLayer(panels, scale), seen_from, clusters)
 
 
 @figure("orthographic", (Characteristics, Tokens), Sphere, sheet=(5, 0.5, 6))
 def orthographic_dots(
-    page: Panels,
-    solution: Solution,
-    *,
-    seen_from: Sequence[float] | None = None,
-    clusters: bool = True,
+    panels: Panels, *, seen_from: Sequence[float] | None = None, clusters: bool = True
 ) -> None:
     """The sphere from two opposite sides at several times, the mass as dots that the flow carries.
 
@@ -404,34 +391,29 @@ def orthographic_dots(
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """
-    draw_pairs(page, solution, DotLayer(page, solution), seen_from, clusters)
+    draw_pairs(panels, DotLayer(panels), seen_from, clusters)
 
 
 def draw_pairs(
-    page: Panels, solution: Solution, layer: Layer, seen_from: Any, clusters: bool
+    panels: Panels, layer: Layer, seen_from: Sequence[float] | None, clusters: bool
 ) -> None:
     """Draw each member from two opposite sides, which are equal at all times.
 
     `seen_from` is the direction of the viewer, by default `best_seen_from` of the last state shown.
     """
     pairs = []
-    for member, row in page.views:
-        last = member_of(solution[row[-1][1]], member)
-        towards = appearance_of(last).best_seen_from(last) if seen_from is None else seen_from
-        pairs.append(OrthographicPair(frame_of(towards), beside=not page.upright))
-        if page.film is None or len(page.members) == 1:
+    for member, row in panels.views:
+        last = panels.state(row[-1][1], member)
+        towards = panels.look.best_seen_from(last) if seen_from is None else seen_from
+        pairs.append(OrthographicPair(frame_of(towards), beside=not panels.upright))
+        if panels.film is None or len(panels.members) == 1:
             name_sides(row[0][0], pairs[-1])
-    draw_globes(page, solution, layer, pairs, clusters)
+    draw_globes(panels, layer, pairs, clusters)
 
 
 @figure("map", Density, Sphere, sheet=(6, 2.0, 3))
 def mollweide(
-    page: Panels,
-    solution: Solution,
-    *,
-    centre: float = 0.0,
-    clusters: bool = False,
-    scale: str = "auto",
+    panels: Panels, *, centre: float = 0.0, clusters: bool = False, scale: str = "auto"
 ) -> None:
     """Maps of the whole sphere at several times, in which equal areas are equal.
 
@@ -451,14 +433,12 @@ def mollweide(
     TypeError
         If the states are not densities on the sphere.
     """
-    maps = [Mollweide(centre)] * len(page.members)
-    draw_globes(page, solution, FieldLayer(page, solution, scale), maps, clusters)
+    maps = [Mollweide(centre)] * len(panels.members)
+    draw_globes(panels, FieldLayer(panels, scale), maps, clusters)
 
 
 @figure("map", (Characteristics, Tokens), Sphere, sheet=(6, 2.0, 3))
-def mollweide_dots(
-    page: Panels, solution: Solution, *, centre: float = 0.0, clusters: bool = True
-) -> None:
+def mollweide_dots(panels: Panels, *, centre: float = 0.0, clusters: bool = True) -> None:
     """Maps of the whole sphere at several times, in which equal areas are equal.
 
     Parameters
@@ -477,8 +457,8 @@ def mollweide_dots(
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """
-    maps = [Mollweide(centre)] * len(page.members)
-    draw_globes(page, solution, DotLayer(page, solution), maps, clusters)
+    maps = [Mollweide(centre)] * len(panels.members)
+    draw_globes(panels, DotLayer(panels), maps, clusters)
 
 
 # Pixels, outlines and marks ------------------------------------------------------------------
@@ -533,7 +513,7 @@ def name_sides(ax: Axes, pair: OrthographicPair) -> None:
         ax.text(s=name, fontsize=8, multialignment="center", **place)
 
 
-def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
+def mark_clusters(ax: Axes, projection: Projection, state: State) -> list[Artist]:
     """A ring at each cluster of a single state, and its share of the mass beside it."""
     marks: list[Artist] = []
     halo = [withStroke(linewidth=1.6, foreground="white")]

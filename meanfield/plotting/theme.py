@@ -1,5 +1,6 @@
 """The look of every figure: one style, one palette, one figure class."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,10 @@ import matplotlib
 import numpy as np
 from cycler import cycler
 from matplotlib import rcParams
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterSciNotation
 
 from ..core.checks import positive
@@ -38,7 +41,11 @@ DENSITY_MAP = "viridis"
 GREY_MAP = "Greys"  # beneath curves in colours
 ORDER_MAP = "plasma"  # of times and members, so that neither is taken for a density
 
-STYLE = {
+HEADING_MARGIN = 0.05  # inches, at both sides
+SPACE_BETWEEN_WORDS = re.compile(r" (?=(?:[^$]*\$[^$]*\$)*[^$]*$)")  # and not within a formula
+
+Style = dict[str, Any]  # options of artists
+STYLE: Any = {
     "font.family": "STIXGeneral",  # comes with matplotlib: figures look the same everywhere
     "mathtext.fontset": "stix",
     "font.size": 10.0,
@@ -121,7 +128,7 @@ class PaperFigure(Figure):
             super().savefig(buffer, format=kind, **options)
             write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getvalue())
 
-    def draw(self, renderer: Any) -> None:
+    def draw(self, renderer: RendererBase) -> None:
         """Draw the figure; logarithmic axes of less than a decade have plain numbers."""
         from .labels import label_logarithmic
 
@@ -167,8 +174,27 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
         return PaperFigure(figsize=(width, height), layout=layout)
 
 
+def break_heading(figure: Figure, heading: Text) -> float:
+    """Break a heading into lines for which the figure is wide enough; returns the inches added."""
+    widest, box = figure.bbox.width - 2 * HEADING_MARGIN * figure.dpi, heading.get_window_extent()
+    if box.width <= widest:
+        return 0.0
+    lines: list[str] = []
+    for first, *others in map(SPACE_BETWEEN_WORDS.split, heading.get_text().split("\n")):
+        lines.append(first)
+        for word in others:
+            heading.set_text(f"{lines[-1]} {word}")
+            fits = heading.get_window_extent().width <= widest
+            lines[-1:] = [heading.get_text()] if fits else [lines[-1], word]
+    heading.set_text("\n".join(lines))
+    return (heading.get_window_extent().height - box.height) / figure.dpi
+
+
 def resized(figure: Figure, width: float | None, height: float | None) -> Figure:
-    """The figure in another size, in inches; room for headings and banners stays as it is."""
+    """The figure in another size, in inches; room for banners stays as it is, and for headings.
+
+    A heading that is too wide is broken into lines.
+    """
     before = figure.get_size_inches()
     sizes = [("width", width, before[0]), ("height", height, before[1])]
     after = np.array([old if size is None else positive(name, size) for name, size, old in sizes])
@@ -177,6 +203,9 @@ def resized(figure: Figure, width: float | None, height: float | None) -> Figure
         rect = np.array(engine.get()["rect"])
         low = rect[:2] * before / after
         high = 1 - (1 - rect[:2] - rect[2:]) * before / after
+        figure.set_size_inches(*after)
+        for heading in (text for text in figure.texts if text.get_text() == figure.get_suptitle()):
+            high[1] -= break_heading(figure, heading) / after[1]
         engine.set(rect=(*low, *(high - low)))
     figure.set_size_inches(*after)
     return figure

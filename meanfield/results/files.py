@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -98,7 +99,7 @@ class Contents:
         return Contents({group: self.header}, arrays, self.long, words)
 
 
-def result_path(name: str, path: Any, table: str = "data") -> Path:
+def result_path(name: str, path: str | PathLike[str], table: str = "data") -> Path:
     """The path of a result to write; raise ValueError for the suffix of another format."""
     wanted = (
         "a file *.nc, as results are written as NetCDF; a table is written by "

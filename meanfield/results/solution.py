@@ -389,7 +389,7 @@ class LastState(DensityLaw):
             raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")
         return density
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space | None) -> Density:
         final = getattr(load(self.file), "final", None)
         wanted = "a density, for a run from it"
         return fitting(f"the end of {self.file}", final, wanted, isinstance(final, Density))
@@ -398,7 +398,7 @@ class LastState(DensityLaw):
 # Labelled arrays -----------------------------------------------------------------------------
 
 
-def words(name: str, state: Any) -> dict[str, str]:
+def words(name: str, state: type[AnyState]) -> dict[str, str]:
     """The attributes long_name and units of a variable, for a class of states."""
     text = {**VARIABLE_NAMES, **state.words}.get(name)
     attributes = {} if text is None else {"long_name": text}

@@ -84,10 +84,10 @@ class DensityBatch:
             states = [run.first.coefficients.reshape(run.members, -1) for run in together]
             rows.begin(which, np.array(states), 0.0)
             rates = rows.rates_of_change(which, rows.metric)
-            known, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
-            if known.any() and not self._arguments.dt:
-                growths[known] = rows.growths(which[known], part, 0.0)
-            rates[~known] = 0.0
+            moving, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
+            if moving.any() and not self._arguments.dt:
+                growths[moving] = rows.growths(which[moving], part, 0.0)
+            rates[~moving] = 0.0
             first = first_steps(part, rates, growths, runs[0].duration)
             for run, step in zip(together, first.tolist(), strict=True):
                 run.stepper.check()
@@ -100,15 +100,19 @@ class DensityBatch:
         """
         limit = dict(zip(runs, limits, strict=True))
         moved = [run for run in runs if not run.within]
-        tasks = {run: run.task(output, run.until_review(limit[run])) for run in moved}
-        counts = {run: run.stepper.counts.tolist() for run in moved}
-        for _, together in _by_rows(moved):
+        self.step(moved, output, [limit[run] for run in moved])
+        return [run.arrive(output) for run in runs]
+
+    def step(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> None:
+        """Advance the clock of each run to the output, by at most its limit of attempts."""
+        tasks = {run: run.task(output, n) for run, n in zip(runs, limits, strict=True)}
+        counts = {run: run.stepper.counts.tolist() for run in runs}
+        for _, together in _by_rows(runs):
             ends = advance_rows([run.stepper for run in together], [tasks[run] for run in together])
             for run, (code, clock) in zip(together, ends, strict=True):
                 run.stepped(code, clock, counts[run])
-        for run in moved:
+        for run in runs:
             run.stepper.check()
-        return [run.arrive(output) for run in runs]
 
 
 def _by_rows(runs: Sequence[Any]) -> list[tuple[Rows, list[Any]]]:

@@ -24,7 +24,7 @@ from ..core.files import Lock, check_writable, write_whole
 from ..core.forms import NON_NEGATIVE
 from ..results.provenance import Origin
 
-CHECKPOINT_MAGIC = b"meanfield ckpt13"
+CHECKPOINT_MAGIC = b"meanfield ckpt14"
 
 
 class Keeper:

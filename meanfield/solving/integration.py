@@ -18,8 +18,8 @@ from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.clock import Clock, first_steps, restored, started
-from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, PointFlow, Stall, Step
+from ..steppers.clock import GIVES_UP, LOST, STUCK, Clock, Stall, first_steps, keep, restored
+from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, PointFlow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .merging import Merging, MergingHint, may_merge
@@ -27,6 +27,11 @@ from .policies import BLOWN_UP, CANCELLED_RATES, DEGREE_EXHAUSTED, BlowUp, Polic
 from .streams import random_state, restore_random
 
 KEPT_STAGES = 1 << 29  # bytes of Runge-Kutta stages that the journal may store for tangents
+STEP_COUNTS = (
+    "steps",
+    "rejected",
+    "evaluations",
+)  # names of counts in `stats`, in the order of a tally
 STALLED = 101  # code: an accepted step was too short to change the time of the clock
 FAILURES = {
     NOT_FINITE: "not_finite",
@@ -37,6 +42,7 @@ FAILURES = {
 }  # names of the failures that end a run, by the codes that `Integration.advance` returns
 FEWEST_REJECTED = 50  # so many rejected steps, or fewer, do not indicate a rough drift
 ROUGH_DRIFT = "More steps were rejected than accepted: the drift seems discontinuous. Give dt."
+END_OF_CODE = {STUCK: TOO_SMALL, GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
 RESUMABLE = ("interrupted", "max_steps", "stopped")  # statuses after which a run can be resumed
 STATUS_OF_CAUSE = {"cancelled": "step_too_small"}  # status of a cause whose name is no status
 JUMP_MARGIN = (
@@ -184,8 +190,13 @@ class SteppedIntegration(Integration):
         return self.elapsed / self.duration
 
     @property
+    def clock_time(self) -> float:
+        """Time of the clock at the end of the last step, relative to `start`."""
+        return self.clock.t
+
+    @property
     def within(self) -> bool:
-        return self.elapsed < self.clock.t
+        return self.elapsed < self.clock_time
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -203,7 +214,7 @@ class SteppedIntegration(Integration):
 
         At the end of a step the policies are consulted. Returns a code as `advance` does.
         """
-        self.elapsed = min(self.clock.t, output)
+        self.elapsed = min(self.clock_time, output)
         if self.within:
             return REACHED
         end = self.follow(self._code)
@@ -226,7 +237,7 @@ class SteppedIntegration(Integration):
         With dense output this is the end of the run, else the time `output`.
         """
         goal = self.duration if dense else output
-        return min([goal, *[jump for jump in self.jumps if jump > self.clock.t]])
+        return min([goal, *[jump for jump in self.jumps if jump > self.clock_time]])
 
     @property
     def motions(self) -> list[Motion]:
@@ -327,9 +338,8 @@ class SteppedIntegration(Integration):
 
     def counts(self) -> dict[str, Any]:
         """Numbers of steps and evaluations, steps of each scheme, and counts of the policies."""
-        names = "steps", "rejected", "evaluations"
         totals = [int(sum(column)) for column in zip(*self.tally.values(), strict=True)]
-        counts: dict[str, Any] = dict(zip(names, totals, strict=True))
+        counts: dict[str, Any] = dict(zip(STEP_COUNTS, totals, strict=True))
         counts["schemes"] = {scheme: int(steps[0]) for scheme, steps in self.tally.items()}
         for policy in self.policies.values():
             counts |= policy.stats(self.start)
@@ -382,7 +392,6 @@ class SteppedIntegration(Integration):
 
     def snapshot(self) -> dict[str, Any]:
         return {
-            "clock": tuple(self.clock),
             "elapsed": self.elapsed,
             "schemes": list(self.tally),
             "tally": list(self.tally.values()),
@@ -394,7 +403,7 @@ class SteppedIntegration(Integration):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        self.clock, self.elapsed = restored(snapshot["clock"]), float(snapshot["elapsed"])
+        self.elapsed = float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
             part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
@@ -413,10 +422,14 @@ class FlowIntegration(SteppedIntegration):
     rows : Motion
         Motion of the tokens that are left after merging; without merging it is `motion`.
     flow : PointFlow
-        Stepper with the coordinates at the end of the last step.
+        Stepper with the coordinates and the clocks at the ends of the last steps.
+
+    Notes
+    -----
+    The argument `groups` is the number of replicas with separate steps, if they have them.
     """
 
-    def __init__(self, arguments: Arguments):
+    def __init__(self, arguments: Arguments, groups: int | None = None):
         super().__init__(arguments)
         motion = self.motion
         self.first, self.rows = arguments.state, motion
@@ -428,10 +441,10 @@ class FlowIntegration(SteppedIntegration):
             check_layers(self.outputs, self.dt, "an output or the end")
             check_layers(self.jumps, self.dt, "a jump of the model, or one of breaks,")
         self.enter_piece(0.0)
-        first_step = float(self.first_steps(y))
+        apart = groups is not None  # a replica whose velocities are not finite may end alone
+        steps = self.dt if apart and self.dt else self.first_steps(y, apart=apart)
         motion.begin(y, self.start)
-        self.flow: Any = self._steps(y)
-        self.clock = started(self.dt or first_step)
+        self.flow: Any = self._steps(y, groups=groups or 1, steps=self.dt or steps)
         self.count(self._scheme.name, 0, 0, 0)
         self.policies = {}
         if arguments.merge is not None:
@@ -446,13 +459,13 @@ class FlowIntegration(SteppedIntegration):
         self.journal = None if motion.random else Journal(KEPT_STAGES if arguments.tangents else 0)
         self.consult(always_only=True)
 
-    def _steps(self, y: np.ndarray) -> PointFlow:
+    def _steps(self, y: np.ndarray, **options: Any) -> PointFlow:
         scheme = self._scheme
         if isinstance(scheme, Splitting):
             streams = (self._rng,) if self._common is None else (self._rng, self._common)
             step = lambda y, t, dt: self.rows.step(scheme, y, t, dt, *streams)  # noqa: E731
-            return FixedSteps(scheme, step, y, start=self.start)
-        return ExplicitFlow(scheme, self.rows, y, **self.flow_options)
+            return FixedSteps(scheme, step, y, start=self.start, **options)
+        return ExplicitFlow(scheme, self.rows, y, **self.flow_options, **options)
 
     @property
     def flow_options(self) -> dict[str, float]:
@@ -497,31 +510,45 @@ class FlowIntegration(SteppedIntegration):
         return self.flow.x
 
     @property
+    def clock(self) -> Clock:
+        """Clock of the flow, or of its first group; setting it changes the plan of the steps."""
+        return restored(self.flow.clocks[0])
+
+    @clock.setter
+    def clock(self, clock: Clock) -> None:
+        keep(clock, self.flow.clocks[0])
+
+    @property
+    def clock_time(self) -> float:
+        return float(self.flow.clocks.item(0))
+
+    @property
     def size(self) -> str:
         return self.motion.size(self.flow.x)
 
     @property
     def stalled(self) -> bool:  # type: ignore[override]
-        return self.flow.stall.shortest > 0
+        return Stall(*self.flow.stalls[0]).shortest > 0
 
     @property
     def continuous(self) -> bool:
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
-        if self.enter_piece(self.clock.t):
-            self.flow.restart(self.flow.x, self.start + self.clock.t)
-        before, counts = self.clock.t, self.flow.counts.copy()
-        code, self.clock = self.flow.advance(
-            self.clock, self.goal(output, self.flow.dense), min(limit, 1)
-        )
-        made = self.flow.counts - counts
-        self.count(self.flow.scheme.name, *made)
-        self._stepped = bool(made[0])
+        flow, before, counts = self.flow, self.clock_time, self.flow.counts.copy()
+        if self.enter_piece(before):
+            flow.renew()
+        target = self.goal(output, flow.dense)
+        code = int(flow.advance(target)[0])
+        self.count(flow.scheme.name, *(flow.counts - counts).ravel().tolist())
+        self._stepped = code <= STUCK
         if self._stepped and self.journal is not None:
             self._note()
-        stands = self._stepped and self.clock.t == before and code == PAUSED
-        return STALLED if stands else code
+        if code in END_OF_CODE:
+            return END_OF_CODE[code]
+        if self.clock_time == target:
+            return REACHED
+        return STALLED if self._stepped and self.clock_time == before else PAUSED
 
     def _note(self) -> None:
         """Add the last step to the journal, with its stages while there is room for them."""
@@ -575,29 +602,48 @@ class FlowIntegration(SteppedIntegration):
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        step = self.flow.before if self.within else Step(np.zeros(0), 0.0, 0.0, 0.0)
+        flow = self.flow
+        before = flow.before if self._ahead.size else ()
         return super().snapshot() | {
-            "flow_t": self.flow.t,
-            "coordinates": self.flow.x,
-            "stall": tuple(self.flow.stall),
+            "coordinates": flow.x,
+            "clocks": flow.clocks,
+            "stalls": flow.stalls,
+            "counts": flow.counts,
+            "times": flow.t,
+            "before": before[:1],
+            "step": before[1:],
             "random": random_state(self._rng),
             "common": random_state(self._common),
-            "before": step.x,
-            "step": step[1:],
             "motion": json.dumps(self.motion.snapshot()),
         }
 
+    @property
+    def _moving(self) -> Any:
+        """Index of the groups that have not ended."""
+        return slice(None)
+
+    @property
+    def _ahead(self) -> np.ndarray:
+        """Indices of the groups whose last step ends after the time `elapsed`."""
+        return np.flatnonzero(self.flow.clocks[:, 0] > self.elapsed)
+
     def restore(self, snapshot: dict[str, Any]) -> None:
-        t = float(snapshot["flow_t"])
         for name, rng in (("random", self._rng), ("common", self._common)):
             restore_random(rng, snapshot[name])
         self.motion.restore(json.loads(str(snapshot["motion"])))
         self.journal = None  # a checkpoint does not store it
-        step = Step(np.array(snapshot["before"]), *snapshot["step"])
-        self._stepped = bool(snapshot["elapsed"] < snapshot["clock"][0])
-        self.enter_piece(step.elapsed if self._stepped else float(snapshot["elapsed"]))
+        clocks, elapsed = np.array(snapshot["clocks"]), float(snapshot["elapsed"])
+        steps = np.array(snapshot["step"])
+        begins = clocks[:, 0]
+        if steps.size:
+            begins = np.where(begins > elapsed, steps[1], begins)
+        self.enter_piece(float(min(begins[self._moving], default=elapsed)))
         super().restore(snapshot)
-        self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
-        if self.within:
-            self.flow.repeat(step)
-        self.flow.stall = Stall(*snapshot["stall"].tolist())
+        flow = self.flow  # a policy may have replaced it
+        flow.clocks, flow.stalls = clocks, np.array(snapshot["stalls"])
+        flow.counts = np.array(snapshot["counts"])
+        flow.restart(np.array(snapshot["coordinates"]), snapshot["times"][()], self.rows)
+        if steps.size:
+            flow.before = Step(*np.array(snapshot["before"]), *steps)
+            flow.repeat(self._ahead)
+        self._stepped = bool(self._ahead.size)

@@ -169,9 +169,10 @@ class Stiffness(Policy):
             and run.clock.step * self._rates(run, JACOBIAN_INTERVAL)[0] > STIFF_STEP
         ):
             self.implicit, self.mark = True, np.array([run.accepted, run.elapsed])
+            clock = replanned(run.clock, run.clock.proposal)  # implicit steps end at outputs
             self._go_implicit(run)
-            run.flow.restart(run.flow.x, run.start + run.clock.t)
-            run.clock = replanned(run.clock, run.clock.proposal)  # implicit steps end at outputs
+            run.clock = clock
+            run.flow.renew()
         return CANCELLED_RATES if self._cancelled(run) else None
 
     def _rates(self, run: Any, every: int) -> tuple[float, float]:

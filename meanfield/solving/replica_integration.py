@@ -9,52 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure
-from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.flow import NO_FLOAT_WARNINGS, Stall
-from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
+from ..steppers.advance import PAUSED, REACHED, STEADY
+from ..steppers.clock import ACCEPTED, Stall
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from .arguments import Arguments
-from .integration import RESUMABLE, SteppedIntegration
+from .integration import END_OF_CODE, FAILURES, RESUMABLE, STEP_COUNTS, FlowIntegration
 
-END_OF_CODE = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
-STATUS_OF_END = {
-    RUNNING: "finished",
-    STEADY: "steady",
-    TOO_SMALL: "step_too_small",
-    NOT_FINITE: "not_finite",
-}
+RUNNING = 0  # code of a replica that has not ended
+STATUS_OF_END = {RUNNING: "finished", STEADY: "steady"} | FAILURES
 
 
-class ReplicaIntegration(SteppedIntegration):
+class ReplicaIntegration(FlowIntegration):
     """Time integration of replicas by an explicit scheme, with error control or fixed steps.
 
     Attributes
     ----------
-    flow : ReplicaFlow
-        Stepper with the coordinates and the clock of each replica.
     ends : ndarray of int, shape (R,)
         Code of the reason why each replica has ended: `STEADY`, `TOO_SMALL` or `NOT_FINITE`;
         `RUNNING` if it has not.
     """
 
     def __init__(self, arguments: Arguments):
-        super().__init__(arguments)
-        motion, self._scheme = self.motion, arguments.scheme
-        y = np.array(motion.coordinates(arguments.state), dtype=float)
-        self.enter_piece(0.0)
-        steps = np.full(len(y), self.dt or 0.0)
-        if not self.dt:
-            steps = self.first_steps(y, apart=True)
-        motion.begin(y, self.start)
-        rtol = 0.0 if self.dt else self.rtol
-        self.flow = ReplicaFlow(self._scheme, motion, y, steps, rtol=rtol, start=self.start)
-        self.ends = np.full(len(y), RUNNING)
-        self.policies, self._output = {}, 0.0
-        self._kept = y.copy()  # coordinates at the last output: between outputs the times differ
-        self.journal = Journal()
+        replicas = arguments.motion.members
+        super().__init__(arguments, replicas)
+        self.ends = np.full(replicas, RUNNING)
+        self._kept = self.flow.x.copy()  # coordinates at the last output, where the times are equal
         if self.steady:
-            self._end_where_steady(np.arange(len(y)))
+            self._end_where_steady(np.arange(replicas))
 
     # What the driver asks ------------------------------------------------------------------
 
@@ -62,16 +44,23 @@ class ReplicaIntegration(SteppedIntegration):
     def state(self) -> Any:
         return self.motion.state_of(self._kept)
 
+    @property
     def _array(self) -> np.ndarray:
         """Coordinates at the time `elapsed`, interpolated where the last step passed it."""
-        y, within = self.flow.x.copy(), np.flatnonzero(self.flow.t > self.elapsed)
-        if within.size:
-            y[within] = self.flow.within(within, self.elapsed)
+        y, ahead = self.flow.x.copy(), self._ahead
+        if ahead.size:
+            y[ahead] = self.flow.within(self.elapsed, ahead)
         return y
 
     @property
-    def coordinates(self) -> np.ndarray:
-        return self.flow.x
+    def _moving(self) -> np.ndarray:
+        """Mask (R,) of the replicas that have not ended."""
+        return self.ends == RUNNING
+
+    @property
+    def _times(self) -> np.ndarray:
+        """Times on the clocks of the replicas, (R,)."""
+        return self.flow.clocks[:, 0]
 
     @property
     @np.errstate(**NO_FLOAT_WARNINGS)
@@ -80,48 +69,37 @@ class ReplicaIntegration(SteppedIntegration):
 
     @property
     def size(self) -> str:
-        left = np.count_nonzero(self.ends == RUNNING)
+        left = np.count_nonzero(self._moving)
         return f"{left} of {len(self.ends)} replicas, {self.motion.size(self.flow.x)}"
 
     @property
     def within(self) -> bool:
         """True if all replicas that have not ended are at the next output or beyond."""
-        moving, later = self.ends == RUNNING, self.outputs[self.outputs > self.elapsed]
-        return bool(later.size and moving.any() and (self.flow.t[moving] >= later[0]).all())
-
-    @np.errstate(**NO_FLOAT_WARNINGS)
-    def advance(self, output: float, limit: int) -> int:
-        """Attempt one step of each replica that is before the output; return a code.
-
-        At most one attempt, whatever `limit` is.
-        """
-        code = self.take_steps(output, limit)
-        if code == PAUSED:
-            return code
-        end = self.follow(code)
-        return code if end is None else end
+        moving, later = self._moving, self.outputs[self.outputs > self.elapsed]
+        return bool(later.size and moving.any() and (self._times[moving] >= later[0]).all())
 
     def take_steps(self, output: float, limit: int) -> int:
-        self._output = output
-        before = np.flatnonzero((self.ends == RUNNING) & (self.flow.t < output))
+        """Attempt one step of each replica that is before the output, whatever `limit` is."""
+        before = np.flatnonzero(self._moving & (self._times < output))
         if before.size:
             self._attempt(before, output)
-        behind = (self.ends == RUNNING) & (self.flow.t < output)
-        return PAUSED if behind.any() else REACHED
+        return PAUSED
 
-    def follow(self, code: int) -> int | None:
-        """Store the state at the output that all replicas have reached, or at the end of all.
+    def arrive(self, output: float) -> int:
+        """Store the state at the output, once all replicas have reached it, or at the end of all.
 
-        Returns the code of the reason why the run ends there, or None if it goes on.
+        Returns PAUSED if some replicas are before the output.
         """
-        moving, output = (self.ends == RUNNING).any(), self._output
-        if moving or (self.flow.t > output).any():
-            self.elapsed, end = output, self._failed if output == self.duration else None
+        if (self._moving & (self._times < output)).any():
+            return PAUSED
+        end = self._failed
+        if self._moving.any() or (self._times > output).any():
+            self.elapsed, end = output, end if output == self.duration else REACHED
         else:
-            self.elapsed = max(self.elapsed, float(self.flow.t.max()))
-            end = STEADY if self._failed is None else self._failed
-        self._kept = self._array()
-        return end
+            self.elapsed = max(self.elapsed, float(self._times.max()))
+            end = STEADY if end is None else end
+        self._kept = self._array
+        return REACHED if end is None else end
 
     @property
     def _failed(self) -> int | None:
@@ -134,26 +112,27 @@ class ReplicaIntegration(SteppedIntegration):
 
         The next jump is that after the member with the smallest time.
         """
-        jump = next((at for at in self.jumps if at > self.flow.t[members].min()), self.duration)
-        members = members[self.flow.t[members] < jump]
-        if self.enter_piece(float(self.flow.t[members].min())):
-            self.flow.restart(members)
+        jump = next((at for at in self.jumps if at > self._times[members].min()), self.duration)
+        members = members[self._times[members] < jump]
+        if self.enter_piece(float(self._times[members].min())):
+            self.flow.renew(members)
         goal = min(jump, self.duration if self.flow.dense else output)
-        codes = self.flow.advance(members, goal)
-        self._note(members, codes)
+        codes = self.flow.advance(goal, members)
+        self._note_common(members, codes)
         for code, end in END_OF_CODE.items():
             self.ends[members[codes == code]] = end
         if self.steady:
             self._end_where_steady(members[codes == ACCEPTED])
 
-    def _note(self, members: np.ndarray, codes: np.ndarray) -> None:
+    def _note_common(self, members: np.ndarray, codes: np.ndarray) -> None:
         """Add a step to the journal; once the steps of replicas differ, there is no journal."""
-        steps = self.flow.step[members]
-        whole = len(members) == len(self.ends) and (codes == ACCEPTED).all()
-        if not (whole and (steps == steps[0]).all()):
+        steps = None
+        if len(members) == len(self.ends) and (codes == ACCEPTED).all():
+            steps = np.reshape(self.flow.before[2:], (2, -1)).T
+        if steps is None or (steps != steps[0]).any():
             self.journal = None
-        if self.journal is not None:
-            self.journal.add(tuple(steps[0, :2].tolist()), self._scheme, self.motion.ends)
+        elif self.journal is not None:
+            self.journal.add(steps[0], self._scheme, self.motion.ends)
 
     def _end_where_steady(self, members: np.ndarray) -> None:
         """End those of the members, given by their indices, whose rate of change is small."""
@@ -161,14 +140,6 @@ class ReplicaIntegration(SteppedIntegration):
             part = self.motion.of_members(members)
             rates = part.rates(self.flow.x[members], self.flow.velocity[members])
             self.ends[members[rates <= self.steady]] = STEADY
-
-    @np.errstate(**NO_FLOAT_WARNINGS)
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
-        y = np.array(self.motion.coordinates(state), dtype=float)
-        steps, start = np.full(len(y), dt), self.start + elapsed
-        flow = ReplicaFlow(self._scheme, self.motion, y, steps, rtol=0.0, start=start)
-        flow.advance(np.arange(len(y)), dt)
-        return self.motion.state_of(flow.x)
 
     # Counts --------------------------------------------------------------------------------
 
@@ -181,21 +152,15 @@ class ReplicaIntegration(SteppedIntegration):
     def accepted(self) -> int:
         return int(self.flow.counts[0].max())
 
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """Counts, status and last time of every replica, and the entries of `Motion.stats`.
-
-        Values of the replicas are nested lists of the shape of the ensemble.
-        """
-        shape, flow = self.motion.like.shape, self.flow
-        ended = np.where(self.ends == RUNNING, self.elapsed, flow.t)
-        names = "steps", "rejected", "evaluations"
-        each: dict[str, Any] = dict(zip(names, flow.counts, strict=True))
+    def counts(self) -> dict[str, Any]:
+        """Counts, status and last time of every replica, as nested lists of the ensemble shape."""
+        flow, ended = self.flow, np.where(self._moving, self.elapsed, self._times)
+        each: dict[str, Any] = dict(zip(STEP_COUNTS, flow.counts, strict=True))
         each["t_end"] = self.start + ended
         each["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
-        stats: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
-        stats["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
-        merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
-        return merges | stats | self.motion.stats(state, t)
+        shape = self.motion.like.shape
+        counts: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
+        return counts | {"schemes": {flow.scheme.name: int(flow.counts[0].sum())}}
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
         """Description of the end as plain data, see `Integration.ending`.
@@ -204,7 +169,7 @@ class ReplicaIntegration(SteppedIntegration):
         """
         end = super().ending(cause, state, t)
         shape = self.motion.like.shape
-        of_each, moving = np.array(end["stats"]["status"]), self.ends.reshape(shape) == RUNNING
+        of_each, moving = np.array(end["stats"]["status"]), self._moving.reshape(shape)
         if cause in RESUMABLE:
             end["stats"]["status"] = np.where(moving, cause, of_each).tolist()
         return end
@@ -218,7 +183,7 @@ class ReplicaIntegration(SteppedIntegration):
         r = int(failed[0]) if failed.size else 0
         index = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
         name = f" of replica {index[0] if len(index) == 1 else index}" if failed.size else ""
-        flow, elapsed = self.flow, float(self.flow.t[r])
+        flow, elapsed = self.flow, float(self._times[r])
         stalled, step = bool(Stall(*flow.stalls[r]).shortest > 0), float(flow.clocks[r, 2])
         y = flow.x[r : r + 1]
         now = self.start + elapsed, elapsed, y, step, stalled, self.dt, self.rtol, stats
@@ -227,33 +192,11 @@ class ReplicaIntegration(SteppedIntegration):
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        flow = self.flow
-        return {
-            "elapsed": self.elapsed,
-            "coordinates": flow.x,
-            "kept": self._kept,
-            "clocks": flow.clocks,
-            "before": flow.before,
-            "step": flow.step,
-            "times": flow.times,
-            "counts": flow.counts,
-            "stalls": flow.stalls,
-            "ends": self.ends,
-        }
+        return super().snapshot() | {"kept": self._kept, "ends": self.ends}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        flow, self.elapsed = self.flow, float(snapshot["elapsed"])
-        self._kept = np.array(snapshot["kept"])
-        self.journal = None  # a checkpoint does not store it
-        self.ends = np.array(snapshot["ends"])
-        flow.x, flow.clocks = np.array(snapshot["coordinates"]), np.array(snapshot["clocks"])
-        flow.before, flow.step = np.array(snapshot["before"]), np.array(snapshot["step"])
-        flow.counts, flow.stalls = np.array(snapshot["counts"]), np.array(snapshot["stalls"])
-        begins = np.where(flow.t > self.elapsed, flow.step[:, 0], flow.t)
-        moving = self.ends == RUNNING
-        self.enter_piece(float(begins[moving].min() if moving.any() else self.elapsed))
-        flow.repeat(np.flatnonzero(flow.t > self.elapsed))
-        flow.restart(np.arange(len(flow.x)), np.array(snapshot["times"]))
+        self._kept, self.ends = np.array(snapshot["kept"]), np.array(snapshot["ends"])
+        super().restore(snapshot)
 
 
 def has_own_steps(arguments: Arguments) -> bool:

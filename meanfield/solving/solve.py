@@ -394,9 +394,9 @@ class _SolvedRun:
                 since[wrong & np.isinf(since)] = t
         if since is None:
             return
-        known = [None if np.isinf(t) else t for t in since.tolist()]
+        times = [None if np.isinf(t) else t for t in since.tolist()]
         end: Any = record.end
-        end["stats"]["unresolved_since"] = nested(known, shape)
+        end["stats"]["unresolved_since"] = nested(times, shape)
         if end["warning"] is None:
             warning = self._reason(int(since.argmin()), float(since.min()))
             end |= {"warning": warning, "message": f"{end['message']} {warning}"}

@@ -14,6 +14,7 @@ from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
 from ..steppers.clock import Clock, planned_to, replanned, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS
+from ..steppers.stepper import advance_rows
 from .arguments import Arguments
 from .batch import DensityBatch
 from .integration import SteppedIntegration
@@ -109,23 +110,17 @@ class SpectralIntegration(SteppedIntegration):
     # Moving --------------------------------------------------------------------------------
 
     def take_steps(self, output: float, limit: int) -> int:
-        counts = self.stepper.counts.tolist()
-        self.stepped(*self._advance(output, self.until_review(limit)), counts)
+        self.batch.step([self], output, [limit])
         return self._code
 
     def until_review(self, limit: int) -> int:
         """Number of attempts until the next comparison of schemes, at most `limit`."""
         return min(limit, self.selection.at - self.attempts)
 
-    def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
-        """Integrate towards an output; return the code of the time loop, and the new clock."""
-        task = self.task(output, limit)
-        return self.stepper.advance(*task[:3], task.limit, output)
-
     def task(self, output: float, limit: int) -> Task:
         """Clock, rules and goal of the next steps towards an output, see `Rows.advance`."""
         self.follow_model()
-        limit = 1 if self._kappa_moves else limit
+        limit = 1 if self._kappa_moves else self.until_review(limit)
         goal = self.goal(output, dense=self.scheme.dense is not None)
         return Task(self.clock, self._rules, goal, output, limit)
 
@@ -218,6 +213,7 @@ class SpectralIntegration(SteppedIntegration):
         stepper = self.stepper
         u = stepper.state_before if self.within else stepper.state
         return super().snapshot() | {
+            "clock": tuple(self.clock),
             "before": tuple(stepper.before if self.within else self.clock),
             "coefficients": u.reshape(*self._shape, -1),
             "scheme": self.schemes.index(self.scheme),
@@ -230,12 +226,14 @@ class SpectralIntegration(SteppedIntegration):
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])
         super().restore(snapshot)
+        self.clock = restored(snapshot["clock"])
         within, self.clock = self.within, restored(snapshot["before"])
         self.enter_piece(self.clock.t)
         self.enter(type(self.first)(space, coefficients), self.schemes[int(snapshot["scheme"])])
         self.stepper.weighed_step = float(snapshot["weighed_step"])
         if within:
-            self._code, self.clock = self._advance(self.elapsed, 1)
+            task = self.task(self.elapsed, 1)._replace(limit=1)  # whatever comparison is due
+            ((self._code, self.clock),) = advance_rows([self.stepper], [task])
         self.weights = int(snapshot["weights"])
 
 
@@ -254,12 +252,13 @@ class CommonNoiseIntegration(SpectralIntegration):
         self._rng: Any = arguments.common_rng
         super().__init__(arguments)
 
-    def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
-        for _ in range(limit):
-            code = self._step(output)
-            if code != PAUSED:
-                return code, self.clock
-        return PAUSED, self.clock
+    def take_steps(self, output: float, limit: int) -> int:
+        counts, code = self.stepper.counts.tolist(), PAUSED
+        left = self.until_review(limit)
+        while code == PAUSED and left > 0:
+            code, left = self._step(output), left - 1
+        self.stepped(code, self.clock, counts)
+        return code
 
     def _step(self, output: float) -> int:
         """Take one step, and return its code.

@@ -68,12 +68,12 @@ class NodeChart(ABC):
         `attraction` and `normaliser` are the multipliers of W and Z by degree. Either all
         arguments are `Dual`, with tangents, or none is.
         """
-        given: Any = (coordinates, masses, attraction, normaliser)
+        arguments: Any = (coordinates, masses, attraction, normaliser)
         if not isinstance(coordinates, Dual):
             none = np.empty((0, *coordinates.shape))
-            return self.velocity_tangents(coordinates, masses, none, none, given[2:], [])[0]
-        x, m, *tables = (value_of(each) for each in given)
-        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in given)
+            return self.velocity_tangents(coordinates, masses, none, none, arguments[2:], [])[0]
+        x, m, *tables = (value_of(each) for each in arguments)
+        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in arguments)
         pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
         moved = np.ascontiguousarray(moved)
         return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))

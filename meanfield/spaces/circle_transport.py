@@ -14,11 +14,7 @@ from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
 from ..lowlevel.records import Layout, complexes, floats
 from ..lowlevel.simd import as_bits, from_bits
-from .contract import Transport
-
-# Values of Z * mu below NO_MASS are rounding errors, and the mass there is less than NO_MASS in
-# total. Dividing by NO_MASS instead moves this mass too slowly rather than at a random speed.
-NO_MASS = 2.0**-40
+from .transport import NO_MASS, Transport
 
 
 class CircleTransport(Transport):

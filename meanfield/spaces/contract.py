@@ -19,19 +19,18 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
-from ..lowlevel.callbacks import CompiledFunction, PythonFunction
-from ..lowlevel.records import Record
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
 from .density import Density
 from .kernels import exponential_multipliers
+from .linearised import GridTransport
+from .transport import GridTransforms, Transport
 from .validity import expanded
 
 if TYPE_CHECKING:
     from .chart import NodeChart
     from .index import Index
     from .indexed import Indexed
-    from .transforms import GridTransforms
 
 NEGLIGIBLE_IN_BAND = 2.0**-60  # multipliers below this, relative to the largest, count as 0
 KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # cache of `Space.with_degree`
@@ -61,97 +60,6 @@ def orthogonal(rotation: Any, d: int, wanted: str, reflections: bool) -> np.ndar
     fits = matrix.shape == (d, d) and np.abs(matrix @ matrix.T - np.eye(d)).max() <= 1e-12
     fits = fits and (reflections or np.linalg.det(matrix) > 0)
     return fitting("rotation", matrix, wanted, fits)
-
-
-class Transport:
-    """Map from the coefficients of mu to those of -div(mu v[mu]), for the compiled time loop.
-
-    `address` is that of a C function ``void f(context, member, source, target)``. It reads the
-    coefficients of one density at `source`, writes those of -div(mu v[mu]) under the velocity of
-    this member at `target`, and raises `speed[0]` to the largest |v| if that is larger. Members
-    are independent, and each stays in the cache for all stages of a step.
-
-    With `pairs` the coefficients of the density are followed by those of another measure nu, and
-    the velocity is v[nu]. `IndexedTransport` uses this.
-
-    Parameters
-    ----------
-    space : Space
-        Space of the densities.
-    attraction : ndarray, (1 or members, degree + 1)
-        Multipliers of W, shared or for each member.
-    normaliser : ndarray, (1 or members, degree + 1), or None
-        Multipliers of Z; None means Z = 1.
-    members : int
-        Number of densities.
-    pairs : bool
-        Whether densities are followed by the measures that move them.
-
-    Attributes
-    ----------
-    compiled : CompiledFunction
-        Function at `address`.
-    degree, band : int
-        Highest degrees of densities and of velocities.
-    points : int
-        Least number of points on a great circle for which mu v has no aliases in the modes kept.
-    speed : ndarray, (1,)
-        Largest |v| since it was last set to 0.
-    time : ndarray, (1,)
-        Time at which the velocities are evaluated, if they depend on it.
-    """
-
-    compiled: CompiledFunction | PythonFunction
-    dtype: Any = complex
-    pairs: bool = False
-
-    def __init__(
-        self, space: "Space", attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> None:  # fmt: skip
-        self.space, self.degree, self.dtype = space, space.degree, space.dtype
-        self.band = int(space.bands(attraction).max())
-        self.normalised = normaliser is not None
-        self.points = 2 * self.degree + (self.degree if self.normalised else self.band) + 1
-        below = np.zeros(attraction.shape) if normaliser is None else normaliser
-        self.tables = [np.array(table, dtype=float, order="C") for table in (attraction, below)]
-        self.speed, self.time = np.zeros(1), np.zeros(1)
-        self._shape = members, space.degrees.size
-        self._of_pairs(pairs)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Set the compiled function and its context, by `_enter`, for these `tables`."""
-
-    def _of_pairs(self, pairs: bool) -> None:
-        """Set `pairs`, and the distance in bytes from a density to the measure that moves it.
-
-        It is 0 if the density moves itself, and else the size of its coefficients.
-        """
-        self.pairs = pairs
-        self._apart = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
-
-    def _enter(self, compiled: CompiledFunction, record: Record) -> None:
-        """Set the compiled function, and the record of numbers and arrays that is its context."""
-        self.compiled, self._record = compiled, record
-        self.address, self.context = compiled.address, record.address
-
-    def check(self) -> None:
-        """Raise the exceptions of Python functions that compiled code called."""
-
-    def __call__(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients (members, modes) of -div(mu v) from those of densities; for Python code.
-
-        With `pairs` the argument is (members, 2 modes).
-        """
-        members, modes = self._shape
-        target = np.empty(self._shape, dtype=self.dtype)
-        source = np.ascontiguousarray(coefficients, dtype=self.dtype)
-        source = source.reshape(members, modes * (2 if self.pairs else 1))
-        for member in range(len(source)):
-            addresses = source[member].ctypes.data, target[member].ctypes.data
-            self.compiled(self.context, member, *addresses)
-        return target
 
 
 def bands_of(attraction: np.ndarray) -> np.ndarray:
@@ -208,7 +116,8 @@ class Space(Kind, family=True):
     grids : type
         Class of the transforms for compiled code.
     transports : (type, type)
-        Classes of the transport of densities, for Z = 1 and for other normalisers Z.
+        Classes of the transport of densities, for Z = 1 and for other normalisers Z; by default
+        `GridTransport`, which uses the transforms.
     """
 
     plain_class = True
@@ -228,8 +137,8 @@ class Space(Kind, family=True):
     axisymmetric: bool = False
     largest_degree: int = 4096
     halfway: bool = False
-    grids: ClassVar[type["GridTransforms"]]
-    transports: ClassVar[tuple[type[Transport], type[Transport]]]
+    grids: ClassVar[type[GridTransforms]]
+    transports: ClassVar[tuple[type[Transport], type[Transport]]] = GridTransport, GridTransport
 
     @property
     @abstractmethod
@@ -607,6 +516,6 @@ class Space(Kind, family=True):
         """
         return bands_of(attraction)
 
-    def transforms(self, points: int) -> "GridTransforms":
+    def transforms(self, points: int) -> GridTransforms:
         """Transforms between harmonics and values, on a grid with `points` on a great circle."""
         return self.grids(self, points)

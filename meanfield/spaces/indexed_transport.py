@@ -18,7 +18,7 @@ from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.records import Field, Layout, floats, integers
 from ..lowlevel.simd import address_of, aligned
-from .contract import Transport
+from .transport import Transport
 
 
 class IndexedTransport(Transport):

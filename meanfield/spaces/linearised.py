@@ -1,7 +1,8 @@
-"""Derivative of the transport of densities, and its transpose: compiled, on every space.
+"""Transport of densities on any space, its derivative and its transpose, by transforms: compiled.
 
-For a density u with the velocity v = A/B, A = grad W * u, B = Z * u. Grids and truncations are
-those of the transports, so that both are exact for the discrete map:
+For a density u with the velocity v = A/B, A = grad W * u, B = Z * u. The transforms are the
+`GridTransforms` of the space. Grids and truncations are those of the transports of each space, so
+that derivative and transpose are exact for the discrete map:
 
     N(u) = -div(u v),     DN(u) h = -div(h v + u (A_h - v B_h)/B),
     A_h = grad W * h,     B_h = Z * h,
@@ -13,16 +14,18 @@ memory: see `Transport`. The transpose is then a pair too: <v, grad l>, and the 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array
 from ..lowlevel.records import Field, Layout, floats, integers
 from ..lowlevel.simd import address_of, aligned
-from .circle_transport import NO_MASS
-from .contract import Space, Transport
-from .transforms import FUNCTIONS
+from .circle_transport import largest
+from .transport import FUNCTIONS, NO_MASS, Transport
+
+if TYPE_CHECKING:
+    from .contract import Space
 
 
 class Tables(NamedTuple):
@@ -35,36 +38,19 @@ class Tables(NamedTuple):
     normaliser: np.ndarray | None
 
 
-class LinearisedTangents(Transport):
-    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
+class GridTransport(Transport):
+    """Transport mu -> -div(mu v[mu]), v = grad (W * mu) / (Z * mu), by the transforms of a space.
 
-    Parameters
-    ----------
-    space : Space
-    tables : Tables
-        Multipliers of W and Z.
-    changes : sequence of Tables
-        Derivatives of the multipliers by parameters.
-    parameters : sequence of int
-        For each h the index of the parameter that changes with it, or -1.
-    pairs : bool
-        Whether u and each h are followed by the measures that move them.
+    The default of `Space.transports`. A transport written for one space, which keeps intermediate
+    sums, takes 7 to 16 % less time.
     """
 
-    def __init__(
-        self, space: Space, tables: Tables, changes: Sequence[Tables],
-        parameters: Sequence[int] = (), pairs: bool = False,
-    ) -> None:  # fmt: skip
-        none, all_ = np.zeros(space.degree + 1), (tables, *changes)
-        above = np.array([t.attraction for t in all_])
-        below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
-        # Bands are judged separately, as a derivative may be small compared with the drift.
-        above[np.arange(above.shape[1]) > space.bands(above)[:, None]] = 0
-        self._which = np.array([-1, *parameters], dtype=np.int64)
-        super().__init__(space, above, None if tables.normaliser is None else below, 1, pairs)
+    _which = np.array([-1])  # index of the parameter that changes with each row, or -1
+    _measured = 1  # number of speeds that are recorded
 
     def _prepare(self) -> None:
-        self._shape = 1, len(self._which) * self._shape[1]
+        members, modes = self._shape
+        self._shape = members, len(self._which) * modes
         self.transforms = transforms = self.space.transforms(self.points)
         columns = np.repeat(self.space.degrees, self.dtype.itemsize // 8)
         self._shared: dict[str, Any] = {
@@ -83,12 +69,45 @@ class LinearisedTangents(Transport):
         """Enter the record, for `size` floats of a function and its values at `points`."""
         record = LINEARISED_TANGENTS.filled(
             **self._shared,
+            members=self._shape[0],
             which=self._which,
             moved=np.zeros(size),
             kept=aligned(3 + components, points),
             values=aligned(2 + components, points),
+            speed=self.speed[: self._measured],
         )
         self._enter(_tangents, record)
+
+
+class LinearisedTangents(GridTransport):
+    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
+
+    Parameters
+    ----------
+    space : Space
+    tables : Tables
+        Multipliers of W and Z.
+    changes : sequence of Tables
+        Derivatives of the multipliers by parameters.
+    parameters : sequence of int
+        For each h the index of the parameter that changes with it, or -1.
+    pairs : bool
+        Whether u and each h are followed by the measures that move them.
+    """
+
+    _measured = 0
+
+    def __init__(
+        self, space: "Space", tables: Tables, changes: Sequence[Tables],
+        parameters: Sequence[int] = (), pairs: bool = False,
+    ) -> None:  # fmt: skip
+        none, all_ = np.zeros(space.degree + 1), (tables, *changes)
+        above = np.array([t.attraction for t in all_])
+        below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
+        # Bands are judged separately, as a derivative may be small compared with the drift.
+        above[np.arange(above.shape[1]) > space.bands(above)[:, None]] = 0
+        self._which = np.array([-1, *parameters])
+        super().__init__(space, above, None if tables.normaliser is None else below, 1, pairs)
 
 
 class LinearisedAdjoint(LinearisedTangents):
@@ -118,10 +137,12 @@ LINEARISED_TANGENTS = Layout(
     "LinearisedTangents",
     {
         **LINEARISED_FIELDS,
+        "members": int,  # each with its own tables, if there are no parameters
         "which": integers("rows"),
         "moved": floats("floats"),
         "kept": floats("kept_rows", "size"),  # of u: its values, 1/B, dB/d(Z * u) / B, then v
         "values": floats("value_rows", "size"),  # of h: its values, A_h or the flux, B_h
+        "speed": floats("measured"),
     },
 )
 LINEARISED_ADJOINT = Layout(
@@ -148,19 +169,20 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     kept, values = record.kept, record.values
     density, flux_at = values[0], address_of(values) + 8 * size
     u, over, share = kept[0], kept[1], kept[2]
+    table = member if record.members > 1 and record.tables > 1 else 0
     for row in range(rows):
         h, p = states[row, pairs], which[row] + 1
         inner = functions.context
         evaluate(functions.values, inner, degree, address_of(states[row, 0]), address_of(values))
         for k in range(modes):
-            moved[k] = above[0, k] * h[k]
+            moved[k] = above[table, k] * h[k]
             if p > 0:
                 moved[k] += above[p, k] * states[0, pairs, k]
         evaluate(functions.gradient, inner, record.band, address_of(moved), flux_at)
         under = values[1 + components]
         if normalised:
             for k in range(modes):
-                moved[k] = below[0, k] * h[k]
+                moved[k] = below[table, k] * h[k]
                 if p > 0:
                     moved[k] += below[p, k] * states[0, pairs, k]
             evaluate(functions.values, inner, degree, address_of(moved), address_of(under))
@@ -185,6 +207,15 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
                 for j in range(size):
                     flux[j] = density[j] * v[j] + u[j] * flux[j]
         evaluate(functions.divergence, inner, 0, flux_at, address_of(result[row]))
+    if record.measured > 0:
+        for i in range(components):
+            v = kept[3 + i]
+            for j in range(size):
+                density[j] = v[j] * v[j] + (density[j] if i > 0 else 0.0)
+        speed = np.sqrt(largest(density, size))
+        if normalised:
+            speed = min(speed, 1.0)  # a mean of unit vectors; more is rounding where Z * mu is 0
+        record.speed[0] = max(record.speed[0], speed)
 
 
 @CompiledFunction

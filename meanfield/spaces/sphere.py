@@ -410,8 +410,8 @@ def from_pyshtools(field: "pyshtools.SHCoeffs | pyshtools.SHGrid") -> Density:
     """
     if hasattr(field, "expand") and hasattr(field, "to_array") and not hasattr(field, "coeffs"):
         field = field.expand(normalization="4pi", csphase=1)
-    known = hasattr(field, "convert")
-    fitting("field", field, "an SHCoeffs or SHGrid of pyshtools", known, TypeError)
+    fits = hasattr(field, "convert")
+    fitting("field", field, "an SHCoeffs or SHGrid of pyshtools", fits, TypeError)
     fitting("field.kind", field.kind, "real, as a density is", field.kind == "real")
     real = field.convert(normalization="4pi", csphase=1).coeffs
     sphere = Sphere(real.shape[1] - 1)

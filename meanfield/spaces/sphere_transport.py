@@ -41,9 +41,8 @@ from ..lowlevel.simd import (
     store_middle_two,
     turned,
 )
-from .circle_transport import NO_MASS
-from .contract import Transport
 from .latitudes import LATITUDE_FIELDS, Latitudes, aligned_copy
+from .transport import NO_MASS, Transport
 
 PAIRS = LANES  # pairs of latitudes that are processed together: a cache line of each sum
 

@@ -6,6 +6,8 @@ transforms from values to harmonics are the exact transposes of those from harmo
     sum_x w f Y* = <f, Y>,    sum_x w <F, grad Y*> = the coefficients of -div F.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..lowlevel.batched_fft import ROW
@@ -13,10 +15,9 @@ from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
 from ..lowlevel.legendre import analyse, unfold
-from ..lowlevel.records import InCode, Layout, Record, floats, numbers_at
+from ..lowlevel.records import InCode, Layout, floats, numbers_at
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import minus_derivative
-from .contract import Space
 from .latitudes import Latitudes
 from .sphere_transport import (
     PAIRS,
@@ -31,56 +32,11 @@ from .sphere_transport import (
     take,
     with_heights,
 )
+from .transport import GridTransforms
 from .zonal_transport import AXIS, axis_values, sum_series, sum_slope, weak_divergence
 
-
-class GridTransforms:
-    """Four transforms for compiled code, ``void f(context, number, source, target)``.
-
-    Coefficients are those of one real function, as floats; values are those at the grid points.
-
-    `values` : coefficients of degrees up to `number` -> values
-    `gradient` : coefficients of degrees up to `number` -> gradient, one component after the other
-    `analysis` : values of `number` functions, 1 or 2 -> coefficients
-    `divergence` : components of a tangent field -> coefficients of -div
-
-    Parameters
-    ----------
-    space : Space
-        Space of the functions, with their highest degree.
-    points : int
-        Least number of points on a great circle.
-
-    Attributes
-    ----------
-    size : int
-        Number of grid points; their order differs from that of `Space.points`.
-    components : int
-        Number of components of tangent fields.
-    functions : Record
-        Addresses of the four functions and their context, see `FUNCTIONS`.
-    """
-
-    components = 1
-    size: int
-    compiled: tuple[CompiledFunction, CompiledFunction, CompiledFunction, CompiledFunction]
-
-    def __init__(self, space: Space, points: int) -> None:
-        raise NotImplementedError
-
-    def _enter(self, record: Record) -> None:
-        """Set the record of numbers and arrays that is the context of the four functions."""
-        self._record = record
-        addresses = [function.address for function in self.compiled]
-        names = zip(FUNCTIONS.fields, [*addresses, record.address], strict=True)
-        self.functions = FUNCTIONS.filled(**dict(names))
-
-
-FUNCTIONS = Layout(
-    "GridTransforms",
-    dict.fromkeys(("values", "gradient", "analysis", "divergence", "context"), int),
-)
-
+if TYPE_CHECKING:
+    from .contract import Space
 
 # The circle ------------------------------------------------------------------------------------
 
@@ -153,7 +109,7 @@ class CircleGridTransforms(GridTransforms):
         _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
     )  # fmt: skip
 
-    def __init__(self, space: Space, points: int) -> None:
+    def __init__(self, space: "Space", points: int) -> None:
         self.size = good_length(points)
         self._fft = RealTransform(self.size, rows=1)
         fft = self._fft.record
@@ -235,7 +191,7 @@ class ZonalGridTransforms(GridTransforms):
 
     compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
-    def __init__(self, space: Space, points: int) -> None:
+    def __init__(self, space: "Space", points: int) -> None:
         latitudes = Latitudes(-(-points // 4), space.degree + 1, 0, space.dimension)
         self.size, sines = 2 * latitudes.x.size, np.sqrt(latitudes.sines_squared)
         values = axis_values(latitudes, space.degree)
@@ -352,7 +308,7 @@ class SphereGridTransforms(GridTransforms):
         _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
     )  # fmt: skip
 
-    def __init__(self, space: Space, points: int) -> None:
+    def __init__(self, space: "Space", points: int) -> None:
         latitudes, length, values = sphere_values(space.degree, points)
         weights, sines = latitudes.weights / (2 * length), np.sqrt(latitudes.sines_squared)
         self.size = 2 * latitudes.x.size * length

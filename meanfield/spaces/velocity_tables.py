@@ -25,7 +25,7 @@ from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_val
 from ..lowlevel.records import Field, Layout, floats, integers
 from ..lowlevel.simd import aligned
 from .circle_transport import largest, minus_derivative
-from .contract import Transport
+from .transport import Transport
 
 NEGLIGIBLE_COLUMN = 3e-16  # columns of a table below this, relative to its largest, are rounding
 NEGLIGIBLE_CHANGE = 1e-13  # the same for derivatives by parameters
@@ -42,7 +42,7 @@ class VelocityTable:
         Contributions of the real and imaginary parts of the coefficients of the density, one
         column for each. The denominator may be None, for a linear velocity.
     least : float
-        Lower bound of the denominator, below which it is rounding: see `circle_transport.NO_MASS`.
+        Lower bound of the denominator, below which it is rounding: see `transport.NO_MASS`.
     steady : bool
         Whether the velocity is the same for all densities: the first column, times the mass 1.
     """

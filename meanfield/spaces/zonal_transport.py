@@ -16,9 +16,8 @@ from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold, values_at_the_pole
 from ..lowlevel.records import Field, InCode, Layout, floats
 from ..lowlevel.simd import LANES, aligned
-from .circle_transport import NO_MASS
-from .contract import Transport
 from .latitudes import LATITUDE_FIELDS, Latitudes
+from .transport import NO_MASS, Transport
 
 
 class PolynomialTransport(Transport):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from ..core.annotations import ArrayIndex, FromAbove, OfLibrary, Parameters, PassedOn, Values
 from ..core.checks import fitting
 from ..core.dual import Dual
 from ..core.identity import digest
@@ -30,7 +31,7 @@ class Start(Kind, family=True):
     """The start of a run: a state, or a law that makes one on a space."""
 
     @abstractmethod
-    def begin(self, space: Any) -> "State":
+    def begin(self, space: FromAbove) -> "State":
         """The state that a run begins with.
 
         Parameters
@@ -95,7 +96,7 @@ class State(Start, Shown):
         "chart covariance inner_product logit mean_direction negative_mass of_root square w2_error"
     )
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: PassedOn) -> None:
         super().__init_subclass__(**options)
         for name, hint in inspect.get_annotations(cls).items():
             for part in getattr(hint, "__metadata__", ()):
@@ -103,11 +104,11 @@ class State(Start, Shown):
                 cls.fixed = (*cls.fixed, name) if part.fixed else cls.fixed
 
     @abstractmethod
-    def __init__(self, *values: Any):
+    def __init__(self, *values: Values):
         """Check the arguments and set the attributes."""
 
     @classmethod
-    def computed(cls, *arrays: Any, **others: Any) -> Self:
+    def computed(cls, *arrays: Values, **others: Values) -> Self:
         """The state of these arrays, in the order of `parts` or by name, unchecked."""
         values = dict.fromkeys(cls.parts) | dict(zip(cls.parts, arrays, strict=False)) | others
         for name in cls.parts:
@@ -130,7 +131,7 @@ class State(Start, Shown):
         return None
 
     @property
-    def tokens(self) -> Any:
+    def tokens(self) -> int | np.ndarray | None:
         """The number of tokens, or None where there are none."""
         return None
 
@@ -172,7 +173,7 @@ class State(Start, Shown):
         arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: ArrayIndex) -> Self:
         """A replica, or a member, or several of them.
 
         Raises
@@ -203,7 +204,7 @@ class State(Start, Shown):
         }
         return self.computed(**changed, **self.header())
 
-    def plot(self, kind: str = "overview", **options: Any) -> "Figure":
+    def plot(self, kind: str = "overview", **options: PassedOn) -> "Figure":
         """A matplotlib figure of the state, of a kind that `plotting.plot` lists.
 
         Raises
@@ -213,7 +214,7 @@ class State(Start, Shown):
         """
         return FIGURES["portrait"](self, kind, **options)
 
-    def card(self) -> tuple[str, Rows, Callable[[], Any]]:
+    def card(self) -> tuple[str, Rows, Callable[[], OfLibrary]]:
         return repr(self), self.facts().items(), self.plot
 
     def arrays(self) -> Arrays:
@@ -225,12 +226,12 @@ class State(Start, Shown):
             if getattr(self, name) is not None
         }
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Parameters:
         """The other parts of the state: plain data and kinds, such as its space."""
         return {}
 
     @classmethod
-    def of_arrays(cls, *values: Any, **parts: Any) -> Self:
+    def of_arrays(cls, *values: Values, **parts: Values) -> Self:
         """The state with these arrays and the entries of its `header`, bit for bit."""
         return cls.computed(*values, **parts) if cls.parts else cls(*values, **parts)
 
@@ -247,7 +248,7 @@ class State(Start, Shown):
         return arrays
 
     @classmethod
-    def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Self]:
+    def unstacked(cls, arrays: Arrays, header: Parameters) -> list[Self]:
         """The states of a run, from the arrays of `stacked` and the header of the states."""
         count = next(len(values) for dims, values in arrays.values() if dims[:1] == ("t",))
         rows = (
@@ -273,7 +274,7 @@ class State(Start, Shown):
             f"{keys}; got {problem}."
         )
 
-    def begin(self, space: Any) -> "State":
+    def begin(self, space: FromAbove) -> "State":
         if space is not None:
             raise ValueError(f"{type(self).__name__} has no use for [space]; leave that table out.")
         return self
@@ -284,7 +285,7 @@ class State(Start, Shown):
     def __hash__(self) -> int:
         return id(self)
 
-    def identity(self) -> Any:
+    def identity(self) -> object:
         """The parts that `digest` reads: arrays and header."""
         return [self.header(), {name: values for name, (_, values) in self.arrays().items()}]
 

@@ -1,10 +1,11 @@
 """All mass at one point."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
+from ..core.annotations import Values
 from ..core.checks import fitting, real_array
 from .contract import State, StatePart
 from .points import check_unit, function_values
@@ -45,6 +46,6 @@ class Dirac(State):
         """The ambient dimension d."""
         return len(self.point)
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Values:
         """int f dmu = f(x); f takes points (1, d)."""
         return function_values(f, self.point[None])[0]

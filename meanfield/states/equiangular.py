@@ -1,9 +1,10 @@
 """Equiangular tokens: all inner products of different tokens are the same number rho."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from ..core.annotations import Parameters
 from ..core.cached import cached_property
 from ..core.checks import check_memory, common_shape, fitting, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
@@ -77,7 +78,7 @@ class Equiangular(State):
         self._set(n=np.array(n), logit=np.array(_logit(n, rho, gap)), radius=np.array(radius))
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Parameters:
         """Parameters that restore it: n, radius, and rho, or gap if that is below 1/2 anywhere."""
         near = bool((np.abs(self.gap) < 0.5).any())
         rho = {"gap": self.gap} if near else {"rho": self.rho}
@@ -90,7 +91,7 @@ class Equiangular(State):
     # What it is ----------------------------------------------------------------------------
 
     @property
-    def tokens(self) -> np.ndarray:
+    def tokens(self) -> int | np.ndarray:
         return self.n
 
     @property
@@ -127,7 +128,7 @@ class Equiangular(State):
         inner = f"gap={self.gap:.6g}" if self.rho > 0.9 else f"rho={self.rho:.6g}"
         return f"Equiangular(n={self.n:.15g}, {inner}, radius={self.radius:.6g})"
 
-    def start(self) -> dict[str, list[Any]]:
+    def start(self) -> dict[str, list[float]]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""
         close = (self.gap < CLOSE_GAP).any()
         rho = {"initial_gap": self.gap} if close else {"initial_rho": self.rho}

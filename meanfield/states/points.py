@@ -3,10 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ..core.annotations import UserValue
 from ..core.arrays import read_numbers
 from ..core.checks import check_memory, fitting, generator, plain_array, real_array, values_of
 from ..core.forms import DataFile, Index, Natural
@@ -25,7 +25,7 @@ def unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def unit_vectors(who: str, vectors: Any, advice: str = DIVIDE) -> np.ndarray:
+def unit_vectors(who: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 
     Rows in float32 or float16, whose lengths are 1 up to rounding, are divided by their lengths in

@@ -3,11 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.annotations import Parameters, Values
 from ..core.arrays import read_numbers
 from ..core.calls import with_hints
 from ..core.checks import (
@@ -165,10 +166,10 @@ class Tokens(TokenSet):
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{where})"
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Parameters:
         return {"on_sphere": self.on_sphere}
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Values:
         """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
 
         A float, or an array of shape (*replicas, ...).

@@ -3,7 +3,8 @@
 Fixed steps are equal up to the target. Steps with error control have the proposed size until the
 target is at most two steps away; before that, they do not depend on the target.
 
-The clock is the only memory of the step control, so pauses of a run do not change its steps.
+The clock, with the counters of a run without progress, is the only memory of the step control, so
+pauses of a run do not change its steps.
 """
 
 import math
@@ -11,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..lowlevel.compilation import jitable
+from ..lowlevel.compilation import jitable, njit
 
 MANY_STEPS = 2.0**53  # planned number of steps that stands for a plan without an end
 NO_STEP = 2.0**-1022  # the smallest normal number: shorter steps are given up
+MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
+MOST_STALLED = 500  # steps in a row that neither become shorter nor double their total time
 LAST_STEPS = 2  # number of last steps to the target that are equal with error control
 
 
@@ -142,3 +145,139 @@ def accepted(clock: Clock, relative: float, error_order: float, target: float) -
     if taken < planned and not (same and (planned < MANY_STEPS or proposal == clock.step)):
         return Clock(t, t, clock.step, 0, 0, proposal, previous)
     return Clock(t, clock.start, clock.step, planned, taken, proposal, previous)
+
+
+class Stall(NamedTuple):
+    """Counters of a run without progress: rejected steps, or steps below the clock's rounding.
+
+    A collapse may take less time than the rounding of the clock, 1e-16 t: the clock does not move
+    while steps become shorter by many orders of magnitude and then longer again. This counts as
+    progress, however long it takes. Steps that remain equally short are no progress.
+
+    Attributes
+    ----------
+    rejections : float
+        Steps rejected in a row.
+    waited : float
+        Accepted steps without progress.
+    shortest : float
+        The shortest step since the clock stopped; 0 while the clock moves.
+    total, mark : float
+        The total time of the steps since the shortest one, now and at the last progress.
+    """
+
+    rejections: float = 0.0
+    waited: float = 0.0
+    shortest: float = 0.0
+    total: float = 0.0
+    mark: float = 0.0
+
+
+@jitable
+def stall_rejected(stall: Stall) -> Stall:
+    """The counters after one more rejected step."""
+    rejections = stall.rejections + 1
+    return Stall(rejections, stall.waited, stall.shortest, stall.total, stall.mark)
+
+
+@jitable
+def stall_accepted(stall: Stall, step: float, moved: bool) -> Stall:
+    """The counters after an accepted step; `moved` tells whether the clock moved."""
+    total = stall.total + step
+    if moved:
+        return Stall(0.0, 0.0, 0.0, 0.0, 0.0)
+    if step < NO_STEP:
+        return Stall(0.0, np.inf, step, total, stall.mark)
+    if stall.shortest == 0 or step < stall.shortest / 2:
+        return Stall(0.0, 0.0, step, step, step)
+    if total > 2 * stall.mark:
+        return Stall(0.0, 0.0, stall.shortest, total, total)
+    return Stall(0.0, stall.waited + 1, stall.shortest, total, stall.mark)
+
+
+@jitable
+def stalled_for_good(stall: Stall) -> bool:
+    """True if a run has had too many rejections in a row, or steps without progress."""
+    return stall.rejections > MOST_REJECTIONS or stall.waited > MOST_STALLED
+
+
+@jitable
+def _stall_of(row: Any) -> Stall:
+    return Stall(row[0], row[1], row[2], row[3], row[4])
+
+
+@jitable
+def _keep_stall(stall: Stall, row: Any) -> None:
+    row[0], row[1], row[2] = stall.rejections, stall.waited, stall.shortest
+    row[3], row[4] = stall.total, stall.mark
+
+
+ACCEPTED, STUCK, REJECTED, GIVES_UP, LOST = range(1, 6)
+"""Codes of attempted steps: accepted, also without progress for long, rejected, also for the last
+time, and not finite."""
+
+
+@njit(cache=True, error_model="numpy")
+def plan_steps(clocks: np.ndarray, groups: np.ndarray, target: float, fixed: bool) -> None:
+    """Plan the next steps of some groups, given by indices, on their clocks (G, 7)."""
+    for group in groups:
+        keep(planned_to(clock_of(clocks[group]), target, fixed), clocks[group])
+
+
+@njit(cache=True, error_model="numpy")
+def judge_steps(
+    clocks: np.ndarray,
+    stalls: np.ndarray,
+    counts: np.ndarray,
+    groups: np.ndarray,
+    new: np.ndarray,
+    errors: np.ndarray,
+    rtol: float,
+    error_order: float,
+    target: float,
+) -> np.ndarray:
+    """Accept or reject the steps of some groups, and return their codes (G',).
+
+    Parameters
+    ----------
+    clocks, stalls, counts : ndarray, (G, 7), (G, 5) and (3, G)
+        Numbers of the `Clock` and the `Stall` of each group, and counts of accepted and rejected
+        steps; they are changed in place.
+    groups : ndarray of int, (G',)
+        Indices of the groups.
+    new : ndarray, (G', N)
+        Positions after the steps.
+    errors : ndarray, (G',)
+        Relative errors of the steps.
+    rtol : float
+        Bound of the errors; 0 for fixed steps.
+    error_order : float
+        Order of the errors in the length of the step.
+    target : float
+        Clock time at which the plans end.
+    """
+    codes = np.empty(groups.size, dtype=np.int64)
+    for r, group in enumerate(groups):
+        clock, stall = clock_of(clocks[group]), _stall_of(stalls[group])
+        lost = not math.isfinite(errors[r])
+        for i in range(new.shape[1]):
+            lost = lost or not math.isfinite(new[r, i])
+        relative = -1.0
+        if rtol > 0:
+            relative = math.inf if lost else errors[r] / rtol
+        elif lost:
+            codes[r] = LOST
+            continue
+        if relative <= 1:
+            moved = shows(clock.t, clock.step)
+            step, clock = clock.step, accepted(clock, relative, error_order, target)
+            stall = stall_accepted(stall, step, moved or clock.t == target)
+            codes[r] = STUCK if stalled_for_good(stall) else ACCEPTED
+            counts[0, group] += 1
+        else:
+            stall, clock = stall_rejected(stall), rejected(clock, relative, error_order)
+            codes[r] = GIVES_UP if stalled_for_good(stall) else REJECTED
+            counts[1, group] += 1
+        keep(clock, clocks[group])
+        _keep_stall(stall, stalls[group])
+    return codes

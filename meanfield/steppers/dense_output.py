@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..lowlevel.compilation import WITHIN, njit
-from .attempt import HIGHEST_PHI, embedded_error, phi_functions
-from .schemes import DenseOutput, ParabolicOutput, Scheme
+from .attempt import HIGHEST_PHI, phi_functions
+from .schemes import DenseOutput, ParabolicOutput, row_of
 
 SUM_BLOCK = 2048  # floats of a block of sums, which stays in the first cache
 ONE_ROW = np.zeros(1, dtype=np.int64)
@@ -158,11 +158,6 @@ def polynomial(terms: Sequence[np.ndarray], s: Any) -> np.ndarray:
     return total
 
 
-def row_of(weights: dict[int, float]) -> np.ndarray:
-    """Array of the weights of stages 0, 1, ..., up to the last stage that has one."""
-    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
-
-
 def combined(
     weights: np.ndarray,
     slopes: np.ndarray,
@@ -178,15 +173,15 @@ def combined(
     """
     shape = slopes.shape[1:] if rows is None else (len(rows), slopes.shape[2])
     result = np.empty(shape if x is None else x.shape)
-    start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)
-    _combine(start, weights, slopes, rows, steps, result.reshape(len(rows), -1))
+    start, slopes, rows, steps = rows_of(x, slopes, rows, dt)
+    combine(start, weights, slopes, rows, steps, result.reshape(len(rows), -1))
     return result
 
 
-def _rows_of(
+def rows_of(
     x: np.ndarray | None, slopes: np.ndarray, rows: np.ndarray | None, dt: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Arguments x, slopes, rows and dt of `_combine`, for one step or many; x may be None."""
+    """Arguments x, slopes, rows and dt of `combine`, for one step or many; x may be None."""
     if rows is None:
         slopes, rows, dt = slopes[None], ONE_ROW, np.array([dt])
     start = np.empty((len(rows), 0)) if x is None else x.reshape(len(rows), -1)
@@ -196,7 +191,7 @@ def _rows_of(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _combine(
+def combine(
     x: np.ndarray,
     weights: np.ndarray,
     slopes: np.ndarray,
@@ -204,6 +199,7 @@ def _combine(
     dt: np.ndarray,
     result: np.ndarray,
 ) -> None:
+    """Fill `result` (R', N) with the sums of `combined`; `rows_of` returns these arguments."""
     for r in range(rows.size):
         _add_up(x[r], weights, slopes[rows[r]], dt[r], result[r])
 
@@ -227,62 +223,3 @@ def _add_up(
         if x.size > 0:
             for i in range(part.size):
                 part[i] += x[begin + i]
-
-
-class ExplicitSteps:
-    """Stages and errors of steps of an explicit scheme, for one step or for many at once.
-
-    Slopes are (s + 2, N): velocities at u, u_1, ..., u_s and u'. For many steps they are
-    (R, s + 2, N); `rows` (R',) are the indices of the steps that are computed, with x (R', ...), t
-    and dt (R',).
-
-    Parameters
-    ----------
-    scheme : Scheme
-    """
-
-    def __init__(self, scheme: Scheme):
-        self.nodes, self.dense = scheme.nodes, scheme.dense
-        self._weights = [
-            row_of({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
-            for weights in scheme.rows()
-        ]
-
-    def end(
-        self,
-        x: np.ndarray,
-        slopes: np.ndarray,
-        velocity: Velocity,
-        t: Any,
-        dt: Any,
-        rows: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """The solution u' after the step from u = x.
-
-        Writes the slopes of all stages but the first, u, and the last, u'.
-        """
-        at: Any = 0 if rows is None else rows
-        flat = slopes.shape[-1:] if rows is None else (len(rows), slopes.shape[-1])
-        start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)
-        for i, node in enumerate((*self.nodes, 1.0)):
-            y = np.empty(x.shape)
-            _combine(start, self._weights[i], slopes, rows, steps, y.reshape(len(rows), -1))
-            if i < len(self.nodes):
-                slopes[at, i + 1] = velocity(y, t + node * dt).reshape(flat)
-        return y
-
-    def error(
-        self,
-        relative_error: Callable[[np.ndarray, np.ndarray], Any],
-        new: np.ndarray,
-        slopes: np.ndarray,
-        dt: Any,
-        rows: np.ndarray | None = None,
-    ) -> Any:
-        """The relative error of a step to `new`, or those of many steps, (R',)."""
-        estimates = (
-            relative_error(combined(weights, slopes, dt, None, rows).reshape(new.shape), new)
-            for weights in self._weights[len(self.nodes) + 1 :]
-        )
-        error = next(estimates)
-        return embedded_error(error, next(estimates, 0.0))

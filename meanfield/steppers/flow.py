@@ -1,25 +1,38 @@
-"""Steps of moving points, dx/dt = v(x, t): error control, explicit schemes, dense output."""
+"""Steps of moving points, dx/dt = v(x, t): error control, explicit schemes, dense output.
+
+Points move in groups, each with its own clock, steps and error control. A single state is one
+group; replicas with separate steps are several groups on the first axis of the positions.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..lowlevel.compilation import jitable
-from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
-from .clock import NO_STEP, Clock, accepted, planned_to, rejected, shows
-from .dense_output import ExplicitSteps, Interpolant, interpolation_terms
+from .attempt import embedded_error
+from .clock import GIVES_UP, LOST, STUCK, Clock, Stall, judge_steps, plan_steps, started
+from .dense_output import (
+    Interpolant,
+    Velocity,
+    combine,
+    combined,
+    interpolation_terms,
+    polynomial,
+    rows_of,
+)
 from .schemes import DenseOutput, Scheme
 
-MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
+NUMBERS_AT_ONCE = 1 << 15  # floats of groups that are advanced together: they fit into a cache
 NO_FLOAT_WARNINGS: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")
 """Options of `numpy.errstate`: numbers beyond 1e308 reject a step, and need no warning as well."""
-MOST_STALLED = 500  # steps in a row that neither become shorter nor double their total time
 
 
 class VelocityField(Protocol):
-    """A velocity field of points, and a norm of errors of their positions."""
+    """A velocity field of points, and a norm of errors of their positions.
+
+    Fields of several groups also have `autonomous`, True if the velocity does not depend on t;
+    `relative_errors`, the errors (G,) of all groups; and of_members(groups), the field of some.
+    """
 
     def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
         """Velocities dx/dt, of the shape of x."""
@@ -31,17 +44,20 @@ class VelocityField(Protocol):
         """Projection to the space of points x that are off it by the error of a step."""
 
     # Optional attributes. `changes_coordinates` is True if `projected` may return other coordinates
-    # of the same state, which are not close to its argument. `beside` is an intermediate array of
-    # the last velocity, from which its tangents can be computed.
+    # of the same state, which are not close to its argument. `intermediate` is an array of the last
+    # velocity, from which its tangents can be computed.
 
 
 class Step(NamedTuple):
-    """A step: positions x at its beginning, time t of the velocity there, clock, and length dt."""
+    """A step: positions x at its beginning, time t of the velocity there, clock, and length dt.
+
+    For several groups these are arrays, with the groups on the first axis.
+    """
 
     x: np.ndarray
-    t: float
-    elapsed: float
-    dt: float
+    t: Any
+    elapsed: Any
+    dt: Any
 
 
 class Stages(NamedTuple):
@@ -50,16 +66,17 @@ class Stages(NamedTuple):
     Attributes
     ----------
     velocities : ndarray, (stages + 2, N)
-    beside : list of (ndarray or None)
-        The array `beside` of the field for each of these velocities, or None.
+    intermediates : list of (ndarray or None)
+        The array `intermediate` of the field for each of these velocities, or None.
     """
 
     velocities: np.ndarray
-    beside: list[np.ndarray | None]
+    intermediates: list[np.ndarray | None]
 
     @property
     def nbytes(self) -> int:
-        return self.velocities.nbytes + sum(each.nbytes for each in self.beside if each is not None)
+        arrays = self.velocities, *self.intermediates
+        return sum(each.nbytes for each in arrays if each is not None)
 
 
 class PointFlow(ABC):
@@ -70,26 +87,33 @@ class PointFlow(ABC):
     scheme : Scheme or Splitting
     field : VelocityField
     x : ndarray
-        The first positions.
+        The first positions, of several groups with the groups on the first axis.
+    steps : float or ndarray, (groups,)
+        Lengths of the first steps, and of all steps without error control.
+    groups : int
+        Number of groups; of explicit schemes only more than 1.
     rtol : float
         Bound of `relative_error` for a step; 0 for fixed steps.
     smallest_change : float
         Error control gives up after a rejected step whose change of positions is at most this,
         as measured by `relative_error`.
     start : float
-        The time at which the clock starts.
+        The time at which the clocks start.
 
     Attributes
     ----------
     x, velocity : ndarray
-        Positions and velocities now.
-    t : float
-        The time of these velocities; it may differ from that of the clock by rounding.
+        Positions and velocities at the ends of the last steps.
+    t : float or ndarray, (groups,)
+        The times of these velocities; they may differ from those of the clocks by rounding.
+    clocks : ndarray, (groups, 7)
+        The numbers of the `Clock` of each group.
+    stalls : ndarray, (groups, 5)
+        The numbers of the `Stall` of each group.
     before : Step or None
-        The last step, unless the flow has just been restarted.
-    counts : ndarray of int
+        The last steps; None for a single group that has just been restarted.
+    counts : ndarray of int, (3, groups)
         Steps accepted and rejected, and evaluations of the velocity for them.
-    stall : Stall
     dense : bool
         Whether the state is known within a step.
     """
@@ -102,6 +126,8 @@ class PointFlow(ABC):
         field: Any,
         x: np.ndarray,
         *,
+        steps: Any = 0.0,
+        groups: int = 1,
         rtol: float = 0.0,
         smallest_change: float = 0.0,
         start: float = 0.0,
@@ -109,56 +135,114 @@ class PointFlow(ABC):
         self.scheme, self._field, self._rtol = scheme, field, rtol
         self._error_order = scheme.estimate_order + 1.0
         self._smallest_change, self._start = smallest_change, start
-        self.stall = Stall()
-        self.counts = np.zeros(3, dtype=np.int64)
-        self.restart(x, start)
+        self.groups, self._all = groups, np.arange(groups)
+        self.clocks = np.tile(started(0.0), (groups, 1))
+        self.clocks[:, Clock._fields.index("proposal")] = steps
+        self.stalls = np.zeros((groups, len(Stall._fields)))
+        self.counts = np.zeros((3, groups), dtype=np.int64)
+        self.restart(x, start if groups == 1 else np.full(groups, start))
 
-    def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
+    def restart(self, x: np.ndarray, t: Any, field: VelocityField | None = None) -> None:
         """Go on from other positions at the time t, or with another field."""
         self._field = field or self._field
-        self.x, self.t, self.velocity = x, t, self._field.velocity(x, t)
-        self.before: Step | None = None
+        self.x, self.t, self.velocity = x, t, self._velocities(self._field)(x, t)
+        several = self.groups > 1
+        self.before = Step(x.copy(), *np.zeros((3, self.groups))) if several else None
+
+    def renew(self, groups: np.ndarray | None = None, t: Any = None) -> None:
+        """Evaluate velocities again, of all groups or some, for instance after a jump of the model.
+
+        At the times of their clocks, or at the given times.
+        """
+        if self.groups == 1:
+            self.t = self._start + float(self.clocks[0, 0]) if t is None else float(t)
+            self.velocity = self._velocities(self._field)(self.x, self.t)
+            return
+        groups = self._all if groups is None else groups
+        self.t[groups] = self._start + self.clocks[groups, 0] if t is None else t
+        self.velocity[groups] = self._velocities(self._part(groups), groups)(
+            self.x[groups], self.t[groups]
+        )
+
+    def _part(self, groups: np.ndarray | None) -> Any:
+        """The field of the groups with these indices, in increasing order; None for all."""
+        if groups is None or len(groups) == self.groups:
+            return self._field
+        return self._field.of_members(groups)
+
+    def _velocities(self, field: Any, groups: np.ndarray | None = None) -> Velocity:
+        """Velocities by the field of all groups, or some, as a function of positions and times."""
+        if self.groups == 1:
+            return field.velocity
+        if field.autonomous:
+            return lambda x, t: field.velocity(x, float(t[0]))
+        those = self._all if groups is None else groups
+        each = [self._field.of_members(np.array([group])) for group in those]
+
+        def velocities(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+            rows = enumerate(zip(each, t.tolist(), strict=True))
+            return np.concatenate([one.velocity(x[r : r + 1], time) for r, (one, time) in rows])
+
+        return velocities
 
     @abstractmethod
-    def step(
-        self, x: np.ndarray, velocity: Any, elapsed: float, dt: float
-    ) -> tuple[Any, Any, float]:
-        """Positions and velocities one step after x, and the relative error."""
+    def step(self, x: np.ndarray, velocity: Any, elapsed: Any, dt: Any) -> tuple[Any, Any, Any]:
+        """Positions and velocities one step after x, and the relative error.
+
+        Of several groups these are arrays, and a last argument has the indices of the groups.
+        """
 
     @np.errstate(**NO_FLOAT_WARNINGS)
-    def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
-        """Step towards the time `target`, with at most `limit` attempts.
+    def advance(self, target: float, groups: np.ndarray | None = None) -> np.ndarray:
+        """Try one step towards the clock time `target`, of all groups or of some; return codes.
 
-        Returns the code of the reason to stop (`advance.REACHED` and so on), and the new clock.
+        The codes are those of `judge_steps`, one for each group.
         """
-        for _ in range(limit):
-            clock = planned_to(clock, target, not self._rtol)
-            new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
-            lost = not (np.isfinite(error) and np.isfinite(new).all())
-            if lost and not self._rtol:
-                return NOT_FINITE, clock
-            relative = np.inf if lost else error / self._rtol if self._rtol else -1.0
-            if not relative <= 1:
-                self.counts[1] += 1
-                clock = rejected(clock, relative, self._error_order)
-                self.stall = stall_rejected(self.stall)
-                least = self._smallest_change  # the error of such a change is rounding
-                small = least > 0 and self._field.relative_error(new - self.x, self.x) <= least
-                if stalled_for_good(self.stall) or small:
-                    return TOO_SMALL, clock
-                continue
-            before, step = clock.t, clock.step
-            self.counts[0] += 1
-            self.before = Step(self.x, self.t, before, step)
-            self.x, self.velocity, self.t = new, velocity, self._start + before + step
-            clock = accepted(clock, relative, self._error_order, target)
-            moved = clock.t == target or shows(before, step)
-            self.stall = stall_accepted(self.stall, step, moved)
-            if stalled_for_good(self.stall):
-                return TOO_SMALL, clock
-            if clock.t == target:
-                return REACHED, clock
-        return PAUSED, clock
+        if self.groups == 1:
+            return self._advance(self._all, target)
+        groups = self._all if groups is None else groups
+        size = max(1, NUMBERS_AT_ONCE // self.x[0].size)
+        parts = [groups[first : first + size] for first in range(0, len(groups), size)]
+        return np.concatenate([self._advance(part, target) for part in parts])
+
+    def _advance(self, groups: np.ndarray, target: float) -> np.ndarray:
+        plan_steps(self.clocks, groups, target, not self._rtol)
+        x, velocity, clocks = self.x, self.velocity, self.clocks
+        which: tuple[np.ndarray, ...] = ()
+        elapsed, dt = clocks.item(0), clocks.item(2)
+        alone = self.groups == 1
+        if not alone:
+            which, x, velocity = (groups,), x[groups], velocity[groups]
+            elapsed, dt = clocks[groups, 0], clocks[groups, 2]
+        new, velocity, errors = self.step(x, velocity, elapsed, dt, *which)
+        codes = judge_steps(
+            clocks,
+            self.stalls,
+            self.counts,
+            groups,
+            np.ascontiguousarray(new).reshape(len(groups), -1),
+            np.array(errors, dtype=float, ndmin=1),
+            self._rtol,
+            self._error_order,
+            target,
+        )
+        if alone and codes[0] <= STUCK:
+            self.before = Step(x, self.t, elapsed, dt)
+            self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
+        elif alone:
+            least = self._smallest_change  # the error of such a change is rounding
+            if least > 0 and codes[0] != LOST and self._field.relative_error(new - x, x) <= least:
+                codes[0] = GIVES_UP
+        else:
+            assert self.before is not None
+            done = codes <= STUCK
+            ahead = groups[done]
+            last = x[done], self.t[ahead], elapsed[done], dt[done]
+            for array, values in zip(self.before, last, strict=True):
+                array[ahead] = values
+            self.x[ahead], self.velocity[ahead] = new[done], velocity[done]
+            self.t[ahead] = self._start + elapsed[done] + dt[done]
+        return codes
 
     @property
     def stages(self) -> Stages | None:
@@ -183,153 +267,159 @@ class PointFlow(ABC):
 class ExplicitFlow(PointFlow):
     """Steps of an explicit scheme, with dense output where the scheme has it.
 
+    Velocities of all groups that take a step are evaluated in one call. Every group takes the steps
+    that it takes alone, to the last bit.
+
     Parameters
     ----------
     scheme : Scheme
         An explicit scheme, such as `DormandPrince`.
-    field, x, rtol, smallest_change, start
+    field, x, steps, groups, rtol, smallest_change, start
         As for `PointFlow`.
     """
 
-    def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: float):
-        self._steps, self.dense = ExplicitSteps(scheme), isinstance(scheme.dense, DenseOutput)
+    def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: Any):
+        self.dense = isinstance(scheme.dense, DenseOutput)
         super().__init__(scheme, field, x, **options)
 
-    def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
+    def restart(self, x: np.ndarray, t: Any, field: VelocityField | None = None) -> None:
         """Go on from other positions at the time t, or with another field."""
         super().restart(x, t, field)
+        groups, stages = self.groups, len(self.scheme.nodes) + 2
+        axes = () if groups == 1 else (groups,)
+        self._slopes, self._lent = np.empty((*axes, stages, x.size // groups)), False
+        self._intermediates: list[np.ndarray | None] = [None] * stages
         self._within: Interpolant | None = None
-        stages = len(self.scheme.nodes) + 2
-        self._slopes, self._lent = np.empty((stages, x.size)), False
-        self._beside: list[np.ndarray | None] = [None] * len(self._slopes)
+        self._terms = np.empty((groups, 0, x.size // groups))  # of interpolants of several groups
+        self._has_terms = np.zeros(groups, dtype=bool)
 
     @property
     def stages(self) -> Stages:
         """The stages of the last step, in memory that later steps do not overwrite."""
         self._lent = True
-        return Stages(self._slopes, self._beside)
+        return Stages(self._slopes, self._intermediates)
 
     def step(
-        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
-    ) -> tuple[Any, Any, float]:
-        """Positions and velocities one step after x, and the relative error."""
-        new, new_velocity = self._stepped(x, velocity, elapsed, dt, self._field.velocity)
-        error = self._steps.error(self._field.relative_error, new, self._slopes, dt)
-        return new, new_velocity, error
+        self, x: np.ndarray, velocity: Any, elapsed: Any, dt: Any, groups: np.ndarray | None = None
+    ) -> tuple[Any, Any, Any]:
+        """Positions and velocities one step after x, and the relative error: see `PointFlow`."""
+        field = self._part(groups)
+        norm = field.relative_error if groups is None else field.relative_errors
+        new, new_velocity = self._stepped(x, velocity, elapsed, dt, field, groups)
+        weights = self.scheme.explicit_weights[self.scheme.evaluations :]
+        sums = (combined(row, self._slopes, dt, None, groups) for row in weights)
+        first, *more = (norm(error.reshape(new.shape), new) for error in sums)
+        return new, new_velocity, embedded_error(first, more[0] if more else 0.0)
 
     def _stepped(
         self,
         x: np.ndarray,
         velocity: np.ndarray,
-        elapsed: float,
-        dt: float,
-        of: Callable[[np.ndarray, float], np.ndarray],
+        elapsed: Any,
+        dt: Any,
+        field: Any,
+        groups: np.ndarray | None = None,
+        given: Velocity | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities one step after x, with velocities of(x, t) at the stages."""
-        if self._lent:
-            self._slopes, self._lent = np.empty_like(self._slopes), False
-        beside = self._beside = self._beside[:1]
+        """Positions and velocities one step after x, with velocities given(x, t) at the stages.
 
-        def velocity_of(y: np.ndarray, time: float) -> np.ndarray:
-            rates = of(y, time)
-            beside.append(getattr(self._field, "beside", None))
-            return rates
-
-        slopes, t = self._slopes, self._start + elapsed
-        slopes[0], self._within = velocity.ravel(), None
-        self.counts[2] += self.scheme.evaluations
-        self._end = self._steps.end(x, slopes, velocity_of, t, dt)
-        new = self._field.projected(self._end)
-        new_velocity = velocity_of(new, t + dt)
-        slopes[-1] = new_velocity.ravel()
+        By default these are the velocities of the field.
+        """
+        velocities, t = given or self._velocities(field, groups), self._start + elapsed
+        at: Any = 0
+        if groups is None:
+            self._within, velocities = None, self._noted(velocities)
+        else:
+            self._has_terms[groups], at = False, groups
+        scheme, axes, weights = self.scheme, self._slopes.shape, self.scheme.explicit_weights
+        self.counts[2, at] += scheme.evaluations
+        start, slopes, rows, steps = rows_of(x, self._slopes, groups, dt)
+        flat = axes[-1:] if groups is None else (len(groups), axes[-1])
+        slopes[at, 0] = velocity.reshape(flat)
+        for i, node in enumerate((*scheme.nodes, 1.0)):
+            self._end = y = np.empty(x.shape)
+            combine(start, weights[i], slopes, rows, steps, y.reshape(len(rows), -1))
+            if i < len(scheme.nodes):
+                slopes[at, i + 1] = velocities(y, t + node * dt).reshape(flat)
+        new = field.projected(self._end)
+        new_velocity = velocities(new, t + dt)
+        slopes[at, -1] = new_velocity.reshape(flat)
         return new, new_velocity
 
-    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
-        of = self._field.velocity
-        if stages is not None:
-            rows = zip(stages.velocities[1:], stages.beside[1:], strict=True)
-            of = lambda x, t: self._field.velocity_beside(x, t, *next(rows))  # noqa: E731
-        return self._stepped(self.x, self.velocity, elapsed, dt, of)
+    def _noted(self, velocities: Velocity) -> Velocity:
+        """Velocities of the next step, with memory for them and for intermediate arrays."""
+        if self._lent:
+            self._slopes, self._lent = np.empty_like(self._slopes), False
+        field, intermediates = self._field, self._intermediates[:1]
+        self._intermediates = intermediates
 
-    def within(self, elapsed: float) -> np.ndarray:
-        """Positions at a clock time within the last step, before any other step is tried."""
+        def velocity_of(y: np.ndarray, time: float) -> np.ndarray:
+            rates = velocities(y, time)
+            intermediates.append(getattr(field, "intermediate", None))
+            return rates
+
+        return velocity_of
+
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
+        given = None
+        if stages is not None:
+            rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)
+            given = lambda x, t: self._field.velocity_from(x, t, *next(rows))  # noqa: E731
+        return self._stepped(self.x, self.velocity, elapsed, dt, self._field, given=given)
+
+    def repeat(self, groups: np.ndarray) -> None:
+        """Take the last steps of some groups again, from their beginnings; counts do not change.
+
+        This restores the slopes of their stages, which `within` needs.
+        """
+        if groups.size and self.before is not None:
+            counts, before = self.counts.copy(), self.before
+            which: tuple[np.ndarray, ...] = ()
+            if self.groups > 1:
+                before, which = Step(*(array[groups] for array in before)), (groups,)
+            velocity = self._velocities(self._part(groups), groups)(before.x, before.t)
+            self.step(before.x, velocity, before.elapsed, before.dt, *which)
+            self.counts[:] = counts
+
+    # Within the last step ------------------------------------------------------------------
+
+    def within(self, elapsed: float, groups: Any = None) -> np.ndarray:
+        """Positions at a clock time within the last step, before any other step is tried.
+
+        Of the only group, or of those with these indices.
+        """
         assert self.before is not None
-        part = (elapsed - self.before.elapsed) / self.before.dt
-        return self._field.projected(self.interpolant(part))
+        if self.groups == 1:
+            part = (elapsed - self.before.elapsed) / self.before.dt
+            return self._field.projected(self.interpolant(part))
+        lacking = groups[~self._has_terms[groups]]
+        if lacking.size:
+            terms = self._interpolation(lacking, *(array[lacking] for array in self.before))
+            if not self._terms.shape[1]:
+                self._terms = np.empty((self.groups, len(terms), terms[0].shape[1]))
+            self._terms[lacking], self._has_terms[lacking] = np.stack(terms, axis=1), True
+        x, _, begin, dt = (array[groups] for array in self.before)
+        terms, part = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
+        change = polynomial(terms, part[:, None])
+        return self._part(groups).projected(x + change.reshape(x.shape))
 
     @property
     def interpolant(self) -> Interpolant:
-        """Interpolant of the last step, as in `within` but without projection."""
-        dense = self.scheme.dense
-        assert self.before is not None and isinstance(dense, DenseOutput)
+        """Interpolant of the last step of a single group, as in `within` but without projection."""
+        assert self.before is not None
         if self._within is None:
-            x, _, elapsed, dt = self.before
-            velocity, t = self._field.velocity, self._start + elapsed
-            new, slopes = self.x, self._slopes
-            if getattr(self._field, "changes_coordinates", False):
-                new, slopes = self._end, slopes.copy()
-                slopes[-1] = velocity(new, t + dt).ravel()
-            terms = interpolation_terms(dense, velocity, x, new, slopes, t, dt)
-            self._within = Interpolant(x, terms)
+            self._within = Interpolant(self.before.x, self._interpolation(None, *self.before))
         return self._within
 
-    def repeat(self, before: Step) -> None:
-        """Take the step `before` again, from its beginning."""
-        self.restart(before.x, before.t)
-        new = self.step(before.x, self.velocity, before.elapsed, before.dt)
-        self.x, self.velocity, _ = new
-        self.t, self.before = self._start + before.elapsed + before.dt, before
-
-
-class Stall(NamedTuple):
-    """Counters of a run without progress: rejected steps, or steps below the clock's rounding.
-
-    A collapse may take less time than the rounding of the clock, 1e-16 t: the clock does not move
-    while steps become shorter by many orders of magnitude and then longer again. This counts as
-    progress, however long it takes. Steps that remain equally short are no progress.
-
-    Attributes
-    ----------
-    rejections : float
-        Steps rejected in a row.
-    waited : float
-        Accepted steps without progress.
-    shortest : float
-        The shortest step since the clock stopped; 0 while the clock moves.
-    total, mark : float
-        The total time of the steps since the shortest one, now and at the last progress.
-    """
-
-    rejections: float = 0.0
-    waited: float = 0.0
-    shortest: float = 0.0
-    total: float = 0.0
-    mark: float = 0.0
-
-
-@jitable
-def stall_rejected(stall: Stall) -> Stall:
-    """The counters after one more rejected step."""
-    rejections = stall.rejections + 1
-    return Stall(rejections, stall.waited, stall.shortest, stall.total, stall.mark)
-
-
-@jitable
-def stall_accepted(stall: Stall, step: float, moved: bool) -> Stall:
-    """The counters after an accepted step; `moved` tells whether the clock moved."""
-    total = stall.total + step
-    if moved:
-        return Stall(0.0, 0.0, 0.0, 0.0, 0.0)
-    if step < NO_STEP:
-        return Stall(0.0, np.inf, step, total, stall.mark)
-    if stall.shortest == 0 or step < stall.shortest / 2:
-        return Stall(0.0, 0.0, step, step, step)
-    if total > 2 * stall.mark:
-        return Stall(0.0, 0.0, stall.shortest, total, total)
-    return Stall(0.0, stall.waited + 1, stall.shortest, total, stall.mark)
-
-
-@jitable
-def stalled_for_good(stall: Stall) -> bool:
-    """True if a run has had too many rejections in a row, or steps without progress."""
-    return stall.rejections > MOST_REJECTIONS or stall.waited > MOST_STALLED
+    def _interpolation(
+        self, groups: np.ndarray | None, x: np.ndarray, _t: Any, elapsed: Any, dt: Any
+    ) -> list[np.ndarray]:
+        """Terms of the interpolation within the last steps."""
+        velocities, t = self._velocities(self._part(groups), groups), self._start + elapsed
+        new, slopes = (
+            array if groups is None else array[groups] for array in (self.x, self._slopes)
+        )
+        if getattr(self._field, "changes_coordinates", False):
+            new, slopes = self._end, slopes.copy()
+            slopes[-1] = velocities(new, t + dt).ravel()
+        return interpolation_terms(self.scheme.dense, velocities, x, new, slopes, t, dt)

@@ -20,7 +20,7 @@ COUNTS = EQUATION_ROW.block("accepted", "weighed")
 
 
 class Nonlinear(Protocol):
-    """The function N as compiled code calls it: see `spaces.contract.Transport`."""
+    """The function N as compiled code calls it: see `spaces.transport.Transport`."""
 
     address: int
     context: int
@@ -147,12 +147,12 @@ class Rows:
             "decay_nodes": table.decay,
             "entries": table.entries,
         }
-        own = {"linear": self._split[0], "added": self._split[1], **self.memory._asdict()}
+        addresses = {"linear": self._split[0], "added": self._split[1], **self.memory._asdict()}
         for name, value in same.items():
             records[name] = value
         for name, array in shared.items():
             records[name] = array.ctypes.data
-        for name, array in (own | {"kept_speed": self.speeds}).items():
+        for name, array in (addresses | {"kept_speed": self.speeds}).items():
             records[name] = array.ctypes.data + np.arange(len(records)) * array.strides[0]
 
     def inside(self, linear: np.ndarray) -> np.ndarray:
@@ -170,12 +170,12 @@ class Rows:
 
     def again(self, row: int) -> "Rows":
         """A copy of one row in separate memory, with states that are 0."""
-        other, own = object.__new__(type(self)), slice(row, row + 1)
+        other, only = object.__new__(type(self)), slice(row, row + 1)
         vars(other).update(vars(self))
         before = self.records[row]
-        other.linear, other._nonlinear = self.linear[own].copy(), self._nonlinear[own]
+        other.linear, other._nonlinear = self.linear[only].copy(), self._nonlinear[only]
         other._split = as_taken(self.scheme, other.linear)
-        other.speeds, other.records = self.speeds[own].copy(), np.zeros(1, EQUATION_ROW.dtype)
+        other.speeds, other.records = self.speeds[only].copy(), np.zeros(1, EQUATION_ROW.dtype)
         for name in ("nonlinear", "context", "speed", "time", "first"):
             other.records[name] = before[name]
         u = self.memory.u
@@ -206,8 +206,8 @@ class Rows:
     def begin(self, which: np.ndarray, states: np.ndarray, elapsed: float) -> None:
         """Set the states of the rows `which` to states (n, members, modes), at clock `elapsed`."""
         inner, records = self.memory.u, self.records
-        given = np.array(states, dtype=self.dtype, order="C").view(inner.dtype)
-        u, fronts = given.reshape(len(which), *inner.shape[2:]), records["front"][which]
+        numbers = np.array(states, dtype=self.dtype, order="C").view(inner.dtype)
+        u, fronts = numbers.reshape(len(which), *inner.shape[2:]), records["front"][which]
         self.memory.u[which, fronts] = u
         self.memory.slope[which, fronts] = self.slopes(which, u, elapsed)
         records["rate"][which] = np.nan
@@ -231,9 +231,9 @@ class Rows:
         """The largest norm of du/dt over the members of each row, (n,), at the present state."""
         records = self.records
         records["given"][which] = weights.ctypes.data
-        known = records["rate"][which].copy()
+        before = records["rate"][which].copy()
         self._run(which, RATES)
-        rates, records["rate"][which] = records["rate"][which].copy(), known
+        rates, records["rate"][which] = records["rate"][which].copy(), before
         return rates
 
     def advance(self, which: Sequence[int], tasks: Sequence[Task]) -> None:

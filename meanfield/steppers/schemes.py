@@ -183,16 +183,16 @@ class Scheme:
                 "there is another one; or dt, the length of steps; or choose DormandPrince."
             )
         c, end, middle = PROBE_NODE, len(self.nodes) + 1, self.dense.middle
-        line, place = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
+        line, probe = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
         estimate = {end: 1.0, 0: -(1 - c) * (1 - 2 * c), end + 1: -c * (2 * c - 1)}
         for j, part in ((0, -1.0), *middle.items()):
-            place[j] = [*place.get(j, ()), line._replace(factor=part * line.factor)]
+            probe[j] = [*probe.get(j, ()), line._replace(factor=part * line.factor)]
         for j, part in middle.items():
             estimate[j] = estimate.get(j, 0.0) - 4 * c * (1 - c) * part
         return replace(
             self,
             nodes=(*self.nodes, c),
-            stages=(*self.stages, place),
+            stages=(*self.stages, probe),
             estimate=_constants(estimate),
             second_estimate={j + (j == end): terms for j, terms in self.estimate.items()},
             joined=True,
@@ -202,6 +202,12 @@ class Scheme:
         """The weights of every stage, of the solution and of the estimates."""
         second = [] if self.second_estimate is None else [self.second_estimate]
         return [*self.stages, self.solution, self.estimate, *second]
+
+    @cached_property
+    def explicit_weights(self) -> list[np.ndarray]:
+        """The weights of `rows` at L = 0, as arrays: those of an explicit scheme."""
+        sums = ({j: sum(t.factor for t in terms) for j, terms in r.items()} for r in self.rows())
+        return [row_of(weights) for weights in sums]
 
     @cached_property
     def table(self) -> "Table":
@@ -222,6 +228,11 @@ class Scheme:
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
         numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # floats only
         return Table(numbers[0], decay, numbers[1], columns, self.stability, self.joined)
+
+
+def row_of(weights: dict[int, float]) -> np.ndarray:
+    """Array of the weights of stages 0, 1, ..., up to the last stage that has one."""
+    return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
 
 
 def _constants(weights: dict[int, float]) -> dict[int, list[Term]]:

@@ -51,8 +51,11 @@ class FixedSteps(PointFlow):
     """Steps of a given length by any map: `field` is (x, t, dt) -> x at t + dt, a new array."""
 
     def restart(self, x: np.ndarray, t: float, field: object = None) -> None:
-        """Go on from another state."""
-        self.x, self.t, self.velocity, self.before = x, t, None, None
+        """Go on from another state, with the same map."""
+        super().restart(x, t)
+
+    def _velocities(self, field: Any, groups: Any = None) -> Callable[..., Any]:
+        return lambda x, t: None
 
     def step(
         self, x: np.ndarray, velocity: None, elapsed: float, dt: float

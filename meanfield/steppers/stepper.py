@@ -121,8 +121,8 @@ class Stepper:
         speed = self.speed  # restored below: the speed of the last step
         real, dtype = np.float64, u.dtype
 
-        def velocity(place: np.ndarray, t: float) -> np.ndarray:
-            return self._slope(place.view(dtype), t).view(real)
+        def velocity(u: np.ndarray, t: float) -> np.ndarray:
+            return self._slope(u.view(dtype), t).view(real)
 
         slopes = np.moveaxis(memory.slopes, 1, 0)
         slopes = slopes.reshape(len(slopes), -1).view(real)
@@ -189,16 +189,10 @@ class Stepper:
     @property
     def rate(self) -> float:
         """Largest L2 norm of du/dt over the members, at the present state."""
-        known = float(self._record["rate"])
-        return known if known == known else self._rate(self.rows.parseval)
-
-    @property
-    def rate_in_metric(self) -> float:
-        """Largest rate of change over the members in the norm of errors, at the present state."""
-        return self._rate(self.rows.metric)
-
-    def _rate(self, weights: np.ndarray) -> float:
-        return float(self.rows.rates_of_change(self._itself, weights)[0])
+        rate = float(self._record["rate"])
+        if np.isnan(rate):
+            rate = float(self.rows.rates_of_change(self._itself, self.rows.parseval)[0])
+        return rate
 
     def longest_step(self, scheme: Scheme) -> float:
         """The longest step of a scheme that is stable at the speed of the last step."""

@@ -58,13 +58,15 @@ class Outcome:
 
     @classmethod
     def of(cls, value: Any) -> "Outcome":
-        """The outcome of a function that returned `value`.
+        """The outcome of a function that returned `value`; an outcome itself as it is.
 
         Raises
         ------
         TypeError, ValueError
             If it is not a number, an array, a dictionary of them, a dataset or a solution.
         """
+        if isinstance(value, Outcome):
+            return value
         if isinstance(value, Solution):
             ended = Variable((), np.array(value.status))
             return cls({**dict(_labelled(value.observables)), STATUS: ended})

@@ -1,5 +1,6 @@
 """The result of a sweep of a configuration, as a file keeps it."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ class Sweep(Result):
         """True if all points were run."""
         return self.data.attrs["status"] == "finished"
 
-    def is_scalar(self, name: Any) -> bool:
+    def is_scalar(self, name: Hashable) -> bool:
         """Whether a variable has one value per run, or per run and time."""
         return set(self.data[name].dims) - {TIME_AXIS} == set(self.data.attrs["axes"])
 

@@ -168,3 +168,17 @@ def test_refusals():
     zonal = mf.Zonal(4, 8).indexed(lambda s, x: 1 + 0 * (s + x), mf.Classes([0.0, 1.0]))
     with pytest.raises(mf.MeanfieldError, match="axis"):
         mf.stationary(mf.Transformer(mf.Kuramoto(), 2.0, coupling=np.ones((2, 2))), zonal)
+
+
+def test_too_fine_densities_on_the_sphere_are_refused_with_the_degree_that_fits(monkeypatch):
+    """Tables of all harmonics at degree 96 need 20 GB, and killed the process."""
+    monkeypatch.setattr("meanfield.bifurcation.indexed.available_memory", lambda: 10**9)
+    model = mf.Transformer(2.0 * mf.Kuramoto(), 2.0)
+    fine = mf.Sphere(96).indexed(lambda s, x, y, z: 1 + 0 * (s + x), mf.Classes([0.0, 1.0]))
+    with pytest.raises(ValueError, match=r"GB .* degree \d+ fit") as refused:
+        mf.stationary(model, fine)
+    fits = int(str(refused.value).split("resample(")[1].split(")")[0])
+    sizes = [2 * 8 * 3 * n * m + 3 * 8 * (2 * n) ** 2
+             for l in (fits, fits + 1)
+             for n, m in [(l * (l + 2), mf.Sphere(l).weights.size)]]  # fmt: skip
+    assert sizes[0] <= 10**9 < sizes[1]

@@ -359,8 +359,8 @@ def test_known_velocities_leave_their_changes_as_they_are(engine, n, d, drift, n
     tangents, known = sums.with_tangents([name]), sums.velocity(1.001 * x[None], masses)
     w = tangents.velocity(*given)
     assert np.abs(w.value - known).max() < 1e-12 * np.abs(known).max()
-    for beside in {id(each): each for each in (None, sums.beside)}.values():
-        v = tangents.velocity(*given, known, beside)
+    for intermediate in {id(each): each for each in (None, sums.intermediate)}.values():
+        v = tangents.velocity(*given, known, intermediate)
         # parts along u, which are larger than velocities, are added and taken off
         assert np.abs(v.value - known).max() < 1e-13 * np.abs(known).max()
         assert np.abs((v - w).changes).max() < 1e-12 * np.abs(w.changes).max()

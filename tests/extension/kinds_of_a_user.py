@@ -125,9 +125,9 @@ class AngleTokensMotion(mf.Motion, moves=AngleTokens):
 
 
 @figure("rose", AngleTokens, panels=(3.0, 3.0))
-def rose(target, solution, *, petals=8):
+def rose(panels, *, petals=8):
     """Angles at the last time, in as many petals."""
-    target.axes[0].hist(np.mod(solution.final.theta, 2 * np.pi), bins=petals)
+    panels.axes[0].hist(np.mod(panels.solution.final.theta, 2 * np.pi), bins=petals)
 
 
 ETD2 = Scheme(

@@ -277,3 +277,28 @@ def test_the_energy_of_softmax_at_large_beta_may_be_asked_for():
     weights = SA(1000.0).interaction(3, 2)
     assert weights.shape == (4,)
     assert (weights > 0).all()
+
+
+def test_slope_and_weight_are_evaluated_once_where_they_are_one_function():
+    class Alike(mf.models.ZonalDrift):
+        def slope(self, t):
+            return 1 + t**2
+
+        weight = slope
+
+    class Other(Alike):
+        def slope(self, t):
+            return 2 + t**2
+
+    t = np.linspace(-1, 1, 7)
+    for drift in (
+        mf.SA(2.0),
+        mf.USA(2.0),
+        Alike(),
+        Other(),
+        (mf.USA(1.0) - mf.Kuramoto()).as_zonal(),
+    ):
+        slope, weight = drift.slope_and_weight(t)
+        np.testing.assert_array_equal(slope, drift.slope(t))
+        np.testing.assert_array_equal(weight, drift.weight(t))
+        assert (weight is slope) == (type(drift) in (mf.SA, Alike))

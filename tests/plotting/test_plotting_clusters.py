@@ -7,7 +7,7 @@ from matplotlib.collections import LineCollection, PathCollection
 
 import meanfield as mf
 from meanfield.plotting import theme, trajectories
-from meanfield.plotting.appearance import clusters_of_tokens, sample_of
+from meanfield.plotting.appearance import appearance_of, clusters_of_tokens
 from meanfield.plotting.layouts import time_edges
 
 TIMES = np.linspace(0, 12, 7)
@@ -99,7 +99,8 @@ def test_of_very_many_tokens_some_are_drawn_and_the_figure_says_how_many():
     assert len(begins) == 300 and "300 of 100000 tokens" in words(figure)
     assert colours_in(curves.get_colors()) == {theme.PALETTE[0]} and "100%" in words(figure)
     assert "500 of 100000 tokens" in words(run.plot("inner_products"))
-    crowd = sample_of(crowded(30_000, 5), (), 1000)
+    run = crowded(30_000, 5)
+    crowd = appearance_of(run.final).sample(run, (), 1000)
     assert len(crowd.indices) == 1000 and crowd.ends[0].mass == pytest.approx(1.0)
 
 

@@ -6,14 +6,15 @@ import matplotlib
 import matplotlib.colors
 import numpy as np
 import pytest
-from drawings import panels, read, room, words
+from drawings import frames, panels, read, room, words
 from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting import theme
 from meanfield.plotting.fields import choose_scale, profiles
-from meanfield.plotting.labels import distinct
+from meanfield.plotting.labels import describe_model, distinct
+from meanfield.plotting.layouts import DrawnMembers
 
 KINDS = ("overview", "spacetime", "snapshots", "polar", "observables")
 DENSITY = r"density $\mu_t(\theta)$"
@@ -66,6 +67,30 @@ def banner_colours(figure, run):
     found = figure.findobj(matplotlib.text.Text)
     found = [text for text in found if text.get_text().replace("\n", " ") == verdict]
     return [text.get_color() for text in found]
+
+
+def sum_of_drifts():
+    drift = 0.5 * mf.USA(2.0) + 0.25 * mf.Kuramoto() + 0.125 * mf.USA(1.5)
+    return mf.solve(mf.Transformer(drift, kappa=4.0), BUMP, (0, 0.2), t_eval=[0, 0.1, 0.2])
+
+
+@pytest.mark.parametrize("options", [{}, {"width": 3.4}, {"title": " ".join(["long"] * 40)}])
+def test_a_heading_is_broken_where_the_figure_is_too_narrow(options):
+    figure = sum_of_drifts().plot("polar", **options)
+    figure.draw_without_rendering()
+    (heading,) = (text for text in figure.texts if text.get_text() == figure.get_suptitle())
+    box, (ax, *_) = heading.get_window_extent(), figure.axes
+    lines = heading.get_text().split("\n")
+    assert len(lines) > 1 and all(line.count("$") % 2 == 0 for line in lines)
+    assert 0 <= box.x0 and box.x1 <= figure.bbox.width
+    assert box.y1 <= figure.bbox.height and box.y0 >= ax.get_tightbbox().y1
+    whole = options.get("title") or describe_model(sum_of_drifts())
+    assert " ".join(lines) == whole
+
+
+def test_the_heading_of_a_narrow_movie_keeps_its_lines(tmp_path):
+    path = sum_of_drifts().animate(tmp_path / "movie.gif", dpi=30, title="a b " * 60)
+    assert frames(path) == 3
 
 
 @pytest.mark.repeats
@@ -126,7 +151,7 @@ def test_every_plot_can_be_drawn_into_an_axes_of_the_caller(single, ensemble):
 
 def test_the_seam_does_not_show(single):
     """The grid overhangs the seam, and its values are those of the density, also across it."""
-    theta, values = profiles(single, [()])
+    theta, values = profiles(DrawnMembers(single, [()]), range(len(single)))
     assert theta[0] < -np.pi <= theta[1]
     assert theta[-2] < np.pi <= theta[-1]
     for state, drawn in zip(single, values[0], strict=True):

@@ -82,9 +82,9 @@ def test_without_any_observable_the_error_says_so(run):
 
 def test_a_figure_of_ones_own_is_a_kind_with_options_and_a_heading(run, tokens):
     @figure("rose", Heading, panels=(3.0, 3.0))
-    def rose(target, solution, *, petals=5):
+    def rose(panels, *, petals=5):
         """A petal for each state."""
-        target.axes[0].plot([state.angle for state in solution], label=str(petals))
+        panels.axes[0].plot([state.angle for state in panels.solution], label=str(petals))
 
     assert "rose" in kinds_of(run) and "rose" not in kinds_of(tokens)
     page = run.plot("rose", petals=3, title="mine")
@@ -104,15 +104,15 @@ def test_an_overview_and_a_movie_of_ones_own(run, tmp_path):
     drawn = []
 
     @figure("compass", Heading, panels=(3.0, 3.0))
-    def compass(target, solution, *, colour="k"):
-        target.axes[0].set_title(f"compass in {colour}")
+    def compass(panels, *, colour="k"):
+        panels.axes[0].set_title(f"compass in {colour}")
 
     @upper_part(Heading)
-    def compasses(solution, members, *, colour="r"):
-        return [band(2.0, compass, solution, members, colour=colour)]
+    def compasses(members, *, colour="r"):
+        return [band(2.0, compass, members, colour=colour)]
 
     @scene(Heading)
-    def turning(top, solution, members):
+    def turning(top, members):
         return [drawn.append]
 
     titles = [ax.get_title() for ax in run.plot(colour="b").axes]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.plotting.fields import profiles
-from meanfield.plotting.fields import visible_chart as angles_of
+from meanfield.plotting.fields import profiles, visible_chart
+from meanfield.plotting.layouts import DrawnMembers
 
 
 def run(dimension=3, kappa=6.0, **options):
@@ -15,7 +15,7 @@ def run(dimension=3, kappa=6.0, **options):
 
 def test_profiles_are_the_densities_over_the_polar_angle():
     solution = run(5)
-    theta, values = profiles(solution, [()], times=[0, 100])
+    theta, values = profiles(DrawnMembers(solution, [()]), [0, 100])
     points = np.zeros((theta.size, 5))
     points[:, 1], points[:, -1] = np.sin(theta), np.cos(theta)
     assert theta[0] == 0 and theta[-1] == np.pi
@@ -23,8 +23,8 @@ def test_profiles_are_the_densities_over_the_polar_angle():
 
 
 def test_in_high_dimension_only_angles_with_mass_are_shown():
-    assert angles_of(run(3)).limits == (0, np.pi)
-    low, high = angles_of(run(64, 80.0)).limits
+    assert visible_chart(DrawnMembers(run(3), [()])).limits == (0, np.pi)
+    low, high = visible_chart(DrawnMembers(run(64, 80.0), [()])).limits
     assert 0.3 < low < 1.2 and high == pytest.approx(np.pi - low)
     ax = run(64, 80.0).plot("snapshots").axes[0]
     assert ax.get_xlim() == (low, high) and "polar" in ax.get_xlabel()

@@ -543,6 +543,7 @@ def calls():
                 **{"progress": False},
             },
         ),
+        ("saddles", mf.saddles, {"state": state, "symmetry": "axisymmetric"}),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
         ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),
         ("StationaryState.stability", state.stability, {"count": 2}),
@@ -714,6 +715,7 @@ NOT_CALLED = {
         "SpecialPoint",
     ),
     *("Basins", "StationaryStates", "Stability", "Sweep", "Transition", "Tricritical"),  # results
+    *("Saddle", "Saddles"),  # results
     *("CycleBranch", "CycleSpecial"),  # results
     "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
     "citation",  # which takes any number of things, see tests/app/test_citation.py

@@ -6,7 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield import engines
 from meanfield.models import L2, PerLayer, Sinkhorn
-from meanfield.steppers import replica_flow
+from meanfield.steppers import flow
 
 R = 4
 BETAS = np.array([0.0, 1.0, 4.0, 9.0])
@@ -137,7 +137,7 @@ def test_several_axes_of_replicas_and_of_parameters():
 
 def test_the_parts_that_are_moved_together_do_not_matter(monkeypatch):
     run = solve(MODELS["heads"], tokens())
-    monkeypatch.setattr(replica_flow, "NUMBERS_AT_ONCE", 50)
+    monkeypatch.setattr(flow, "NUMBERS_AT_ONCE", 50)
     parts = solve(MODELS["heads"], tokens())
     for one, other in zip(run, parts, strict=True):
         np.testing.assert_array_equal(one.x, other.x)

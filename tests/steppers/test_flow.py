@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.steppers import DormandPrince
-from meanfield.steppers.advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
-from meanfield.steppers.clock import started
+from meanfield.steppers.clock import ACCEPTED, GIVES_UP, LOST, REJECTED, STUCK, restored
 from meanfield.steppers.flow import ExplicitFlow
 
 
@@ -44,6 +43,16 @@ def flow(motion=None, x=START, **options):
     return ExplicitFlow(DormandPrince, motion or Riccati(), x, **options)
 
 
+def moved_to(target, step, limit=10**6, **options):
+    """A flow after steps towards a time, the first of the given length, and the last code."""
+    moved, code = flow(steps=step, **options), ACCEPTED
+    for _ in range(limit):
+        (code,) = moved.advance(target)
+        if code not in (ACCEPTED, REJECTED) or moved.clocks[0, 0] == target:
+            break
+    return moved, code
+
+
 def exact(t):
     """The solution at a time."""
     return np.tanh(t + np.arctanh(START))
@@ -54,9 +63,8 @@ def test_the_order_is_eight(steps):
     """Two-sided: 8 +- 0.3, where errors are 7e-10 to 6e-14. Measured: 7.75, 7.83, 7.87."""
     errors = []
     for count in (steps, 2 * steps):
-        moved = flow(rtol=0.0)
-        code, _ = moved.advance(started(1 / count), 1.0, 10**6)
-        assert code == REACHED and moved.counts[:2].tolist() == [count, 0]
+        moved, code = moved_to(1.0, 1 / count, rtol=0.0)
+        assert code == ACCEPTED and moved.counts[:2].tolist() == [[count], [0]]
         errors.append(np.abs(moved.x - exact(1.0)).max())
     assert np.log2(errors[0] / errors[1]) == pytest.approx(8, abs=0.3)
 
@@ -64,24 +72,22 @@ def test_the_order_is_eight(steps):
 @pytest.mark.parametrize("rtol", [1e-4, 1e-7, 1e-10, 1e-13])
 def test_error_control_keeps_what_it_promises(rtol):
     """The points attract each other's past errors, so that those of all steps do not add up."""
-    moved = flow(rtol=rtol)
-    code, _ = moved.advance(started(1e-3), 3.0, 10**6)
-    assert code == REACHED
+    moved, code = moved_to(3.0, 1e-3, rtol=rtol)
+    assert code == ACCEPTED and moved.clocks[0, 0] == 3.0
     assert np.abs(moved.x - exact(3.0)).max() <= max(2 * rtol, 3e-15)
 
 
 def test_a_step_that_is_much_too_long_is_tried_again():
-    moved = flow()
-    _, clock = moved.advance(started(3.0), 3.0, 1)
-    assert moved.counts[:2].tolist() == [0, 1] and clock.t == 0 and clock.proposal < 3
+    moved, _ = moved_to(3.0, 3.0, limit=1)
+    clock = restored(moved.clocks[0])
+    assert moved.counts[:2].tolist() == [[0], [1]] and clock.t == 0 and clock.proposal < 3
     np.testing.assert_array_equal(moved.x, START)
 
 
 def test_velocities_are_evaluated_as_often_as_counted():
     """Twelve a step, of which the last is the first of the next; one to begin with."""
     motion = Riccati()
-    moved = flow(motion)
-    moved.advance(started(0.1), 2.0, 10**6)
+    moved, _ = moved_to(2.0, 0.1, motion=motion)
     assert (
         motion.calls
         == 1 + DormandPrince.evaluations * moved.counts[:2].sum()
@@ -91,8 +97,7 @@ def test_velocities_are_evaluated_as_often_as_counted():
 
 def test_nothing_given_is_written_into():
     x = START.copy()
-    moved = flow(x=x)
-    moved.advance(started(0.1), 1.0, 10**6)
+    moved, _ = moved_to(1.0, 0.1, x=x)
     np.testing.assert_array_equal(x, START)
     new, velocity, _ = moved.step(x, 1 - x**2, 0.0, 0.1)
     np.testing.assert_array_equal(x, START)
@@ -100,22 +105,21 @@ def test_nothing_given_is_written_into():
     assert not np.shares_memory(new, other) and velocity.shape == x.shape
 
 
-def test_where_it_pauses_has_no_influence():
-    whole, broken = flow(), flow()
-    whole.advance(started(0.01), 2.0, 10**6)
-    code, clock = PAUSED, started(0.01)
-    while code == PAUSED:
-        code, clock = broken.advance(clock, 2.0, 1)
+def test_a_flow_made_anew_at_each_step_takes_the_same_steps():
+    whole, broken = moved_to(2.0, 0.01)[0], flow(steps=0.01)
+    while broken.clocks[0, 0] < 2.0:
+        broken.advance(2.0)
         again = flow(x=broken.x)  # as if it were resumed from what is known
-        again.counts[:], broken = broken.counts, again
+        for name in ("clocks", "stalls", "counts"):
+            getattr(again, name)[:] = getattr(broken, name)
+        broken = again
     assert broken.x.tobytes() == whole.x.tobytes()
     assert broken.counts.tolist() == whole.counts.tolist()
 
 
 def test_points_are_put_back_on_the_sphere():
     x = np.array([[1.0, 0.0, 0.0], [0.6, 0.0, 0.8]])
-    moved = flow(Rotation(), x, rtol=0.0)
-    moved.advance(started(0.3), 2 * np.pi, 10**6)
+    moved, _ = moved_to(2 * np.pi, 0.3, motion=Rotation(), x=x, rtol=0.0)
     np.testing.assert_allclose(np.linalg.norm(moved.x, axis=1), 1, rtol=0, atol=3e-16)
     np.testing.assert_allclose(moved.x, x, rtol=0, atol=1e-6)
 
@@ -129,11 +133,12 @@ class Broken(Riccati):
 
 def test_velocities_that_are_no_numbers_end_the_run():
     x = np.array([0.0])
-    code, clock = flow(Broken(), x).advance(started(0.1), 2.0, 10**6)
-    assert code == TOO_SMALL and clock.t == pytest.approx(np.arctanh(0.5), abs=1e-3)
-    moved = flow(Broken(), x, rtol=0.0)
-    code, clock = moved.advance(started(0.1), 2.0, 10**6)
-    assert code == NOT_FINITE and clock.t < np.arctanh(0.5) and np.isfinite(moved.x).all()
+    moved, code = moved_to(2.0, 0.1, motion=Broken(), x=x)
+    assert code in (STUCK, GIVES_UP) and moved.clocks[0, 0] == pytest.approx(
+        np.arctanh(0.5), abs=1e-3
+    )
+    moved, code = moved_to(2.0, 0.1, motion=Broken(), x=x, rtol=0.0)
+    assert code == LOST and moved.clocks[0, 0] < np.arctanh(0.5) and np.isfinite(moved.x).all()
 
 
 def test_a_state_that_is_not_finite_is_rejected_whatever_its_error():
@@ -146,6 +151,36 @@ def test_a_state_that_is_not_finite_is_rejected_whatever_its_error():
         def relative_error(self, error, x):
             return 0.0
 
-    moved = flow(Blind(), np.array([0.0]))
-    code, _ = moved.advance(started(0.1), 2.0, 10**5)
-    assert code == TOO_SMALL and np.isfinite(moved.x).all()
+    moved, code = moved_to(2.0, 0.1, motion=Blind(), x=np.array([0.0]))
+    assert code in (STUCK, GIVES_UP) and np.isfinite(moved.x).all()
+
+
+class Each(Riccati):
+    """Groups whose velocities depend on time, each at its own."""
+
+    autonomous = False
+
+    def velocity(self, x, t):
+        return np.cos(t) * (1 - x**2)
+
+    def relative_errors(self, error, x):
+        return np.abs(error).max(axis=1)
+
+    def of_members(self, members):
+        return self
+
+
+@pytest.mark.bits
+def test_groups_take_the_steps_that_they_take_alone():
+    x = np.array([START, START / 2, -START])
+    steps, times = [0.1, 0.2, 0.3], [0.3, 0.4, 0.5]
+    moved = flow(Each(), x.copy(), groups=3, steps=steps)
+    for chosen in ([0, 1, 2], [0, 2], [2], [0, 1, 2]):
+        moved.advance(3.0, np.array(chosen))
+    states = [moved.within(t, np.array([r])) for r, t in enumerate(times)]
+    for r, count in enumerate((3, 2, 4)):
+        alone, _ = moved_to(3.0, steps[r], limit=count, motion=Each(), x=x[r])
+        np.testing.assert_array_equal(alone.x, moved.x[r])
+        np.testing.assert_array_equal(alone.clocks[0], moved.clocks[r])
+        np.testing.assert_array_equal(alone.within(times[r]), states[r][0])
+        assert alone.counts[:, 0].tolist() == moved.counts[:, r].tolist()

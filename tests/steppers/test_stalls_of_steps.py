@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from meanfield.steppers.flow import Stall, stall_accepted, stall_rejected, stalled_for_good
+from meanfield.steppers.clock import Stall, stall_accepted, stall_rejected, stalled_for_good
 
 
 def given_up(steps, moved=False):

@@ -124,7 +124,8 @@ def test_the_rate_of_change_is_that_of_the_worst_member():
     expected = np.sqrt((METRIC**2 * np.abs(change) ** 2).sum(axis=1)).max()
     assert stepper.rate == pytest.approx(expected, rel=1e-15)
     expected = np.sqrt((METRIC * np.abs(change) ** 2).sum(axis=1)).max()
-    assert stepper.rate_in_metric == pytest.approx(expected, rel=1e-15)
+    (rate,) = stepper.rows.rates_of_change(np.array([0]), stepper.rows.metric)
+    assert rate == pytest.approx(expected, rel=1e-15)
 
 
 def test_the_first_stage_is_always_that_of_the_present_state():

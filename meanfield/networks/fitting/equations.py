@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -377,9 +376,10 @@ class LeastSquares(Equations):
 def moved(family: ParameterFamily, point: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Tokens (R, n, d) a layer later, without noise."""
     flow = family.at(point)
-    run: Any = solve(flow.model, Tokens(x), (0, flow.time), rtol=FLOW_TOLERANCE, progress=False)
+    run = solve(flow.model, Tokens(x), (0, flow.time), rtol=FLOW_TOLERANCE, progress=False)
     if not run.success:
         raise MeanfieldError(
             f"A layer of {flow.model} for the time {flow.time:g} failed: {run.status}"
         )
+    assert isinstance(run.final, Tokens)
     return run.final.x

@@ -7,12 +7,21 @@ A point is a vector of free numbers: the parameters of the family, then the loga
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from meanfield import Drift, MeanfieldError, Transformer
-from meanfield.extending import as_given, fitting, parameters_of, positive, real, real_array
+from meanfield.extending import (
+    Parameters,
+    UserValue,
+    as_given,
+    fitting,
+    parameters_of,
+    positive,
+    real,
+    real_array,
+)
 
 LAYER_PARAMETERS = ("time", "kappa")
 SHORTEST_LOG_TIME, LONGEST_LOG_TIME = np.log(1e-6), np.log(1e3)  # bounds of log time
@@ -55,9 +64,7 @@ class ParameterFamily:
         For families, names and values that do not fit.
     """
 
-    def __init__(
-        self, family: Any, start: Mapping[str, Any], fixed: Mapping[str, Any], noise: bool
-    ):
+    def __init__(self, family: UserValue, start: Parameters, fixed: Parameters, noise: bool):
         wanted = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         fitting("family", family, wanted, callable(family), TypeError)
         self._make, names = family, _names(family)
@@ -120,7 +127,7 @@ class ParameterFamily:
 
     def at(self, point: np.ndarray) -> LayerFlow:
         """The model at a point."""
-        values: dict[str, Any] = {k: v[()] for k, v in self._fixed.items() if k in self.names}
+        values: Parameters = {k: v[()] for k, v in self._fixed.items() if k in self.names}
         used = 0
         for name, shape in self._shapes.items():
             end = used + math.prod(shape)
@@ -178,7 +185,7 @@ def _only_directions(model: Transformer) -> None:
         )
 
 
-def _names(family: Any) -> list[str]:
+def _names(family: UserValue) -> list[str]:
     """Names of the parameters of a family; those of a function that have a default are left out."""
     if isinstance(family, type) and issubclass(family, Drift):
         return list(parameters_of(family))

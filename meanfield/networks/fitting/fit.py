@@ -1,18 +1,19 @@
 """Fit of a flow to the layers of a network: estimates, intervals, tests and a verdict."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from meanfield import SA, MeanfieldError, Transformer, UnresolvedWarning
 from meanfield.extending import (
+    Parameters,
     Progress,
     RandomSource,
+    UserValue,
     boolean,
     fitting,
     generator,
@@ -42,11 +43,11 @@ VARIANCE_SOURCES = ("model", "tokens", "texts")
 
 
 def fit(
-    layers: Any,
-    family: Any = SA,
+    layers: UserValue,
+    family: UserValue = SA,
     *,
-    start: Mapping[str, Any] | None = None,
-    fixed: Mapping[str, Any] | None = None,
+    start: Parameters | None = None,
+    fixed: Parameters | None = None,
     noise: bool = True,
     replicas: int = 8,
     steps: int = 5,
@@ -281,7 +282,7 @@ class Fit:
         steps[:, self.estimate.unidentified] = np.nan
         return np.stack([self.family.values(self.estimate.point + step) for step in steps])
 
-    def profile(self, name: str, values: Any) -> np.ndarray:
+    def profile(self, name: str, values: UserValue) -> np.ndarray:
         """The objective G' V^-1 G at values of a parameter, minimised over all others.
 
         It is 0 at the estimate, and above 3.84 outside a 95 % interval. With noise G is computed at

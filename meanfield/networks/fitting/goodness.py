@@ -11,9 +11,10 @@ comparisons.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from meanfield.extending import Values
 
 from .transitions import LayerTransition
 
@@ -144,7 +145,7 @@ class Comparison:
         return Goodness(both, by_statistics, by_layers, named)
 
 
-def _f_tail(value: Any, of: int, over: int) -> Any:
+def _f_tail(value: Values, of: int, over: int) -> Values:
     """P(F > value) for Fisher's F law with `of` and `over` degrees of freedom."""
     from scipy.special import fdtrc
 
@@ -161,7 +162,7 @@ def leave_one_out(squares: np.ndarray, count: int) -> np.ndarray:
     return squares * count**2 * (count - 2) / ((count - 1) ** 3 * left)
 
 
-def _surprise(square: Any, p: int, count: int) -> Any:
+def _surprise(square: Values, p: int, count: int) -> Values:
     """-2 log of the p-value of the squared distance of p numbers from the mean of `count` replicas.
 
     Distances are in units of the covariance of the replicas, whose law is Hotelling's.

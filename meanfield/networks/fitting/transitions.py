@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any
 
 import numpy as np
 
 from meanfield import MeanfieldError, TokenMotion, Tokens
-from meanfield.extending import fitting
+from meanfield.extending import UserValue, fitting
 from meanfield.steppers import Strang
 
 from ..hidden_states import check_states, texts_of
@@ -42,7 +41,7 @@ class LayerTransition:
     seed: np.random.SeedSequence
 
 
-def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransition]:
+def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTransition]:
     """Transitions of all texts (L + 1, n, d), in order of text and layer, normalised to length 1.
 
     Raises
@@ -50,7 +49,7 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransitio
     TypeError, ValueError
         For layers of another type or shape, and zero vectors.
     """
-    hidden = getattr(layers, "hidden", layers)
+    hidden: UserValue = getattr(layers, "hidden", layers)
     many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
     fitting("layers", hidden, "an array, or a list of one text or more", not many or len(hidden))
     seed, texts = int(rng.integers(2**63)), texts_of("layers", hidden)
@@ -170,9 +169,9 @@ def replicas_of(
         for batch in (alike[k : k + most] for k in range(0, len(alike), most)):
             y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
             motion = TokenMotion(flow.noisy, Tokens(y), scheme=Strang)
-            draws: Any = Draws([one.seed for one in batch], replicas, pairs)
+            draws = Draws([one.seed for one in batch], replicas, pairs)
             for _ in range(steps):
-                y = motion.step(Strang, y, 0.0, flow.time / steps, draws)
+                y = motion.step(Strang, y, 0.0, flow.time / steps, draws)  # type: ignore[arg-type]
             if not np.isfinite(y).all():
                 raise MeanfieldError(
                     f"Replicas of {flow.noisy} are not finite after the time {flow.time:g} in "

@@ -1,0 +1,368 @@
+"""Saddles of the free energy that bound the basin of a stable stationary state.
+
+Under noise with a free energy F the mean-field equation is its gradient flow, and n tokens leave
+the basin of a stable state most easily across the lowest state of index one on its boundary.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+
+from ..bifurcation import StationaryState, branches, stationary_states
+from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, OnCircle
+from ..bifurcation.basins import AT_STATE, l2_distance
+from ..bifurcation.multistability import density_of, described_density, state_of
+from ..bifurcation.stability import GROWING_RATE
+from ..bifurcation.stationary import SAME_STATE, check_model, state_near
+from ..core.calls import checked_call
+from ..core.checks import fitting
+from ..core.descriptions import build
+from ..core.errors import MeanfieldError, StorageError
+from ..core.forms import Reading
+from ..core.provided import FIGURES
+from ..models.transformer import Transformer
+from ..results.files import Contents, Result, contents_of, dataset_of
+from ..solving import solve
+from ..spaces import Density
+from ..spaces.contract import dimension_of_harmonics
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+LEADING = 8  # eigenvalues from which the index is counted
+MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
+NEAREST_KAPPA = 1.3  # branches are followed from kappa over this factor to kappa times it
+DEPARTURE = 1e-3  # L^2 distance from the saddle at which runs along the unstable direction begin
+STRETCH, MOST_STRETCHES = 15.0, 40  # duration of one run over the growth time, and number of runs
+RTOL = 1e-8  # of the runs
+
+
+@dataclass(frozen=True, eq=False)
+class Saddle:
+    """A stationary state of index one on the boundary of the basin of a stable state.
+
+    Attributes
+    ----------
+    state : StationaryState
+    barrier : float
+        F(saddle) - F(stable state).
+    rate : float
+        Growth rate of the unstable perturbation, of the linearised equation.
+    order : int
+        Order of the unstable perturbation: see `Stability`. 0 keeps the symmetry of the saddle.
+    direction : ndarray
+        Unstable perturbation of unit norm in L^2, as change of the coefficients of
+        ``state.density``; towards the stable state.
+    ends : (StationaryState or None, StationaryState or None)
+        Stable states at the two ends of the unstable manifold: the one the saddle belongs to, and
+        the one beyond. None where the run had not ended.
+    """
+
+    state: StationaryState
+    barrier: float
+    rate: float
+    order: int
+    direction: np.ndarray
+    ends: tuple[StationaryState | None, StationaryState | None]
+
+    index = 1
+
+    @property
+    def converged(self) -> bool:
+        """Whether the state and both ends of its unstable manifold were found."""
+        return self.state.converged and None not in self.ends
+
+    def __repr__(self) -> str:
+        beyond = (
+            "not reached" if self.ends[1] is None else f"r = {self.ends[1].order_parameter:.6g}"
+        )
+        return (
+            f"Saddle(r = {self.state.order_parameter:.6g}, barrier {self.barrier:.8g}, rate "
+            f"{self.rate:.6g}, beyond it {beyond})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Saddles(Result, Sequence[Saddle]):
+    """Saddles around one stable state, in increasing order of their barriers.
+
+    One for each orbit under rotations and reflections. Other saddles may exist: see `tried`.
+
+    Attributes
+    ----------
+    state : StationaryState
+        The stable state.
+    saddles : tuple of Saddle
+    tried : int
+        Number of stationary states that were examined.
+    symmetry : str or array
+        Symmetry among whose states saddles were sought.
+    data : xarray.Dataset
+        On `saddle`: order_parameter, barrier, rate, order and residual.
+    """
+
+    made_by = "saddles"
+
+    data: "xr.Dataset"
+    state: StationaryState
+    saddles: tuple[Saddle, ...]
+    tried: int
+    symmetry: Any
+
+    @overload
+    def __getitem__(self, index: int) -> Saddle: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Saddle, ...]: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.saddles[index]
+
+    def __len__(self) -> int:
+        return len(self.saddles)
+
+    def contents(self) -> Contents:
+        """The table, the model and all densities, for a file."""
+        ends = [[end and described_density(end.density) for end in one.ends] for one in self]
+        header = {
+            "model": self.state.model,
+            "tried": self.tried,
+            "symmetry": self.symmetry,
+            "state": described_density(self.state.density),
+            "densities": [described_density(one.state.density) for one in self],
+            "ends": ends,
+            "directions": [np.asarray(one.direction, dtype=complex).view(float) for one in self],
+        }
+        return contents_of(self.data, header)
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The saddles from the contents of a file."""
+        data, header = dataset_of(contents)
+        reading = Reading(arrays=contents.long, result=True)
+        model = build(Transformer, header["model"], reading)
+        if reading.lost:
+            raise StorageError(
+                f"The model of these saddles has functions that files do not hold: {reading.lost}. "
+                "xarray.open_dataset reads the table."
+            )
+
+        def restored(described: Any) -> StationaryState:
+            return state_of(model, density_of(described), header["symmetry"])
+
+        found = []
+        for i, described in enumerate(header["densities"]):
+            here = restored(described)
+            one, other = (end and restored(end) for end in header["ends"][i])
+            parts = np.ascontiguousarray(header["directions"][i], dtype=float).view(complex)
+            direction = parts if here.density.space.dtype == complex else parts.real
+            barrier, rate, order = (data[name].values[i] for name in ("barrier", "rate", "order"))
+            found.append(
+                Saddle(here, float(barrier), float(rate), int(order), direction, (one, other))
+            )
+        stable = restored(header["state"])
+        return cls(data, stable, tuple(found), header["tried"], header["symmetry"])
+
+    def plot(self, **options: Any) -> "Figure":
+        """Draw free energies of the states and saddles, by `plotting.saddles`."""
+        return FIGURES["saddles"](self, **options)
+
+    def __repr__(self) -> str:
+        head = f"Saddles({len(self)} around {self.state!r}, of {self.tried} states)"
+        return "\n".join([head, *(f"  {one!r}" for one in self)])
+
+
+@checked_call("state")
+def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC) -> Saddles:
+    """States of index one on the boundary of the basin of a stable state.
+
+    They are sought among the results of `stationary_states`, by Newton's method with deflation from
+    mixtures of the stable states, and on the branches near the kappa of the model. The unstable
+    manifold of each is followed down by `solve` in both directions; those that come down to the
+    state are returned.
+
+    Parameters
+    ----------
+    state : StationaryState
+        A stable state of a model with a free energy: a drift that is the gradient of W * mu, under
+        isotropic noise, on the circle, S^2 or Zonal.
+    symmetry : str or array, (k, 3, 3)
+        Symmetry of the states among which saddles are sought, as for `stationary`.
+
+    Returns
+    -------
+    Saddles
+        A sequence of `Saddle`, lowest barrier first; empty if none was found. States of lower
+        symmetry than the one asked for are not seen.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments out of their range, and states that have not converged or are unstable.
+    MeanfieldError
+        For models without a free energy, such as SA.
+
+    Notes
+    -----
+    The index is counted among all perturbations, of every symmetry, without rotations. On S^2 and
+    Zonal perturbations that turn with an axis come in pairs, so that a saddle of index one is
+    unstable to a perturbation with its own symmetry. The cost is that of `stationary_states`,
+    `branches` and of two runs for each saddle: about 2 s on the circle.
+
+    References
+    ----------
+    Gvalani and Schlichting, arXiv:1905.11823, on the mountain pass of the free energy;
+    Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation.
+    """
+    check_landscape(state)
+    known: list[StationaryState] = []
+    for found in _candidates(state, symmetry):
+        if found.converged and not any(same_state(found, other) for other in known):
+            known.append(found)
+    around = [one for found in known if (one := _saddle(found, state, symmetry)) is not None]
+    around.sort(key=lambda one: one.barrier)
+    return Saddles(_table(around), state, tuple(around), len(known), symmetry)
+
+
+def check_landscape(state: Any) -> None:
+    """Raise unless a state is a converged, stable one of a model with a free energy."""
+    wanted = "a StationaryState, as `stationary` returns"
+    fitting("state", state, wanted, isinstance(state, StationaryState), TypeError)
+    if np.isnan(state.free_energy):
+        raise MeanfieldError(
+            f"{state.model!r} has no free energy that is known here, so no barriers: the drift "
+            "must be the gradient of W * mu, as of USA and Kuramoto, under isotropic noise."
+        )
+    if not state.converged or not state.stable:
+        kind = "unstable" if state.converged else f"not converged ({state.status})"
+        raise ValueError(f"state must be a stable stationary state; this one is {kind}: {state!r}")
+
+
+def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:
+    """Stationary states of the model, by deflation, from mixtures and on branches."""
+    model, space = state.model, state.density.space
+    check_model(model, space)
+    known = [state, *stationary_states(model, space, symmetry=symmetry)]
+    yield from known
+    for other in [one for one in known[1:] if one.stable and not same_state(one, state)]:
+        for share in MIXTURES:
+            mixed = state_near(model, _mixture(state, other, share), symmetry, known)
+            if mixed.converged:
+                known.append(mixed)
+                yield mixed
+    kappa = state.kappa
+    span = kappa / NEAREST_KAPPA, kappa * NEAREST_KAPPA
+    drift, noise = model.drift, model.noise
+    diagram = branches(drift, space, span, noise=noise, symmetry=symmetry, progress=False)
+    for _, one in diagram.states_at(kappa):
+        yield state_near(model, one.density, symmetry)
+
+
+def _mixture(one: StationaryState, other: StationaryState, share: float) -> Density:
+    """(1 - share) one + share other, turned to the axis of the one that is not uniform."""
+    wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
+    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
+    axis = one.axis if one.order_parameter > other.order_parameter else other.axis
+    return wide.density((1 - share) * m + share * k, axis)
+
+
+def same_state(one: StationaryState, other: StationaryState) -> bool:
+    """Whether two states of one model are equal up to rotations and reflections."""
+    wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
+    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
+    images = [k, *(signs * k for signs in wide.images(k))]
+    away = (np.linalg.norm(wide.fingerprint(m) - wide.fingerprint(image)) for image in images)
+    return bool(min(away) < SAME_STATE)
+
+
+def multiplicity(basis: Any, order: int) -> int:
+    """Number of perturbations of an axisymmetric state for each function of one order."""
+    return int(dimension_of_harmonics(order, basis.dimension - 1)) if basis.dimension > 2 else 1
+
+
+def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
+    """Rate, order and mode of the unstable perturbation; None unless the index is one."""
+    found = state.stability(LEADING)
+    kept = (found.eigenvalues.real > GROWING_RATE) & ~found.neutral
+    basis = state.equation.basis
+    single = not isinstance(basis, AxialHarmonics)
+    orders = [int(order) for order in found.orders[kept]]
+    if sum(1 if single else multiplicity(basis, order) for order in orders) != 1:
+        return None
+    i = int(np.flatnonzero(kept)[0])
+    return float(found.eigenvalues[i].real), orders[0], np.real(found.modes[i])
+
+
+def _saddle(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
+    """The saddle, if a state has index one and its unstable manifold comes down to `state`."""
+    unstable = _unstable(found)
+    if unstable is None:
+        return None
+    rate, order, mode = unstable
+    ends = [_end(found, order, sign * mode, rate, symmetry) for sign in (1, -1)]
+    if not any(end is not None and same_state(end, state) for end in ends):
+        return None
+    if ends[0] is None or not same_state(ends[0], state):
+        ends, mode = ends[::-1], -mode
+    change = displaced(found, order, mode, 1.0).coefficients - found.density.coefficients
+    barrier = found.free_energy - state.free_energy
+    return Saddle(found, barrier, rate, order, change, (ends[0], ends[1]))
+
+
+def displaced(state: StationaryState, order: int, mode: np.ndarray, size: float) -> Density:
+    """The density of a state plus a perturbation of one order, of a norm in L^2."""
+    basis, axis = state.equation.basis, state.axis
+    change = size / np.linalg.norm(mode) * mode
+    if order == 0:
+        return basis.density(state.legendre_moments + change / basis.sizes, axis)
+    if isinstance(basis, OnCircle):
+        here = state.density
+        k = np.arange(1, len(change) + 1)
+        odd = -1j * change / basis.sizes[: len(change)] * np.exp(-1j * k * axis)
+        return Density(here.space, here.coefficients + np.concatenate([[0.0], odd]))
+    raise MeanfieldError(
+        f"The unstable perturbation of {state!r} lacks the symmetry of the search: look for the "
+        'saddle with symmetry="none".'
+    )
+
+
+def _end(
+    saddle: StationaryState, order: int, mode: np.ndarray, rate: float, symmetry: Any
+) -> StationaryState | None:
+    """The stable state to which the flow leads from the saddle, displaced along a mode."""
+    start, basis = displaced(saddle, order, mode, DEPARTURE), saddle.equation.basis
+    axial = isinstance(basis, AxialHarmonics) and basis.dimension > 2
+    flat = AxialHarmonics(basis.dimension, 0, basis.degree) if axial else basis
+    if axial:  # the flow keeps the axis: a density of one variable
+        start = flat.density(basis.moments(start)[0], None)
+    for _ in range(MOST_STRETCHES):
+        run: Any = solve(saddle.model, start, (0, STRETCH / rate), rtol=RTOL, progress=False)
+        start = run.final
+        try:
+            end = state_near(saddle.model, start, symmetry if not axial else AXISYMMETRIC)
+        except ValueError:  # the density on the way lacks the symmetry
+            continue
+        if end.converged and end.stable and l2_distance(end.density, start) < AT_STATE:
+            if not axial:
+                return end
+            wide = basis.finer(end.equation.basis.degree)
+            return state_near(
+                saddle.model, wide.density(end.legendre_moments, saddle.axis), symmetry
+            )
+    return None
+
+
+def _table(around: Sequence[Saddle]) -> "xr.Dataset":
+    import xarray as xr
+
+    columns = {
+        "order_parameter": [one.state.order_parameter for one in around],
+        "barrier": [one.barrier for one in around],
+        "rate": [one.rate for one in around],
+        "order": [one.order for one in around],
+        "residual": [one.state.residual for one in around],
+    }
+    return xr.Dataset({name: ("saddle", column) for name, column in columns.items()})

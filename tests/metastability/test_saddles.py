@@ -1,0 +1,136 @@
+"""Saddles of the free energy against the self-consistency equation, by quadrature and bisection."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import iv
+
+import meanfield as mf
+from meanfield.core.errors import MeanfieldError
+
+
+def stable(drift, kappa, space, ordered=False):
+    """The stable state of a model, uniform or ordered."""
+    states = mf.stationary_states(mf.Transformer(drift, kappa), space)
+    return max((s for s in states if s.stable), key=lambda s: s.order_parameter * (2 * ordered - 1))
+
+
+def bessel_state(beta, kappa, low, high, terms=24):
+    """First moment and F of a state of USA on the circle, by fixed points of the higher moments.
+
+    For each m_1 the other moments are iterated; m_1 is the root of the remaining equation.
+    """
+    k = np.arange(1, terms + 1)
+    w = 2 * iv(k, beta) / beta
+    theta = 2 * np.pi * np.arange(512) / 512
+    waves = np.cos(k[:, None] * theta)
+
+    def closed(first):
+        m = np.zeros(terms)
+        m[0] = first
+        for _ in range(400):
+            law = np.exp(kappa * (w * m) @ waves)
+            moments = waves @ law / law.sum()
+            m[1:] = moments[1:]
+        return m, moments[0], law
+
+    first = brentq(lambda r: closed(r)[1] - r, low, high, xtol=1e-13)
+    m, _, law = closed(first)
+    law /= law.mean()
+    energy = np.mean(law * np.log(law)) / kappa - 0.5 * w @ m**2
+    return first, energy
+
+
+def test_the_saddle_of_usa_is_the_known_one():
+    """First moment and barrier at beta = 4, kappa = 0.402; the reference has ten digits."""
+    (saddle,) = mf.saddles(stable(mf.USA(4.0), 0.402, mf.Circle(32)))
+    assert saddle.converged
+    assert abs(saddle.state.order_parameter - 0.2201262640) < 1e-9
+    assert abs(saddle.barrier - 0.0011400484279) < 1e-12
+    assert abs(saddle.ends[0].order_parameter) < 1e-12
+    assert saddle.ends[1].order_parameter > 0.75
+    assert not saddle.state.stable
+
+
+@pytest.mark.parametrize(
+    ("beta", "kappa", "low", "high"),
+    [(4.0, 0.402, 0.1, 0.4), (4.0, 0.39, 0.3, 0.5), (3.0, 0.754, 0.1, 0.35)],
+)
+def test_barriers_on_the_circle_are_those_of_fixed_points(beta, kappa, low, high):
+    first, energy = bessel_state(beta, kappa, low, high)
+    (saddle,) = mf.saddles(stable(mf.USA(beta), kappa, mf.Circle(32)))
+    assert abs(saddle.state.order_parameter - first) < 1e-9
+    assert abs(saddle.barrier - energy) < 1e-11
+
+
+def test_both_stable_states_have_the_same_saddle_with_the_ends_exchanged():
+    space = mf.Circle(32)
+    (one,) = mf.saddles(stable(mf.USA(4.0), 0.39, space))
+    (other,) = mf.saddles(stable(mf.USA(4.0), 0.39, space, ordered=True))
+    assert abs(one.state.order_parameter - other.state.order_parameter) < 1e-10
+    assert abs(one.ends[1].order_parameter - other.ends[0].order_parameter) < 1e-10
+    step = one.ends[1].free_energy - one.ends[0].free_energy
+    assert abs(one.barrier - other.barrier - step) < 1e-12
+    assert one.direction[1].real * other.direction[1].real < 0
+
+
+def test_the_sphere_and_its_zonal_densities_have_one_saddle():
+    """Also by the equation of self-consistency in one variable, with 12 moments."""
+    drift, kappa = mf.USA(3.0), 1.25
+    (one,) = mf.saddles(stable(drift, kappa, mf.Zonal(3, 32)))
+    (other,) = mf.saddles(stable(drift, kappa, mf.Sphere(16)))
+    assert abs(one.barrier - other.barrier) < 1e-12
+    assert abs(one.rate - other.rate) < 1e-9
+    m = one.state.legendre_moments[:16]
+    l = np.arange(1, 17)
+    kernel = [quad(lambda t, k=k: np.exp(3 * t) / 3 * np.polynomial.Legendre.basis(k)(t) / 2,
+                   -1, 1)[0] for k in l]  # fmt: skip
+    potential = np.polynomial.Legendre(np.append(0, (2 * l + 1) * np.array(kernel) * m))
+    mass = quad(lambda t: np.exp(kappa * potential(t)) / 2, -1, 1)[0]
+    first = quad(lambda t: t * np.exp(kappa * potential(t)) / 2, -1, 1)[0] / mass
+    assert abs(first - m[0]) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("kind", "order", "ordered"), [("fold", 1.5, True), ("bifurcation", 2.0, False)]
+)
+def test_barriers_vanish_with_the_known_powers(kind, order, ordered):
+    """3/2 at a fold, 2 at a subcritical pitchfork: within 0.02, on both sides."""
+    drift, space = mf.USA(4.0), mf.Circle(32)
+    diagram = mf.branches(drift, space, kappa=(0.3, 0.6))
+    place = diagram.special(kind)[0].value
+    sign = 1 if kind == "fold" else -1
+    steps = (1e-3, 5e-4)
+    heights = [
+        mf.saddles(stable(drift, place * (1 + sign * step), space, ordered))[0].barrier
+        for step in steps
+    ]
+    assert abs(np.log2(heights[0] / heights[1]) - order) < 0.02
+
+
+def test_files_hold_saddles(tmp_path):
+    found = mf.saddles(stable(mf.USA(4.0), 0.39, mf.Circle(32)))
+    again = mf.load(found.save(tmp_path / "saddles.nc"))
+    np.testing.assert_array_equal(again[0].direction, found[0].direction)
+    assert again[0].barrier == found[0].barrier
+    assert abs(again[0].ends[1].free_energy - found[0].ends[1].free_energy) < 1e-13
+    assert len(found.plot().axes) == 1
+    assert "barrier" in repr(again)
+
+
+def test_a_uniform_state_without_rivals_has_no_saddle():
+    found = mf.saddles(stable(mf.Kuramoto(), 1.5, mf.Circle(16)))
+    assert len(found) == 0
+    assert found.tried == 1
+
+
+def test_what_is_no_stable_state_of_a_gradient_flow_is_refused():
+    with pytest.raises(MeanfieldError, match="SA"):
+        mf.saddles(stable(mf.SA(2.0), 1.5, mf.Circle(16)))
+    uniform = mf.stationary_states(mf.Transformer(mf.Kuramoto(), 3.0), mf.Circle(16))
+    (unstable,) = [s for s in uniform if not s.stable]
+    with pytest.raises(ValueError, match="unstable"):
+        mf.saddles(unstable)
+    with pytest.raises(TypeError, match="StationaryState"):
+        mf.saddles(3.0)
