@@ -210,7 +210,6 @@ def check_refusals(report: Report) -> None:
         "multiplicative noise": mf.Transformer(
             mf.Attention(), 2.0, noise=mf.MultiplicativeIto(lambda x: 1 + x[..., 0] ** 2)
         ),
-        "a map that is not affine": mf.Transformer(mf.Attention(), feedforward=np.tanh),
         "normalised": mf.Transformer(mf.Attention(), normalisation=mf.PreLN()),
         "L2 without an integral": mf.Transformer(mf.Attention(beta=-1.0, weights=mf.L2())),
     }
