@@ -68,6 +68,8 @@ class Arguments:
         First time of the run.
     times : ndarray
         Output times.
+    default_times : bool
+        Whether the output times are those that a run has by default.
     breaks : tuple of float
         The argument `breaks` of `solve`: times that no step passes.
     jumps : list of float
@@ -99,6 +101,7 @@ class Arguments:
     state: Any
     start: float
     times: np.ndarray
+    default_times: bool
     breaks: tuple[float, ...]
     jumps: list[float]
     rtol: float
@@ -212,6 +215,7 @@ class Arguments:
             state=state,
             start=start,
             times=times,
+            default_times=t_eval is None,
             breaks=user_breaks,
             jumps=_jumps(motion, start, times - start),
             rtol=rtol,

@@ -269,7 +269,7 @@ class EnsembleIntegration(Integration):
         self.elapsed, self.ends, self.t_events = about["elapsed"], about["ends"], about["t_events"]
         self.state = motion.unpacked(snapshot["state"])
         for member, part in zip(self.members, _unpacked(snapshot), strict=True):
-            member.restore(part)
+            member.extend(part, self.duration)
         self._last = {
             int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
         }
