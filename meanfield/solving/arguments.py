@@ -24,6 +24,7 @@ from ..spaces.density import Density
 from ..states import State
 from ..steppers import SCHEMES, SPLITTINGS, Layers, Scheme, Splitting
 from .checkpoint import Keeper
+from .conditions import Condition
 from .merging import checked_distance
 from .streams import Seeds, state_as_json, streams_of
 
@@ -138,7 +139,7 @@ class Arguments:
         requested: Requested,
         *,
         rtol: float,
-        until: str | None,
+        until: Any,
         steady_tolerance: float,
         events: Any,
         tangents: Any,
@@ -177,6 +178,9 @@ class Arguments:
         kind = motion_for(state)
         state = kind.prepared(model, state)
         _check_outputs(len(times), state)
+        events = (events,) if callable(events) else tuple(events)
+        if callable(until):
+            events, until = (*events, Condition(until)), None
         if until is None and steady_tolerance != STEADY_TOLERANCE:
             raise ValueError(
                 'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
@@ -222,7 +226,7 @@ class Arguments:
             requested=requested,
             **choice,
             steady=steady_tolerance if until else 0.0,
-            events=(events,) if callable(events) else tuple(events),
+            events=events,
             tangents=isinstance(tangents, Sized) and len(tangents) > 0,
             engine=engine,
             merge=merge,
@@ -275,12 +279,16 @@ class Arguments:
             "steady_tolerance": self.steady,
             "min_degree": self.degrees[0],
             "max_degree": self.degrees[1],
-            "events": [
-                getattr(event, "__qualname__", type(event).__qualname__) for event in self.events
-            ],
+            "events": list(map(_name_of, self.events)),
             **kept,
             **self.motion.recorded(),
         }
+
+
+def _name_of(event: Any) -> str:
+    """Name of the function of an event or a condition."""
+    function = getattr(event, "function", event)
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:

@@ -19,8 +19,10 @@ from ..core.provided import EXTENSIONS
 from ..engines import Summation
 from ..results.solution import Solution, State
 from ..steppers import SCHEMES, SPLITTINGS
-from .arguments import STEADY_TOLERANCE, Arguments, Requested
+from .arguments import PROVENANCE_KEYS, STEADY_TOLERANCE, Arguments, Requested
 from .checkpoint import Keeper
+from .conditions import Condition
+from .integration import RESUMABLE
 from .solve import solved
 from .streams import Seeds, generator_of
 
@@ -37,6 +39,7 @@ def extend(
     events: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
+    until: Callable[[float, State], Any] | None = None,
     max_steps: Natural = 10_000_000,
     progress: bool | None = None,
     threads: Natural = 1,
@@ -51,11 +54,12 @@ def extend(
     run : Solution
         Run of `solve`, in memory or from a file.
     t_end : float
-        New last time, later than that of the run.
+        New last time, later than the last output of the run; or that time, if the run was
+        interrupted, or ended by `max_steps` or the callback, before it.
     t_eval : array, optional
         Further output times, increasing, later than the last one of the run, up to `t_end`. By
         default they have the mean distance of the outputs of the run, and end at `t_end`.
-    events, callback, observe : optional
+    events, callback, observe, until : optional
         Functions as for `solve`. By default those of the run; a file holds no functions, so that
         events and observables of a run from a file have to be given again.
     max_steps : int
@@ -95,9 +99,11 @@ def extend(
         )
     old = run.options["t_eval"]
     later = f"later than the end of the run, t = {old[-1]:g}, as a run is never shortened"
-    fitting("t_end", t_end, later, t_end > old[-1])
+    goes_on = t_end == old[-1] and run.status in RESUMABLE
+    fitting("t_end", t_end, later, t_end > old[-1] or goes_on)
     arguments, asked = run.stored.get("asked", (None, None))
-    given = {"events": events, "observe": observe}
+    watched = until if events is None else events
+    given = {"events": watched, "observe": observe}
     if arguments is None:
         wanted = {"events": run.options["events"], "observe": list(run.stored["observed"])}
         for name, names in wanted.items():
@@ -110,6 +116,7 @@ def extend(
         events = arguments.events if events is None else events
         callback = arguments.callback if callback is None else callback
         observe = asked if observe is None else observe
+    stops = [] if until is None else [Condition(until)]
     longer = Arguments.of(
         run.model,
         run.stored.get("initial", run.states[0]),
@@ -120,7 +127,7 @@ def extend(
         rtol=run.rtol,
         until="steady" if run.options["steady_tolerance"] else None,
         steady_tolerance=run.options["steady_tolerance"] or STEADY_TOLERANCE,
-        events=events or (),
+        events=(*([events] if callable(events) else events or ()), *stops),
         callback=callback,
         tangents=(),
         max_steps=max_steps,
@@ -130,7 +137,7 @@ def extend(
         threads=threads,
         rng=_random_numbers(run.options.get("seed")),
         keeper=Keeper(None, 0.0, False),
-        provenance=run.stored.get("extra"),
+        provenance=_provenance(run),
     )
     extended = solved(longer, observe, earlier=run)
     extended.options.update({name: run.options[name] for name in run.options if name != "t_eval"})
@@ -148,8 +155,8 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
         return fitting("t_eval", times, wanted, bool(within))
     first, intervals = (old[0], len(old) - 1) if len(old) > 1 else (start, 1)
     distance = (old[-1] - first) / intervals
-    if not distance > 0:
-        return np.array([end])
+    if not (distance > 0 and end > old[-1]):
+        return np.array([end] if end > old[-1] else [])
     count = math.ceil((end - old[-1]) / distance * (1 - WHOLE))
     check_memory(f"t_end: {count} further outputs", (4, count), "t_end, or give t_eval")
     times = old[-1] + distance * np.arange(1, count + 1)
@@ -170,6 +177,12 @@ def _engine_of(run: Solution) -> Summation | None:
     """Engine of a run from a file; None if there is none."""
     engine = run.stored.get("engine")
     return None if engine is None else build(Summation, engine, Reading(result=True))
+
+
+def _provenance(run: Solution) -> dict[str, Any]:
+    """Entries of the provenance of a run that the user gave, such as a configuration."""
+    given = run.stored.get("extra", run.stored.get("provenance", {}))
+    return {n: value for n, value in given.items() if n not in {*PROVENANCE_KEYS, "command_line"}}
 
 
 def _random_numbers(seed: Any) -> Any:

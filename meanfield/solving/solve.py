@@ -25,6 +25,7 @@ from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
+from .conditions import holding
 from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
 from .replica_integration import ReplicaIntegration, has_own_steps
@@ -45,7 +46,7 @@ def solve(
     rtol: Positive = 1e-8,
     dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
-    until: Literal["steady"] | None = None,
+    until: Callable[[float, State], Any] | Literal["steady"] | None = None,
     steady_tolerance: Positive = STEADY_TOLERANCE,
     events: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
     callback: Callable[[float, State], Any] | None = None,
@@ -110,8 +111,12 @@ def solve(
         the right-hand side, and `Krogstad` if `dt` is given; `stats["schemes"]` counts the steps
         of each. Other states have `DormandPrince`, or any explicit scheme; tokens with noise have
         `Strang`; tokens without noise may have `Layers` or `LieTrotter` too, with `dt`.
-    until : "steady", optional
-        Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
+    until : "steady" or function, optional
+        A function (t, state) -> bool ends the run where it becomes True, located to rounding, or
+        at the start. It is a terminal event, the last one in `t_events`. In an ensemble of
+        densities without common noise it ends each member by itself. In other ensembles, such as
+        replicas of tokens, it sees all members at the same time and ends all. With "steady" a run
+        ends when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
         each member of an ensemble by itself; for characteristics, tokens and equiangular ones the
         speed (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points
         move and the law does not; for a Gram matrix the fastest change of an inner product.
@@ -339,6 +344,8 @@ class _SolvedRun:
             return record
         with Interruption() as interruption:
             status = "steady" if steady and not self._resumed and run.rate <= steady else None
+            if not (self._resumed or self.arguments.apart) and self._holds_at_start():
+                status = "event"
             if self._resumed:
                 status = self._asked_to_stop()
             for t, elapsed in zip(self.arguments.times, run.outputs, strict=True):
@@ -348,6 +355,15 @@ class _SolvedRun:
                         record.save(float(t), run.state)
         self._end(status or "finished")
         return record
+
+    def _holds_at_start(self) -> bool:
+        """Whether the run ends where it begins; the state and the time are then recorded."""
+        run, record = self._integration, self._record
+        for index in holding(self.arguments.events, run.t, run.state):
+            record.t_events[index].append(run.t)
+            record.save(run.t, run.state)
+            return True
+        return False
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Integrate to a time relative to the start; return the status if the run ends earlier."""

@@ -10,9 +10,9 @@ from ..core.checks import as_given, fitting, real_array
 from ..results.files import GROUP
 from ..results.solution import DATASET_AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
+from .conditions import EventFunction
 from .integration import Integration
 
-EventFunction = Callable[[float, Any], Any]
 Observables = dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]]
 
 

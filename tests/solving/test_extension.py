@@ -111,6 +111,14 @@ def test_an_early_break_is_extended_bit_for_bit(model, state):
         np.testing.assert_equal(contents_of(longer[i]), contents_of(state))
 
 
+def test_a_run_that_was_cut_short_goes_on_to_its_own_end(tmp_path):
+    whole = mf.solve(SA, X, (0, 40), t_eval=[1.0, 5.0, 40.0])
+    cut = mf.solve(SA, X, (0, 40), t_eval=[1.0, 5.0, 40.0], max_steps=6)
+    assert cut.t[-1] not in whole.t
+    for run in (cut, mf.load(cut.save(tmp_path / "cut.nc"))):
+        np.testing.assert_equal(contents(run.extend(40.0)), contents(whole))
+
+
 def contents_of(state):
     return state.coefficients if isinstance(state, mf.Density) else state.x
 
