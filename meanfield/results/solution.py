@@ -303,9 +303,7 @@ class Solution(Result):
         each = {name: words(name, state) for name in arrays}
         if last := self.stored.get("last"):
             long[LAST] = np.frombuffer(archived(last), dtype=np.uint8)
-            asked = self.stored.get("asked")
-            engine = describe(asked[0].engine) if asked else self.stored.get("engine")
-            header["engine"] = engine
+            header["engine"] = self.stored["engine"]
         return Contents(header, arrays, long, {"": about, **each})
 
     @classmethod

@@ -101,10 +101,10 @@ def extend(
     later = f"later than the end of the run, t = {old[-1]:g}, as a run is never shortened"
     goes_on = t_end == old[-1] and run.status in RESUMABLE
     fitting("t_end", t_end, later, t_end > old[-1] or goes_on)
-    arguments, asked = run.stored.get("asked", (None, None))
+    functions = run.stored.get("functions")
     watched = until if events is None else events
     given = {"events": watched, "observe": observe}
-    if arguments is None:
+    if not functions:
         wanted = {"events": run.options["events"], "observe": list(run.stored["observed"])}
         for name, names in wanted.items():
             if names and given[name] is None:
@@ -113,9 +113,9 @@ def extend(
                     f"give them again, extend(run, t_end, {name}=...)."
                 )
     else:
-        events = arguments.events if events is None else events
-        callback = arguments.callback if callback is None else callback
-        observe = asked if observe is None else observe
+        events = functions["events"] if events is None else events
+        callback = functions["callback"] if callback is None else callback
+        observe = functions["observe"] if observe is None else observe
     stops = [] if until is None else [Condition(until)]
     longer = Arguments.of(
         run.model,
@@ -123,7 +123,7 @@ def extend(
         (run.options["t_start"], t_end),
         np.array([*old, *_later_times(old, run.options["t_start"], t_end, t_eval)]),
         run.options.get("breaks", ()),
-        _requested(run, arguments),
+        _requested(run, functions),
         rtol=run.rtol,
         until="steady" if run.options["steady_tolerance"] else None,
         steady_tolerance=run.options["steady_tolerance"] or STEADY_TOLERANCE,
@@ -132,7 +132,7 @@ def extend(
         tangents=(),
         max_steps=max_steps,
         progress=progress,
-        engine=arguments.engine if arguments else _engine_of(run),
+        engine=_engine_of(run.stored["engine"]),
         merge=run.options.get("merge"),
         threads=threads,
         rng=_random_numbers(run.options.get("seed")),
@@ -164,19 +164,23 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
     return times
 
 
-def _requested(run: Solution, arguments: Arguments | None) -> Requested:
+def _requested(run: Solution, functions: dict[str, Any] | None) -> Requested:
     """Scheme, step and bounds of the degree of a run, as a user would ask for them."""
     named = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS)}
     options = run.options
-    scheme = arguments.scheme if arguments else named.get(options["scheme"])
+    scheme = functions["scheme"] if functions else named.get(options["scheme"])
+    if scheme is None and options["scheme"]:
+        raise MeanfieldError(
+            f"The run was solved with the scheme {options['scheme']!r}, which is not of the "
+            "package, and a file does not hold it: extend the run in memory, or solve again."
+        )
     degrees = (options["min_degree"] or None, options["max_degree"] or None)
     return Requested(scheme, options["dt"], *degrees)
 
 
-def _engine_of(run: Solution) -> Summation | None:
-    """Engine of a run from a file; None if there is none."""
-    engine = run.stored.get("engine")
-    return None if engine is None else build(Summation, engine, Reading(result=True))
+def _engine_of(described: Any) -> Summation | None:
+    """Engine of a run from its description; None if there is none."""
+    return None if described is None else build(Summation, described, Reading(result=True))
 
 
 def _provenance(run: Solution) -> dict[str, Any]:

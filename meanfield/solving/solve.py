@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.calls import checked_call
+from ..core.descriptions import describe
 from ..core.errors import CheckpointError, UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive, TimeSpan
 from ..derivatives.adjoint import known_steps, recorded
@@ -258,10 +259,19 @@ def solved(
     run = _solution(one.arguments, record)
     run.stored["observed"] = observed(observables, run)
     run.stored.update(journal=one.journal, initial=arguments.state)
-    run.stored.update(last=one.last, asked=(one.arguments, observe))
+    engine, given = describe(arguments.engine), OwnFunctions(observe=observe)
+    given.update({name: getattr(arguments, name) for name in ("scheme", "events", "callback")})
+    run.stored.update(last=one.last, engine=engine, functions=given)
     if wanted:
         run.stored["tangents"] = tangents_of(run, *recorded(run), wanted, arguments.motion)
     return run
+
+
+class OwnFunctions(dict[str, Any]):
+    """Functions and scheme of a call of `solve`; a pickle or a deep copy of them is empty."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return dict, ()
 
 
 class _SolvedRun:
@@ -563,7 +573,7 @@ def _solution(arguments: Arguments, record: _Record) -> Solution:
     """Solution of a run that has ended; issues the warning of its end, if there is one."""
     end: Any = record.end
     if end["warning"]:
-        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=5)
     return Solution(
         t=np.array(record.times),
         states=tuple(record.states),

@@ -162,7 +162,7 @@ def observed(observe: Observables, run: Solution) -> Arrays:
                 f"observe[{name!r}] failed at {len(failures)} of {len(run)} times, where its "
                 f"values are nan; first {failures[0]}.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         arrays[name] = axes_of(name, shape, run.shape), values
     return arrays

@@ -1,5 +1,7 @@
 """Runs that have ended go on to a later time: in memory, from files and from checkpoints."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,13 @@ def test_shorter_ends_are_refused(tmp_path):
         mf.solve(SA, X, (0, 2), t_eval=[0.5, 2.0], checkpoint=path, resume=True)
     with pytest.raises(ValueError, match="t_eval must be times after the last output"):
         run.extend(2.0, t_eval=[0.5, 2.0])
+
+
+def test_a_copy_extends_but_has_no_functions():
+    plain = pickle.loads(pickle.dumps(solved("noise", EARLY)))
+    np.testing.assert_equal(
+        contents(plain.extend(2.0, t_eval=LATE)), contents(solved("noise", EARLY + LATE))
+    )
+    watched = pickle.loads(pickle.dumps(solved("tokens", EARLY, events=lambda t, state: t - 0.3)))
+    with pytest.raises(mf.MeanfieldError, match="give them again"):
+        watched.extend(2.0)
