@@ -175,8 +175,8 @@ def solve(
         File of a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
         Continue from the checkpoint if it exists: the result is the same to the last bit. If the
-        run was over, its result is returned; if the callback had ended it, the callback is called
-        again.
+        run was over, its result is returned, or extended if the end is later, see `extend`; if
+        the callback had ended it, the callback is called again.
     provenance : dict, optional
         Plain data to be stored with the result, for instance a configuration.
 
