@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import as_given
+from ..core.checks import as_given, fitting, takes
 
 EventFunction = Callable[[float, Any], Any]
 
@@ -17,7 +17,8 @@ class Condition:
     direction: ClassVar[int] = 1
 
     def __init__(self, function: Callable[[float, Any], Any]):
-        self.function = function
+        takes_both = takes(function, 2) and not isinstance(function, type)
+        self.function = fitting("until", function, "a function (t, state)", takes_both, TypeError)
 
     def __call__(self, t: float, state: Any) -> float:
         return 1.0 if self.holds(t, state) else -1.0

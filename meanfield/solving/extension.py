@@ -150,7 +150,7 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
     """Outputs after those of a run, up to a new end: those asked for, or at the mean distance."""
     if t_eval is not None:
         times = np.atleast_1d(real_array("t_eval", t_eval))
-        within = times.size and old[-1] < times[0] and times[-1] <= end
+        within = times.ndim == 1 and times.size and old[-1] < times[0] and times[-1] <= end
         wanted = f"times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
         return fitting("t_eval", times, wanted, bool(within))
     first, intervals = (old[0], len(old) - 1) if len(old) > 1 else (start, 1)
