@@ -229,14 +229,21 @@ def run_task(
 
 def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: bool) -> None:
     """Extend the run of a file, and write and print the result."""
+    from ..core.files import Lock, check_writable
     from ..results.solution import Solution
     from .tasks import Run
 
     if out is not None:
         check_outputs([out], file, False, force)
-    with commands.plain_warnings() as shown:
-        run = Solution.load(file).extend(until, progress=False if quiet else None)
-    written = run.save(file if out is None else out)
+    target = file if out is None else out
+    with commands.plain_warnings() as shown, Lock(target):
+        short = Solution.load(file)
+        check_writable(target)
+        try:
+            run = short.extend(until, progress=False if quiet else None)
+        except ValueError as error:
+            raise MeanfieldError(f"{file}: {str(error).replace('t_end', '--until')}") from error
+        written = run.save(target)
     if not quiet:
         click.echo(Run.report(run, f"wrote {written}"))
     problems = Run.problems(run)
