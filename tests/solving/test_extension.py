@@ -10,6 +10,7 @@ import meanfield as mf
 FIXED = {"dt": 1 / 64}
 SA = mf.Transformer(mf.SA(2.0))
 NOISY = mf.Transformer(mf.SA(2.0), kappa=5.0)
+JUMPING = mf.Transformer(mf.SA(2.0), kappa=mf.PerLayer([1.0, 3.0, 2.0, 4.0], 0.5))
 COMMON = mf.Transformer(mf.SA(2.0), kappa=5.0, common=mf.CommonRotations(0.1))
 USA = mf.Transformer(mf.USA(np.array([1.0, 2.0])), kappa=5.0)
 SHRINKING = mf.Transformer(mf.Attention(V=-1.0))
@@ -27,6 +28,7 @@ RUNS = {
     "zonal": (NOISY, CAP, FIXED),
     "ensemble": (USA, BUMP, FIXED),
     "common noise": (COMMON, BUMP, {**FIXED, "rng": 3}),
+    "jumps, one at the old end": (JUMPING, BUMP, FIXED),
     "tokens": (SA, X, FIXED),
     "merging": (SA, CLOSE, {**FIXED, "merge": 0.05}),
     "layers": (SA, X, {**FIXED, "scheme": mf.steppers.Layers}),
