@@ -273,8 +273,8 @@ def follow(
     iterator of StationaryState
         States along the branch, `state` first; the last one may lie just outside the range. The
         iteration ends at the end of the range, or where the branch ends, returns to the uniform
-        state or to its start. From an exact bifurcation the uniform state is followed; `branches`
-        follows the bifurcating ones.
+        state or to its start. If `state` is uniform and exactly at its onset, uniform states are
+        followed; `branches` follows the bifurcating ones.
 
     Raises
     ------

@@ -64,9 +64,9 @@ def newton(
 ) -> Iteration:
     """Solve residual(x) = 0, where system(x) = (residual, function that computes the Jacobian).
 
-    A step is halved while its residual is not finite and, if `shortened`, until the largest entry
-    of the residual falls. The iteration has converged when that entry is <= tolerance; one more
-    step is then taken if it lowers the residual.
+    A step is halved while the residual after it is not finite. If `shortened`, it is also halved
+    until the largest entry of the residual falls. The iteration has converged when that entry is
+    <= tolerance; one more step is then taken if it lowers the residual.
     """
     residual, jacobian = system(x)
     sizes = [_size(residual)]

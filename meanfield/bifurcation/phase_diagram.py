@@ -584,7 +584,8 @@ def _leading_degrees(
 ) -> list[int]:
     """Degrees of `chosen` with the largest multiplier at some value of the parameter.
 
-    The first one is that just above the lowest tricritical beta of degree 1, if it is chosen.
+    The first of them has the largest multiplier just above the lowest tricritical beta of degree
+    1, if it is in `chosen`.
     """
     low, high = family.span
     lowest = min((corner.beta for corner in corners if corner.degree == 1), default=low)

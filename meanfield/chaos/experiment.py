@@ -101,6 +101,8 @@ class Experiment(Work):
         Whether to run the nonlinear process as well; whether to draw independent samples.
     dt : float or None
     seed : int
+    breaks : tuple of float
+        Times that no step of tokens passes.
     """
 
     model: Transformer
@@ -113,6 +115,7 @@ class Experiment(Work):
     floor: bool
     dt: float | None
     seed: int
+    breaks: tuple[float, ...] = ()
 
     supplied: ClassVar[str] = "Distances and functionals"
 
@@ -186,7 +189,8 @@ class Experiment(Work):
         """The tokens of the replicas that are used, at `times`."""
         options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
         span = (float(self.law.t[0]), float(self.times[-1]))
-        run = solve(model, tokens, span, t_eval=self.times, progress=False, **options)
+        options |= {"t_eval": self.times, "breaks": self.breaks, "progress": False}
+        run = solve(model, tokens, span, **options)
         if not run.success:
             raise MeanfieldError(f"A run of {len(tokens)} {what} ended early: {run.message}")
         return [batch.cut(state) for state in run if isinstance(state, Tokens)]

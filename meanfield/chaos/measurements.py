@@ -82,7 +82,7 @@ def measurements_on(space: Space) -> Measurements | None:
 def chosen_of(
     what: str, chosen: Any, named: dict[str, Named], default: Iterable[str]
 ) -> dict[str, Named]:
-    """The chosen distances or functionals by name, from a mapping, from names, or the default ones.
+    """Distances or functionals by name: of a mapping, of a list of names, or by default.
 
     Raises
     ------

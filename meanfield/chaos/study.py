@@ -23,6 +23,7 @@ from ..models.transformer import Transformer
 from ..results.files import GROUP
 from ..results.solution import Solution
 from ..solving import solve
+from ..solving.arguments import breaks_of
 from ..spaces import Density
 from ..sweeps.execution import run_points
 from ..sweeps.outcomes import VALUE
@@ -59,6 +60,7 @@ def propagation_of_chaos(
     coupling: bool = True,
     floor: bool = True,
     rtol: float = 1e-8,
+    breaks: Sequence[float] = (),
     store: str | Path | None = None,
     executor: Any = None,
     progress: bool | None = None,
@@ -101,6 +103,9 @@ def propagation_of_chaos(
         Whether to run the nonlinear process, and whether to draw the independent samples.
     rtol : float
         Accuracy of the density.
+    breaks : sequence of float, optional
+        Times that no step passes, of density and tokens, as in `solve`: jumps and kinks of
+        functions of t in the model.
     store, executor : optional
         As for `sweep`, with batches of replicas as points: a file to which each batch is written as
         soon as it is finished, usable for studies of more sizes or replicas too; and where batches
@@ -146,8 +151,9 @@ def propagation_of_chaos(
         chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),
     )
     _check_names(*measured)
-    law = _mean_field(model, mu0, at, coupling, rtol)
-    experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
+    breaks = breaks_of(breaks, (0.0, at[-1]))
+    law = _mean_field(model, mu0, at, coupling, rtol, breaks)
+    experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed, breaks)
     experiment.try_measurements()
     count = len(experiment.names)
     what = f"replicas = {replicas} of {len(chosen)} sizes at {len(at)} times"
@@ -175,7 +181,12 @@ def propagation_of_chaos(
 
 
 def _mean_field(
-    model: Transformer, start: Density, times: np.ndarray, field: bool, rtol: float
+    model: Transformer,
+    start: Density,
+    times: np.ndarray,
+    field: bool,
+    rtol: float,
+    breaks: tuple[float, ...],
 ) -> Solution:
     """The densities at `times`, and at more outputs if coupled tokens follow their `field`.
 
@@ -191,13 +202,13 @@ def _mean_field(
     """
     end = float(times[-1])
     if not field:
-        return _run_densities(model, start, np.union1d([0.0], times), rtol)
+        return _run_densities(model, start, np.union1d([0.0], times), rtol, breaks)
     evenly = np.linspace(0, end, FIRST_INTERVALS + 1)
     apart = np.abs(evenly[:, None] - times).min(axis=1) > TIME_RESOLUTION * end
     knots = np.union1d(times, evenly[apart])
     for _ in range(MAX_REFINEMENTS):
         middles = (knots[1:] + knots[:-1]) / 2
-        law = _run_densities(model, start, np.union1d(knots, middles), rtol)
+        law = _run_densities(model, start, np.union1d(knots, middles), rtol, breaks)
         bad = _misses(law)
         if not bad.any():
             return law
@@ -210,9 +221,12 @@ def _mean_field(
     )
 
 
-def _run_densities(model: Transformer, start: Density, t: np.ndarray, rtol: float) -> Solution:
+def _run_densities(
+    model: Transformer, start: Density, t: np.ndarray, rtol: float, breaks: tuple[float, ...]
+) -> Solution:
     """The densities at times t; MeanfieldError if the run ends early."""
-    law = solve(model, start, (0, float(t[-1])), t_eval=t, rtol=rtol, progress=False)
+    options: dict[str, Any] = {"rtol": rtol, "breaks": breaks, "progress": False}
+    law = solve(model, start, (0, float(t[-1])), t_eval=t, **options)
     if law.status == "interrupted":
         raise KeyboardInterrupt
     if not law.success:

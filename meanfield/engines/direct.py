@@ -155,7 +155,7 @@ class DirectSums(ZonalEngine):
         return 0.5 * np.einsum("rj,rj->r", masses, self.potential(x, masses))
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """Potentials sum_j m_j W(t_ij), (R, n); infinite where exp(|beta|) overflows."""
+        """Potentials sum_j m_j W(<x_i, x_j>), (R, n); infinite where exp(|beta|) overflows."""
         if isinstance(x, Dual):
             return self._potentials_along(contiguous(x), contiguous(masses))
         columns, d = columns_of(x, masses), x.shape[2]

@@ -99,7 +99,7 @@ class ZonalPoints:
 
 
 def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
-    """Sums by modes; over the points of the grid for kernels that are not smooth."""
+    """Field of a zonal drift by modes, or by points of the grid if its kernel is not smooth."""
     try:
         return ZonalModes(drift, space, threads)
     except MeanfieldError:

@@ -174,8 +174,8 @@ class Noise(Kind, family=True):
     def increments(self, shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
         """Draw the random numbers of one step for tokens of `shape` (R, n, d).
 
-        Independent standard normal numbers in one array of shape `increments_shape`, drawn in
-        its order, also for replicas without noise: a replica's paths do not depend on the kappa
+        Independent standard normal numbers, drawn as one array of shape `increments_shape`,
+        also for replicas without noise: a replica's paths do not depend on the kappa
         of the others.
         """
         self._check_shape(shape)

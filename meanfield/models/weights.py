@@ -84,7 +84,7 @@ class Weights(Kind, family=True):
         )
 
     def attend(self, head: AttentionHead) -> np.ndarray:
-        """The output sum_j m_j k_ij v_j, divided by Z_i if `normalised`, shape (R, n, k).
+        """Outputs sum_j m_j k_ij v_j, divided by Z_i if `normalised`, of shape (R, n, size of v).
 
         A kind overrides this for faster or more accurate sums than those of `of_logits`. `head` is
         an `engines.attention.Head`, or an object with the same methods for densities or tangents.

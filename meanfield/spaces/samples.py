@@ -111,7 +111,7 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
 
 
 def _sheather_jones(angles: np.ndarray) -> float:
-    """Bandwidth of `plug_in_bandwidth` for angles (n,) in (-pi, pi], without stretching."""
+    """Bandwidth of angles (n,) in (-pi, pi] by the rule of Sheather and Jones."""
     from scipy.optimize import brentq
 
     n, cells = angles.size, 2**20

@@ -231,6 +231,21 @@ def test_failing_runs_say_which(monkeypatch):
         study()
 
 
+def test_breaks_are_those_of_solve():
+    """Noise in a short time, which steps without breaks miss."""
+    breaks = (0.5, 0.52)
+    model = mf.Transformer(
+        mf.Kuramoto(), lambda t: np.where((t >= breaks[0]) & (t < breaks[1]), 0.05, 1e3)
+    )
+    seen = study(model=model, times=[1.0], replicas=2, coupling=False, breaks=breaks)
+    missed = study(model=model, times=[1.0], replicas=2, coupling=False)
+    run = mf.solve(model, START, (0, 1), t_eval=[1.0], rtol=1e-8, breaks=breaks)
+    assert float(seen.data["limit of x_1"][0]) == pytest.approx(run.final.expect(first), abs=1e-7)
+    assert np.abs(missed.data["x_1"] - seen.data["x_1"]).min() > 1e-3  # other steps of tokens
+    with pytest.raises(ValueError, match=r"breaks.*1\.5"):
+        study(breaks=[1.5])
+
+
 def test_a_study_is_kept_in_a_file(tmp_path):
     path = small_study().save(tmp_path / "study.nc")
     again = mf.Study.load(path)
