@@ -415,6 +415,11 @@ class Either(Form):
                     return form.read(data, at, reading)
                 except TypeError as error:  # the next form may accept it
                     refusals.append(error)
+                except ValueError as error:
+                    if not form.known:
+                        raise
+                    words = str(error).replace(form.expected, self.expected, 1)
+                    raise ValueError(words) from None
             raise refusals[0]
         trials: dict[Form, list[str]] = {}
         for form in self.forms:

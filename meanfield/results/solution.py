@@ -6,6 +6,7 @@ name -> (dimensions, values). Files store these; xarray datasets are made of the
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,9 +250,10 @@ class Solution(Result):
 
     # Elsewhere -----------------------------------------------------------------------------
 
-    def extend(self, t_end: float, **options: Any) -> "Solution":
-        """The run to a later time: see `meanfield.extend`."""
-        return EXTENSIONS["extend"](self, t_end, **options)
+    @property
+    def extend(self) -> Callable[..., "Solution"]:
+        """The function of t_end that returns the run to this later time: see `meanfield.extend`."""
+        return partial(EXTENSIONS["extend"], self)
 
     @with_hints
     def to_xarray(self, *, observables: bool = True) -> "xr.Dataset":

@@ -59,6 +59,12 @@ def test_the_multiplier_one_is_always_there(orbit):
     assert orbit.neutral_error < 1e-8
 
 
+def test_a_period_that_takes_too_many_steps_is_refused(orbit, monkeypatch):
+    monkeypatch.setattr("meanfield.bifurcation.cycle.RUN_STEPS", 1000)
+    with pytest.raises(mf.MeanfieldError, match="takes more than 1000 steps.*another estimate"):
+        mf.cycle(orbit.model, orbit.at(0.0), period=1e9)
+
+
 def test_multipliers_are_those_of_tangents_over_one_period(orbit):
     """The derivative in the directions of the harmonics of degree 1 to 3, which are slow."""
     start = orbit.at(0.0)

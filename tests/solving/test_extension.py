@@ -1,6 +1,7 @@
 """Runs that have ended go on to a later time: in memory, from files and from checkpoints."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -190,3 +191,13 @@ def test_a_copy_extends_but_has_no_functions():
     watched = pickle.loads(pickle.dumps(solved("tokens", EARLY, events=lambda t, state: t - 0.3)))
     with pytest.raises(mf.MeanfieldError, match="give them again"):
         watched.extend(2.0)
+
+
+def test_warnings_of_an_extension_are_about_the_line_that_asks_for_it():
+    density = mf.Circle(16).von_mises(0.3, 1.0)
+    run = mf.solve(mf.Transformer(mf.SA(2.0)), density, (0, 0.1), max_degree=16)
+    assert run.success
+    for extend in (run.extend, partial(mf.extend, run)):
+        with pytest.warns(mf.UnresolvedWarning) as caught:
+            extend(5)
+        assert [one.filename for one in caught] == [__file__]
