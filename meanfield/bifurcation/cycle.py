@@ -431,12 +431,17 @@ def _from_run(
     length = RUN_TIME if period is None else period
     for _ in range(MOST_RUNS):
         times = np.linspace(0.0, length, RUN_SAMPLES)
-        limits = {"rtol": RUN_RTOL, "max_steps": RUN_STEPS}
-        run = solve(model, density, (0.0, length), t_eval=times, **limits, progress=False)
+        run = solve(
+            *(model, density, (0.0, length)),
+            t_eval=times,
+            rtol=RUN_RTOL,
+            max_steps=RUN_STEPS,
+            progress=False,
+        )
         if run.status == "max_steps":
             raise MeanfieldError(
-                f"A run over a period of {length:.6g} takes more than {RUN_STEPS} steps, and stopped "
-                f"at t = {run.t[-1]:.6g}: give another estimate of the period."
+                f"A run over a period of {length:.6g} takes more than {RUN_STEPS} steps, and "
+                f"stopped at t = {run.t[-1]:.6g}: give another estimate of the period."
             )
         density, every = run.final, np.array([coefficients(state) for state in run.states])
         found = length if period is not None else _returned(run.t, every)
