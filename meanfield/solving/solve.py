@@ -81,7 +81,7 @@ def solve(
         has the same bits as a run of this member alone; see `stats` of `Solution`. Replicas of
         tokens under error control are broadcast and moved in this way too; their matrices of
         `Attention` may differ. Densities under common noise share their steps and their degree.
-        Characteristics and a Gaussian need a single model without noise.
+        Characteristics need a single model without noise, a Gaussian a single model.
     state : State
         Initial state: one of the package, see ``State.kinds``, or of a class of your own that has
         a `Motion`.
