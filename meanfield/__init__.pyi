@@ -139,6 +139,7 @@ from .models.transformer import Transformer as Transformer
 from .results.files import load as load
 from .results.solution import LastState as LastState
 from .results.solution import Solution as Solution
+from .solving import extend as extend
 from .solving import solve as solve
 from .spaces import Circle as Circle
 from .spaces import Density as Density
