@@ -102,6 +102,7 @@ from .models import OfIndex as OfIndex
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise
 from .models import PositionalEncoding as PositionalEncoding
+from .models import Potential as Potential
 from .models import Sigmoid as Sigmoid
 from .models import Sinkhorn as Sinkhorn
 from .models import Softmax as Softmax

@@ -710,7 +710,8 @@ class TokenMotion(Motion, moves=Tokens):
         if not isinstance(y, Dual):
             return self.energy(y)
         unknown = np.full(self.like.shape, np.nan)
-        if self._drift.why_no_potential(self.dimension, t):
+        external = any(not part.interacts for _, part in self._drift.terms)
+        if external or self._drift.why_no_potential(self.dimension, t):
             return Dual(unknown, np.broadcast_to(unknown, (len(y.changes), *unknown.shape)))
         x, masses = self.points(y), self.masses(y)
         try:
