@@ -232,6 +232,15 @@ def main() -> int:
         compare(name, point, find(start_at(plane, "fold", point), *near))
     if quick:
         return report.verdict()
+    turned = mf.phase_diagram(
+        lambda kappa, w: rotators(w).replace(kappa=kappa), CIRCLE,
+        vary={"kappa": (1.55, 1.7), "w": (0.4, 0.44)}, places=2, progress=False,
+    )  # fmt: skip
+    for name, (point,), (there,) in (
+        ("cusp", turned.cusps, plane.cusps),
+        ("Bogdanov-Takens", turned.bogdanov_takens, plane.bogdanov_takens),
+    ):
+        compare(f"{name}, axes exchanged", point[1::-1], there[:2])
     plane = plane_of(two_harmonics, CIRCLE, (1.2, 1.4), (0.8, 1.15))
     (point,) = plane.generalised_hopf
     start = start_at(plane, "Hopf", point)
