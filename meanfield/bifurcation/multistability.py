@@ -19,7 +19,7 @@ from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
 from .diagram import described_space, space_of
 from .families import basis_of, equation_of
-from .stationary import StationaryState, check_model, settled, state_near
+from .stationary import SAME_STATE, StationaryState, check_model, settled, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
+MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,7 +167,8 @@ def stationary_states(
         after it, exp(f)/const for random f of degree 3, which need `rng`. By default the uniform
         density, exp(p_l)/const and exp(-p_l)/const for the first six functions p_l of the symmetry
         and, for drifts with a potential, the results of 30 steps mu <- exp(kappa g[mu])/const from
-        them, which lower the free energy if W is positive.
+        them, which lower the free energy if W is positive; then, without deflation, mixtures of the
+        state that the uniform density leads to with each other one, where both are stable.
     rng : numpy.random.Generator or seed, optional
         Source of the random starts.
     symmetry : str
@@ -204,6 +206,11 @@ def stationary_states(
                     break
             if len(states) == count:
                 break
+        own = isinstance(starts, Iterable) or not states or len(states) == count
+        for other in [] if own else [one for one in states[1:] if one.stable and states[0].stable]:
+            begun, tried = begun + len(MIXTURES), tried + len(MIXTURES)
+            new_ones = states_between(states[0], other, states, symmetry)
+            states += new_ones[: count - len(states)]
     energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
     ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
     return StationaryStates(_table(ordered), model, ordered, tried, begun, symmetry)
@@ -240,6 +247,35 @@ def _starts(
         for _ in range(number):
             c = DRAWN_SIZE * draws.standard_normal(degrees.size) / degrees
             yield basis.density(basis.tilted(c), basis.axis), True
+
+
+def states_between(
+    one: StationaryState, other: StationaryState, known: Sequence[StationaryState], symmetry: Any
+) -> list[StationaryState]:
+    """States that are not known, by Newton's method from mixtures (1 - s) one + s other.
+
+    Mixtures are turned to the axis of the state that is not uniform. Without deflation, which leads
+    away from saddles between two states.
+    """
+    wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
+    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
+    axis = one.axis if one.order_parameter > other.order_parameter else other.axis
+    found: list[StationaryState] = []
+    for share in MIXTURES:
+        guess = wide.density((1 - share) * m + share * k, axis)
+        new = state_near(one.model, guess, symmetry)
+        if new.converged and not any(same_state(new, state) for state in (*known, *found)):
+            found.append(new)
+    return found
+
+
+def same_state(one: StationaryState, other: StationaryState) -> bool:
+    """Whether two states of one model are equal up to rotations and reflections."""
+    wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
+    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
+    images = [k, *(signs * k for signs in wide.images(k))]
+    away = (np.linalg.norm(wide.fingerprint(m) - wide.fingerprint(image)) for image in images)
+    return bool(min(away) < SAME_STATE)
 
 
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:

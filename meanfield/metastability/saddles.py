@@ -13,10 +13,16 @@ import numpy as np
 from ..bifurcation import StationaryState, branches, stationary_states
 from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, OnCircle
 from ..bifurcation.basins import AT_STATE, l2_distance
-from ..bifurcation.multistability import density_of, described_density, state_of
+from ..bifurcation.multistability import (
+    density_of,
+    described_density,
+    same_state,
+    state_of,
+    states_between,
+)
 from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import GROWING_RATE
-from ..bifurcation.stationary import SAME_STATE, check_model, state_near
+from ..bifurcation.stationary import check_model, state_near
 from ..core.calls import checked_call
 from ..core.checks import fitting
 from ..core.descriptions import build
@@ -34,7 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEADING = 8  # eigenvalues from which the index is counted
-MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
 NEAREST_KAPPA = 1.3  # branches are followed from kappa over this factor to kappa times it
 DEPARTURE = 1e-3  # L^2 distance from the saddle at which runs along the unstable direction begin
 STRETCH, MOST_STRETCHES = 15.0, 40  # duration of one run over the growth time, and number of runs
@@ -250,34 +255,15 @@ def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationarySta
     known = [state, *stationary_states(model, space, symmetry=symmetry)]
     yield from known
     for other in [one for one in known[1:] if one.stable and not same_state(one, state)]:
-        for share in MIXTURES:
-            mixed = state_near(model, _mixture(state, other, share), symmetry, known)
-            if mixed.converged:
-                known.append(mixed)
-                yield mixed
+        for mixed in states_between(state, other, known, symmetry):
+            known.append(mixed)
+            yield mixed
     kappa = state.kappa
     span = kappa / NEAREST_KAPPA, kappa * NEAREST_KAPPA
     drift, noise = model.drift, model.noise
     diagram = branches(drift, space, span, noise=noise, symmetry=symmetry, progress=False)
     for _, one in diagram.states_at(kappa):
         yield state_near(model, one.density, symmetry)
-
-
-def _mixture(one: StationaryState, other: StationaryState, share: float) -> Density:
-    """(1 - share) one + share other, turned to the axis of the one that is not uniform."""
-    wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
-    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
-    axis = one.axis if one.order_parameter > other.order_parameter else other.axis
-    return wide.density((1 - share) * m + share * k, axis)
-
-
-def same_state(one: StationaryState, other: StationaryState) -> bool:
-    """Whether two states of one model are equal up to rotations and reflections."""
-    wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
-    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
-    images = [k, *(signs * k for signs in wide.images(k))]
-    away = (np.linalg.norm(wide.fingerprint(m) - wide.fingerprint(image)) for image in images)
-    return bool(min(away) < SAME_STATE)
 
 
 def multiplicity(basis: Any, order: int) -> int:

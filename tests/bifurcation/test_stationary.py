@@ -207,3 +207,17 @@ def test_one_eigenvalue_has_a_gap_too():
 def test_accuracy_that_cannot_be_had(options):
     with pytest.raises(ValueError, match=r"tolerance must be from|max_degree must be .* >= 32"):
         mf.stationary(model(5, 0.25), CIRCLE.uniform(), **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"starts": 20, "rng": 0}], ids=["default", "random"])
+def test_the_saddle_between_two_stable_states_is_found(options):
+    """Missed before by all starts: deflation leads away from it."""
+    states = mf.stationary_states(model(4, 0.402), CIRCLE, **options)
+    assert sorted(state.order_parameter for state in states) == pytest.approx(
+        [0.0, 0.2201262640, 0.7513539163], abs=1e-9
+    )
+    assert [state.stable for state in states] == [True, True, False]
+    followed = mf.branches(mf.USA(4.0), CIRCLE, (0.35, 0.45)).states_at(0.402)
+    orders = sorted(state.order_parameter for _, state in followed)
+    assert orders == pytest.approx(sorted(state.order_parameter for state in states), abs=1e-9)
+    assert len(mf.stationary_states(model(4, 0.402), CIRCLE, count=2)) == 2
