@@ -104,6 +104,7 @@ from .models import OfIndex as OfIndex
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise
 from .models import PositionalEncoding as PositionalEncoding
+from .models import Potential as Potential
 from .models import Sigmoid as Sigmoid
 from .models import Sinkhorn as Sinkhorn
 from .models import Softmax as Softmax
@@ -140,6 +141,7 @@ from .models.transformer import Transformer as Transformer
 from .results.files import load as load
 from .results.solution import LastState as LastState
 from .results.solution import Solution as Solution
+from .solving import extend as extend
 from .solving import solve as solve
 from .spaces import Circle as Circle
 from .spaces import Density as Density

@@ -37,6 +37,7 @@ from .core.forms import REFUSED, Index, Leaf
 from .core.kinds import Kind
 from .core.parameters import parameters_of
 from .core.public_names import with_hint
+from .core.system import limit as process_limit
 from .lowlevel.blas import one_blas_thread
 from .lowlevel.progress import Progress, stopped_when
 
@@ -68,6 +69,7 @@ __all__ = [
     "parameters_of",
     "path_of",
     "positive",
+    "process_limit",
     "real",
     "real_array",
     "regular_file",

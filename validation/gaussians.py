@@ -207,7 +207,9 @@ def check_refusals(report: Report) -> None:
         "sigmoid": mf.Transformer(mf.Attention(weights=mf.Sigmoid())),
         "causal": mf.Transformer(mf.Attention(causal=True)),
         "on the sphere": mf.Transformer(mf.SA(1.0)),
-        "noise": mf.Transformer(mf.Attention(), 2.0),
+        "multiplicative noise": mf.Transformer(
+            mf.Attention(), 2.0, noise=mf.MultiplicativeIto(lambda x: 1 + x[..., 0] ** 2)
+        ),
         "normalised": mf.Transformer(mf.Attention(), normalisation=mf.PreLN()),
         "L2 without an integral": mf.Transformer(mf.Attention(beta=-1.0, weights=mf.L2())),
     }

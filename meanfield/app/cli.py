@@ -66,14 +66,15 @@ def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]
 # Commands that run a configuration ---------------------------------------------------------------
 
 
-def task(metavar: str, what: str, *more: Decorator) -> Decorator:
+def task(metavar: str, what: str, *more: Decorator, required: bool = True) -> Decorator:
     """Define a command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
 
-    `what` names the result; `more` are further options, passed to the configuration.
+    `what` names the result; `more` are further options, passed to the configuration. Unless it is
+    `required`, CONFIG.toml may be left out.
     """
     default = "by default the name of the configuration, in this folder"
     options = (
-        argument("config", "CONFIG.toml"),
+        argument("config", "CONFIG.toml", required),
         option("--out", f"NetCDF file to write; {default}.", metavar, commands.FILE_NAME),
         option("--resume", f"Continue an interrupted {what} from its checkpoint."),
         *(FORCE, QUIET, *more),
@@ -93,11 +94,23 @@ def task(metavar: str, what: str, *more: Decorator) -> Decorator:
     return decorate
 
 
-@task("RUN.nc", "run")
+EXTEND_OPTIONS = (
+    option(
+        "--extend",
+        "Go on with the run of a file, in place of CONFIG.toml.",
+        "RUN.nc",
+        commands.FILE_NAME,
+    ),
+    option("--until", "With --extend: the new last time.", "T", float),
+)
+
+
+@task("RUN.nc", "run", *EXTEND_OPTIONS, required=False)
 def solve() -> None:
     """Solve the problem of a configuration file and write the result.
 
-    During the run, checkpoints are written to RUN.nc.checkpoint.
+    During the run, checkpoints are written to RUN.nc.checkpoint. With --extend RUN.nc --until T the
+    run of a file goes on to a later time; the file is replaced by the longer run, or --out written.
 
     Exit code: 0 if the run succeeded; 1 if it ended early (its message gives the reason; its states
     are written); 2 if the input is wrong and nothing was run.
@@ -162,16 +175,29 @@ def phase_diagram() -> None:
 def run_task(
     name: str,
     metavar: str,
-    config: Path,
+    config: Path | None,
     out: Path | None,
     force: bool,
     quiet: bool,
     resume: bool,
+    extend: Path | None = None,
+    until: float | None = None,
     **more: Any,
 ) -> None:
-    """Read a configuration, check the files of its result, run it, and write, draw and print."""
+    """Read a configuration, check the files of its result, run it, and write, draw and print.
+
+    With `extend`, a file, the run of this file goes on to the time `until` instead.
+    """
     from .configuration import read_config, run_config
 
+    if extend is not None or until is not None or config is None:
+        if extend is None or until is None or config is not None or resume:
+            raise click.UsageError(
+                "Give CONFIG.toml, to solve the problem of a file, or --extend RUN.nc --until T, "
+                "to go on with its result."
+            )
+        extend_run(extend, until, out, force, quiet)
+        return
     asked = read_config(config)
     if asked.work != name:
         right = asked.work.replace("_", "-")
@@ -194,6 +220,33 @@ def run_task(
         wrote = f"wrote {', '.join(map(str, asked.outputs(out)[:count]))}"
         click.echo(asked.report(result, wrote + (f" and {picture}" if figure else "")))
     problems = asked.problems(result)
+    for problem in problems:
+        if not any(message in problem for message in shown):
+            click.echo(problem, err=True)
+    if problems:
+        sys.exit(commands.NOT_SUCCESSFUL)
+
+
+def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: bool) -> None:
+    """Extend the run of a file, and write and print the result."""
+    from ..core.files import Lock, check_writable
+    from ..results.solution import Solution
+    from .tasks import Run
+
+    if out is not None:
+        check_outputs([out], file, False, force)
+    target = file if out is None else out
+    with commands.plain_warnings() as shown, Lock(target):
+        short = Solution.load(file)
+        check_writable(target)
+        try:
+            run = short.extend(until, progress=False if quiet else None)
+        except ValueError as error:
+            raise MeanfieldError(f"{file}: {str(error).replace('t_end', '--until')}") from error
+        written = run.save(target)
+    if not quiet:
+        click.echo(Run.report(run, f"wrote {written}"))
+    problems = Run.problems(run)
     for problem in problems:
         if not any(message in problem for message in shown):
             click.echo(problem, err=True)

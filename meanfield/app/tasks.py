@@ -274,10 +274,12 @@ class Run(Configuration):
             )
         return self.call(model, state, **options, provenance=self.provenance)
 
-    def problems(self, run: "Solution") -> list[str]:
+    @staticmethod
+    def problems(run: "Solution") -> list[str]:
         return [] if run.success else [f"{run.status}: {run.message}"]
 
-    def report(self, run: "Solution", wrote: str) -> str:
+    @staticmethod
+    def report(run: "Solution", wrote: str) -> str:
         """Status, message, file of the result, and the observables at the last time.
 
         There is one row for each member; replicas come before the axes of the model.

@@ -43,7 +43,7 @@ FINER = 1.15  # factor by which the degree is raised
 SHOWN = 1e-9  # smaller multipliers are not printed
 INACCURATE = 1e-6  # error of the multiplier 1 of shifts in time that is reported
 NEUTRAL_ROUNDING = 1e-7  # stable: no other multiplier exceeds 1 by more
-RUN_RTOL, RUN_SAMPLES = 1e-9, 400  # of a run in which the period is sought
+RUN_RTOL, RUN_SAMPLES, RUN_STEPS = 1e-9, 400, 500_000  # of a run in which the period is sought
 RUN_TIME, MOST_RUNS = 25.0, 14  # length of the first run; each is longer by a half
 NEAR_RETURN, AT_REST = 0.1, 1e-6  # distance of a return relative to the largest; largest at rest
 NO_CYCLE = (
@@ -431,7 +431,18 @@ def _from_run(
     length = RUN_TIME if period is None else period
     for _ in range(MOST_RUNS):
         times = np.linspace(0.0, length, RUN_SAMPLES)
-        run = solve(model, density, (0.0, length), t_eval=times, rtol=RUN_RTOL, progress=False)
+        run = solve(
+            *(model, density, (0.0, length)),
+            t_eval=times,
+            rtol=RUN_RTOL,
+            max_steps=RUN_STEPS,
+            progress=False,
+        )
+        if run.status == "max_steps":
+            raise MeanfieldError(
+                f"A run over a period of {length:.6g} takes more than {RUN_STEPS} steps, and "
+                f"stopped at t = {run.t[-1]:.6g}: give another estimate of the period."
+            )
         density, every = run.final, np.array([coefficients(state) for state in run.states])
         found = length if period is not None else _returned(run.t, every)
         if found is not None:

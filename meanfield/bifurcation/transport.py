@@ -241,6 +241,27 @@ class TransportEquation(StationaryEquation):
         return found
 
     @cached_property
+    def _energy_shares(self) -> list[float] | None:
+        """Shares of int Phi_i dmu of the `_potentials` in the energy; None without an energy."""
+        drift, model = self.model.drift, self.model
+        if model.extras or not (model.noise.laplacian and drift.is_gradient(self.basis.dimension)):
+            return None
+        fields = [field.energy_share for _, field in self._fields]
+        return [0.5] * (len(self._potentials) - len(fields)) + fields
+
+    def free_energy(self, mean: TransportState) -> float:
+        if self._energy_shares is None or len(mean.flows) > 1:
+            return float("nan")
+        even, (flow,), gain = self.basis.even, mean.flows, 0.0
+        masses = self.basis.weights * flow.density
+        change = masses - self.basis.weights
+        for share, part in zip(self._energy_shares, self._potentials, strict=True):
+            rise = part.at(even.values @ change, even)  # of Phi
+            gain += share * (change @ (part.constant * np.ones_like(masses)) + masses @ rise)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(masses @ np.log(flow.density) / mean.kappa - gain)
+
+    @cached_property
     def _turning(self) -> Array | float:
         """T, (N, N): operator of the frequencies on coefficients; 0.0 without frequencies."""
         frequency: Any = self.model.frequency

@@ -362,7 +362,7 @@ class Many(Form):
         a_sequence = hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
         if isinstance(data, str | bytes | bytearray | Mapping) or not a_sequence:
             a_number = isinstance(data, int | float) and reading.in_python and not self.title
-            advice = f" (for one of them, [{data}])" if a_number else ""
+            advice = f" (for one of them, [{checks.as_given(data)}])" if a_number else ""
             return reading.expected(at, f"{self.expected}{advice}", data)
         entries = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
         return INVALID if any(entry is INVALID for entry in entries) else tuple(entries)
@@ -415,6 +415,11 @@ class Either(Form):
                     return form.read(data, at, reading)
                 except TypeError as error:  # the next form may accept it
                     refusals.append(error)
+                except ValueError as error:
+                    if not form.known:
+                        raise
+                    words = str(error).replace(form.expected, self.expected, 1)
+                    raise ValueError(words) from None
             raise refusals[0]
         trials: dict[Form, list[str]] = {}
         for form in self.forms:

@@ -42,6 +42,7 @@ class Provided(dict[str, Callable[..., Any]]):
 
 
 FIGURES = Provided("meanfield.plotting")
+EXTENSIONS = Provided("meanfield.solving")
 CONFIGURED_RUNS = Provided("meanfield.app.configured_runs")
 
 

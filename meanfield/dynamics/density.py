@@ -471,8 +471,10 @@ class DensityMotion(Motion, moves=Density):
         return unknown if potential is None else self._dissipation(state, potential, t)
 
     def _fastest(self, t: float) -> np.ndarray:
-        """The largest speed of the drift at a time."""
-        return np.asarray(self.model.drift.rate(self.inside(t)))
+        """The largest speed of the drift at a time, plus 1/kappa for potentials of points."""
+        t, drift = self.inside(t), self.model.drift
+        external = any(not part.interacts for _, part in drift.terms)
+        return np.asarray(drift.rate(t) + (1 / self.model.kappa_at(t) if external else 0.0))
 
     def warning_of_start(self, state: Density, rtol: float) -> str | None:
         """A warning if the last coefficients are so large that harmonics are missing; else None.
@@ -586,7 +588,8 @@ class DensityMotion(Motion, moves=Density):
                 sqrt(sum_m |c_km|^2 / (2k + 1)).
             order_parameter : |moment 1|, the length of the mean of the tokens
             entropy : int mu log |mu| dsigma
-            interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA
+            interaction_energy : E = (1/2) int int W dmu dmu, W = e^(beta t)/beta for USA and SA;
+                plus int V dmu of a `Potential`
             free_energy : F = entropy/kappa - E where v is the gradient of W * mu, as under USA,
                 Kuramoto, Interaction and `Attention` that increases E, with isotropic noise, common
                 noise and nothing else; nan elsewhere, as for SA
@@ -649,8 +652,9 @@ class DensityMotion(Motion, moves=Density):
         if not model.drift.is_gradient(space.dimension, self.inside(t)):
             return np.full(state.shape, np.nan), None
         c = coefficients.reshape(-1, coefficients.shape[-1])
-        potentials = self.fields(space).potentials(self.inside(t), c).reshape(*state.shape, -1)
-        return _mean(state, potentials * state.values) / 2, space.to_coefficients(potentials)
+        fields, now = self.fields(space), self.inside(t)
+        potentials = fields.potentials(now, c).reshape(*state.shape, -1)
+        return fields.energies(now, c).reshape(state.shape), space.to_coefficients(potentials)
 
     def _dissipation(self, state: Density, potential: Values, t: float) -> np.ndarray:
         """-dF/dt for a velocity with this potential (coefficients), see `measure`."""

@@ -44,6 +44,13 @@ class EnsembleFields:
         """The potentials (members, N) of densities (members, modes), where the parts have one."""
         return self._total(c, lambda field, density: field.potential(t, density))
 
+    def energies(self, t: float, c: np.ndarray) -> np.ndarray:
+        """The energies (members,) of densities (members, modes), where the parts have one."""
+        return self._total(
+            c,
+            lambda field, one: field.energy_share * one.mean(field.potential(t, one)),
+        )
+
     def bounded(self, t: float, c: np.ndarray) -> float:
         """The largest `DensityField.bounded`, including densities c (members, modes)."""
         for member, series in enumerate(c):

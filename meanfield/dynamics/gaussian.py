@@ -1,8 +1,9 @@
-"""Gaussians under attention in R^d: a' = sum_h V_h m_h, L' = sum_h V_h R_h.
+"""Gaussians under affine velocities in R^d: a' = sum_h V_h m_h + M a + c, L' = sum_h V_h R_h + M L.
 
 Attention moves a point x = a + L z with the velocity sum_h V_h E_h[y | x], which is affine in z,
-see `gaussian_attention`. So the law stays normal, with the mean a and the covariance L L^T. Steps
-act on the root L, so that the covariance is always positive semidefinite.
+see `gaussian_attention`; fields and feed-forward maps may add M x + c. So the law stays normal,
+with the mean a and the covariance L L^T. Steps act on the root L, so that the covariance is always
+positive semidefinite. With noise they act on the covariance, see `gaussian_noise`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,16 +13,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import MovedState, Observations, UserValue, Values
+from ..core.annotations import MovedState, Observations, PassedOn, UserValue, Values
 from ..core.calls import checked_call
 from ..core.checks import as_given, fitting, real_array
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
+from ..models import Attention, Drift
 from ..models.attention import HeadMatrices
 from ..models.drift import unit_rates
+from ..models.pointwise import Pointwise
 from ..models.transformer import Transformer
 from ..states import Gaussian
-from .gaussian_attention import affine, energy, length, lengths
+from .gaussian_attention import (
+    AffineAttention,
+    AffineMap,
+    affine,
+    affine_map,
+    energy,
+    length,
+    lengths,
+)
 from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import declare, rank_of
@@ -49,7 +60,8 @@ class GaussianMotion(Motion, moves=Gaussian):
     Parameters
     ----------
     model : Transformer
-        `Attention` with softmax, L2, Sinkhorn or linear weights, without noise.
+        `Attention` with softmax, L2, Sinkhorn or linear weights, affine `Field`s, or a sum of
+        these; an affine feed-forward map. With noise a `CovarianceMotion` is made.
     state : Gaussian
 
     Raises
@@ -69,22 +81,44 @@ class GaussianMotion(Motion, moves=Gaussian):
     detects_blow_up = True
     changes_coordinates = True
     tangent_arrays = "mean", "cov"
+    follows = frozenset({"noise", "feedforward"})
+
+    def __new__(cls, model: Transformer | None = None, *given: PassedOn, **named: PassedOn) -> Self:
+        """A motion of the root of the covariance, or of the covariance where there is noise."""
+        if cls is GaussianMotion and model is not None and model.has_independent_noise:
+            from .gaussian_noise import CovarianceMotion
+
+            return super().__new__(CovarianceMotion)  # type: ignore[return-value]
+        return super().__new__(cls)
 
     def setup(self) -> None:
-        """The heads, if they are constant, and the lengths of the first columns and mean."""
+        """Constant terms of the velocity, and the lengths of the first columns and mean."""
         state, self._dimension = self.like, self.like.dimension
-        drift: Any = self.model.drift
-        self._drift: Any = drift
-        self._weights: Any = affine(drift.weights)
-        self._constant = drift.on(0.0, self._dimension) if drift.constant else []
-        sizes = lengths(self.coordinates(state))
+        self._split(self.model.drift)
+        sizes = lengths(np.column_stack([state.root, state.mean]))
         least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, least), sizes[-1])
+
+    def _split(self, drift: Drift) -> None:
+        """Store the drift as heads of attention and an affine map, evaluated once if constant."""
+        self._drift, feedforward = drift, self.model.feedforward
+        self._constant = self._constant_map = None
+        if drift.constant:
+            self._constant = self._heads(0.0)
+        if drift.constant and getattr(feedforward, "constant", True):
+            self._constant_map = self._map(0.0)
 
     def check(self) -> None:
         """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
         self.prepared(self.model, self.like)  # refuses ensembles
-        drift: Any = self.model.drift
+        self.check_dimensions()
+        for _, part in self.model.drift.terms:
+            if not isinstance(part, Pointwise):
+                self._check_attention(part)
+
+    @staticmethod
+    def _check_attention(drift: Any) -> None:
+        """Raise MeanfieldError, with the reason, if attention does not keep laws normal."""
         weights = getattr(drift, "weights", None)
         if weights is None:
             raise MeanfieldError(
@@ -121,6 +155,10 @@ class GaussianMotion(Motion, moves=Gaussian):
         """The root and the mean of the state, unchanged, (d, d + 1)."""
         return np.column_stack([state.root, state.mean])
 
+    def _with_root(self, y: Values) -> Values:
+        """The root and the mean of these coordinates, (..., d, d + 1)."""
+        return y
+
     def _shortest(self, sizes: np.ndarray) -> np.ndarray:
         """Least lengths (d + 1,) to which errors of columns and mean are relative."""
         return np.maximum(np.minimum(self._first, length(sizes)), np.finfo(float).tiny)
@@ -129,20 +167,49 @@ class GaussianMotion(Motion, moves=Gaussian):
         """Rates of change of the coordinates, or of a stack of them, (..., d, d + 1)."""
         rates = np.zeros_like(y)
         with np.errstate(over="ignore", invalid="ignore"):  # inf and nan are detected in the result
-            for head in self._heads(t):
-                rates += head.V @ self._weights.expected(y, head)
+            for head, formulas in self._heads(t):
+                rates += head.V @ formulas.expected(y, head)
+            if (added := self._map(t)) is not None:
+                rates += added.M @ y
+                rates[..., -1] += added.c
         return rates
 
-    def _heads(self, t: float) -> list[HeadMatrices]:
-        """The heads at t; raises ValueError if they are for another dimension."""
-        return self._constant or self._drift.on(self.inside(t), self._dimension)
+    def _heads(self, t: float) -> list[tuple[HeadMatrices, AffineAttention]]:
+        """The heads at t with their formulas; ValueError if they are for another dimension."""
+        if self._constant is not None:
+            return self._constant
+        heads = []
+        for factor, part in self._drift.terms:
+            if isinstance(part, Attention):
+                formulas: Any = affine(part.weights)
+                on_space = part.on(self.inside(t), self._dimension)
+                heads += [(head._replace(V=factor * head.V), formulas) for head in on_space]
+        return heads
+
+    def _map(self, t: float) -> AffineMap | None:
+        """The sum at t of the fields of the drift and the feed-forward map; None without any.
+
+        Raises MeanfieldError if one of them is not affine.
+        """
+        if self._constant_map is not None:
+            return self._constant_map
+        t, functions = self.inside(t), []
+        for factor, part in self._drift.terms:
+            if isinstance(part, Pointwise):
+                functions.append((factor, part.at(t).values))
+        if self.model.feedforward is not None:
+            functions.append((1.0, lambda x: self.model.feedforward_at(x, t)))
+        if not functions:
+            return None
+        maps = [(factor, affine_map(values, self._dimension)) for factor, values in functions]
+        return AffineMap(sum(k * f.M for k, f in maps), sum(k * f.c for k, f in maps))
 
     # Derivatives ---------------------------------------------------------------------------
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         part = copy(self)
-        part.like, part._drift = state, self._drift.along(unit_rates(names))
-        part._constant = part._drift.on(0.0, self._dimension) if self._constant else []
+        part.like = state
+        part._split(self._drift.along(unit_rates(names)))
         return part
 
     def state_along(
@@ -160,15 +227,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         Gaussian, whose differences of mean and covariance are then the changes. A singular
         covariance, with a ratio of variances up to 1e-12, cannot change.
         """
-        if isinstance(direction, Gaussian):
-            fits = direction.dimension == state.dimension
-            fitting("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
-            direction = {
-                "mean": direction.mean - state.mean,
-                "cov": direction.cov - state.cov,
-            }
-        shapes = {"mean": state.mean.shape, "cov": state.cov.shape}
-        changes = checked_changes(direction, shapes, ", another Gaussian to move towards")
+        changes = self._given_changes(direction, state)
         if "cov" not in changes:
             return changes
         change, variances = changes.pop("cov"), state.variances
@@ -183,6 +242,19 @@ class GaussianMotion(Motion, moves=Gaussian):
             )
         # L L^T changes by it for dL = (1/2) dSigma L^-T
         return changes | {"root": np.linalg.solve(state.root, change / 2).T}
+
+    @staticmethod
+    def _given_changes(direction: UserValue, state: Gaussian) -> dict[str, Array]:
+        """Changes by the names "mean" and "cov", of a mapping or towards another Gaussian."""
+        if isinstance(direction, Gaussian):
+            fits = direction.dimension == state.dimension
+            fitting("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
+            direction = {
+                "mean": direction.mean - state.mean,
+                "cov": direction.cov - state.cov,
+            }
+        shapes = {"mean": state.mean.shape, "cov": state.cov.shape}
+        return checked_changes(direction, shapes, ", another Gaussian to move towards")
 
     def tangent_space(
         self, state: Gaussian
@@ -254,7 +326,9 @@ class GaussianMotion(Motion, moves=Gaussian):
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
         """The rate of growth; 0 if these weights can reach it without a blow-up."""
         growth = self._growth(y, velocity)
-        bound = sum(self._weights.fastest(head) for head in self._heads(t))
+        bound = sum(formulas.fastest(head) for head, formulas in self._heads(t))
+        if (added := self._map(t)) is not None:
+            bound += 2 * float(np.linalg.norm(added.M, 2))
         return 0.0 if 0 < growth <= bound else growth
 
     def _growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
@@ -289,10 +363,9 @@ class GaussianMotion(Motion, moves=Gaussian):
                 f"The law blows up at T = {T:.10g}: int |x|^2 dmu {how}, and the solution ends. "
                 "The states before it are as accurate as asked."
             )
-        if (
-            min(self._weights.integrable(at.y, head) for head in self._heads(at.t))
-            < LEAST_INTEGRABILITY
-        ):
+        y = self._with_root(at.y)
+        least = (formulas.integrable(y, head) for head, formulas in self._heads(at.t))
+        if min(least, default=1.0) < LEAST_INTEGRABILITY:
             return (
                 f"L2 weights with beta < 0 cease to have an integral over the law at t = {at.t:g}"
                 ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
@@ -344,10 +417,10 @@ class GaussianMotion(Motion, moves=Gaussian):
             speed : of the law in W2, 0 where only its points move; see `metric_speed`. It is
                 (int |v|^2 dmu)^(1/2) where v is a gradient, and less elsewhere
             interaction_energy : E, with dE/dt = speed^2, where the motion is a gradient flow in
-                W2, see `gaussian_attention`; else nan
+                W2 but for noise, see `gaussian_attention`; else nan
         """
         variances, y = state.variances, self.coordinates(state)
-        sizes = np.linalg.svd(self.packed(state), compute_uv=False)
+        sizes = np.linalg.svd(np.column_stack([state.root, state.mean]), compute_uv=False)
         return {
             "order_parameter": length(state.mean),
             "speed": self.rate(y, self.velocity(y, t)),
@@ -422,11 +495,12 @@ class ClosedCovariance:
     @checked_call()
     def __init__(self, model: Transformer, state: Gaussian):
         motion = GaussianMotion(model, state)
-        drift = motion._drift
-        if not (motion._weights.closed and drift.constant):
+        drift: Any = motion._drift
+        alone = isinstance(drift, Attention) and not model.parts
+        if not (alone and drift.constant and affine(drift.weights).closed):  # type: ignore[union-attr]
             raise MeanfieldError(
                 "The covariance is known in closed form under softmax weights with constant "
-                f"parameters; got {as_given(drift)}. Use solve."
+                f"parameters and nothing else; got {as_given(model)}. Use solve."
             )
         root, heads, drive = state.root, drift.on(0.0, state.dimension), np.zeros(())
         with np.errstate(over="ignore", invalid="ignore"):

@@ -29,11 +29,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.annotations import Function
 from ..core.dual import Array, Dual, value_of
-from ..models import Attention
+from ..core.errors import MeanfieldError
+from ..models import Attention, Drift
 from ..models.attention import HeadMatrices, alike, gradient_factor
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
+
+AFFINE_PROBES = 8  # points on each scale
+AFFINE_SCALES = (0.1, 1.0, 30.0, 1e3)  # lengths of the probes of an affine map
+AFFINE_ROUNDING = 1e-12  # times d: error of an affine map, relative to the sum of its terms
 
 
 def length(array: np.ndarray) -> float:
@@ -88,6 +94,41 @@ class AffineAttention(NamedTuple):
 def affine(weights: Weights) -> AffineAttention | None:
     """The entry in AFFINE for the class of the weights, or its nearest base class; or None."""
     return next((AFFINE[kind] for kind in type(weights).__mro__ if kind in AFFINE), None)
+
+
+class AffineMap(NamedTuple):
+    """The map x -> M x + c of R^d, M (d, d) and c (d,)."""
+
+    M: np.ndarray
+    c: np.ndarray
+
+
+def affine_map(function: Function, dimension: int) -> AffineMap:
+    """M and c of a function of points (..., d), from its values at 0 and at the unit vectors.
+
+    Values at `AFFINE_PROBES` random points, on each of the scales `AFFINE_SCALES`, decide whether
+    the function is affine.
+
+    Raises
+    ------
+    MeanfieldError
+        If it is not affine, to rounding.
+    """
+    one = np.eye(dimension)
+    c = function(np.zeros((1, dimension)))[0]
+    M = ((function(one) - function(-one)) / 2).T
+    draws = np.random.default_rng(0).standard_normal((AFFINE_PROBES, dimension))
+    x = np.concatenate([scale * draws for scale in AFFINE_SCALES])
+    off = np.abs(function(x) - (x @ M.T + c)).max(axis=-1)
+    size = np.abs(x) @ np.abs(M).sum(axis=0) + np.abs(c).max()
+    worst = float((off / np.where(size > 0, size, 1.0)).max())
+    if not worst <= AFFINE_ROUNDING * dimension:
+        raise MeanfieldError(
+            "A Gaussian keeps its form under affine fields and feed-forward maps, x -> M x + c; "
+            f"values of this one are off by {worst:.2g} of their size. Solve for Tokens: "
+            "gaussian.sample(n, rng=...)."
+        )
+    return AffineMap(M, c)
 
 
 def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
@@ -222,7 +263,7 @@ def _integrable_l2(y: np.ndarray, head: HeadMatrices) -> float:
 # Energies ------------------------------------------------------------------------------------
 
 
-def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
+def energy(drift: Drift, state: Gaussian, t: float = 0.0) -> float:
     """E of a law at time t.
 
     It is nan if the motion is not the gradient flow of one of these energies, if numbers overflow,
@@ -233,6 +274,8 @@ def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
     ValueError, TypeError, MeanfieldError
         For an invalid value of a callable parameter, as `Attention.at`.
     """
+    if not isinstance(drift, Attention):
+        return np.nan
     heads, weights = drift.on(t, state.dimension), affine(drift.weights)
     assert weights is not None
     if len(heads) > 1 or not drift.constant:

@@ -121,7 +121,8 @@ class TokenMotion(Motion, moves=Tokens):
         self.check_dimensions()
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
-                f"{model.noise!r} is defined on the sphere; in R^d use Isotropic()."
+                f"{model.noise!r} is defined on the sphere; in R^d use Isotropic() or "
+                "Anisotropic(sigma)."
             )
         if not tokens.on_sphere and model.common is not None:
             raise MeanfieldError(
@@ -407,7 +408,7 @@ class TokenMotion(Motion, moves=Tokens):
             noise = self.model.noise
             moved = noise.moved(x, strength, noise.increments(x.shape, rng))
         else:
-            moved = x + np.sqrt(2 * strength)[:, None, None] * rng.standard_normal(x.shape)
+            moved = self.model.noise.moved_in_space(x, strength, rng)
         new[..., : self.dimension] = moved
         return new
 
@@ -709,7 +710,8 @@ class TokenMotion(Motion, moves=Tokens):
         if not isinstance(y, Dual):
             return self.energy(y)
         unknown = np.full(self.like.shape, np.nan)
-        if self._drift.why_no_potential(self.dimension, t):
+        external = any(not part.interacts for _, part in self._drift.terms)
+        if external or self._drift.why_no_potential(self.dimension, t):
             return Dual(unknown, np.broadcast_to(unknown, (len(y.changes), *unknown.shape)))
         x, masses = self.points(y), self.masses(y)
         try:

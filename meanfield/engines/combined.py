@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.annotations import Values
 from ..core.dual import Dual, changes_of, value_of
 from ..models.changes import derivative_by
 from ..models.pointwise import Pointwise
@@ -54,6 +55,14 @@ class PointValues(Engine):
                     [derivative_by(fs[r % len(fs)], name, _values_at(x.value[r])) for r in each]
                 )
         return Dual(value_of(values), changes)
+
+    def potential(self, x: Values, _masses: Values, _t: float = 0.0) -> Values:
+        """V at the tokens, (R, n), of a `Potential`."""
+        drift: Any = self.drift
+        if isinstance(x, Dual):
+            slopes = drift.values(x.value)
+            return Dual(drift.level(x.value), (slopes * x.changes).sum(axis=-1))
+        return drift.level(x)
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         part = copy(self)

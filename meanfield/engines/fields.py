@@ -14,7 +14,7 @@ from ..core.cached import cached_property
 from ..core.differences import derivative_at_zero
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
-from ..models import Attention, Drift, Pointwise, ZonalDrift
+from ..models import Attention, Drift, Pointwise, Potential, ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
 from ..spaces.transport import NO_MASS
@@ -83,6 +83,11 @@ class DensityField(ABC):
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
         """Potential Phi, (N,), whose gradient is the velocity; reactions use it."""
         raise NotImplementedError  # `check_potential` of the drift has refused it
+
+    @property
+    def energy_share(self) -> float:
+        """E / int Phi dmu: 1/2 of an interaction, in which each pair counts once, else 1."""
+        return 0.5 if self.drift.interacts else 1.0
 
 
 class ZonalField(DensityField):
@@ -247,6 +252,20 @@ class PointField(DensityField):
         return self._values
 
 
+class PotentialField(PointField):
+    """Field of a `Potential`, grad V, and its potential V."""
+
+    drift: Potential
+
+    @cached_property
+    def _levels(self) -> np.ndarray:
+        return self.drift.level(self.space.points)
+
+    def potential(self, t: float, density: GridDensity) -> np.ndarray:
+        """V int dmu: V for measures of mass 1, and linear in the measure."""
+        return self._levels * density.mean(np.ones_like(self._levels))
+
+
 # Attention -------------------------------------------------------------------------------------
 
 
@@ -368,6 +387,7 @@ FIELDS: dict[Any, type[DensityField]] = {
     ZonalDrift: ZonalField,
     Attention: AttentionField,
     Pointwise: PointField,
+    Potential: PotentialField,
 }
 
 

@@ -8,9 +8,9 @@ import contextlib
 import errno
 import json
 import logging
+import math
 import os
 import re
-import resource
 import socket
 import sys
 import threading
@@ -28,7 +28,7 @@ from tornado.iostream import IOStream
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from meanfield import MeanfieldError, UnresolvedWarning, describe
-from meanfield.extending import REFUSED, parameters_of
+from meanfield.extending import REFUSED, parameters_of, process_limit
 
 from .export import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings, exported, is_figure
 from .frames import DRAWN_DEGREES
@@ -311,10 +311,10 @@ def _end() -> None:
 
 def free_descriptors() -> int:
     """The number of file descriptors that this process can still open."""
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = process_limit("NOFILE")
     first = os.open(os.devnull, os.O_RDONLY)  # the least number that is free
     os.close(first)
-    return 2**15 if most == resource.RLIM_INFINITY else max(most - first, 4)
+    return 2**15 if math.isinf(most) else max(int(most) - first, 4)
 
 
 class Connections:

@@ -14,6 +14,7 @@ from ..bifurcation import StationaryState, branches, stationary_states
 from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, OnCircle
 from ..bifurcation.basins import AT_STATE, l2_distance
 from ..bifurcation.multistability import density_of, described_density, state_of
+from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import GROWING_RATE
 from ..bifurcation.stationary import SAME_STATE, check_model, state_near
 from ..core.calls import checked_call
@@ -241,7 +242,8 @@ def check_landscape(state: Any) -> None:
     if np.isnan(state.free_energy):
         raise MeanfieldError(
             f"{state.model!r} has no free energy that is known here, so no barriers: the drift "
-            "must be the gradient of W * mu, as of USA and Kuramoto, under isotropic noise."
+            "must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, under "
+            "isotropic noise."
         )
     if not state.converged or not state.stable:
         kind = "unstable" if state.converged else f"not converged ({state.status})"
@@ -323,6 +325,10 @@ def displaced(state: StationaryState, order: int, mode: np.ndarray, size: float)
     """The density of a state plus a perturbation of one order, of a norm in L^2."""
     basis, axis = state.equation.basis, state.axis
     change = size / np.linalg.norm(mode) * mode
+    if isinstance(basis, Reflected):
+        moments, members = state.legendre_moments.copy(), basis.of_order(order).members
+        moments[members] += change / basis.sizes[members]
+        return basis.density(moments, axis)
     if order == 0:
         change = basis.padded(change / basis.sizes[: len(change)])  # modes may be of lower degree
         return basis.density(state.legendre_moments + change, axis)

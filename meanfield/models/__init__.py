@@ -11,7 +11,7 @@ from .noise import Noise
 from .normalisation import Normalisation
 from .norms import Norm
 from .parameters import FromFile, PerLayer
-from .pointwise import FeedForward, Field, Pointwise
+from .pointwise import FeedForward, Field, Pointwise, Potential
 from .positional import PositionalEncoding
 from .potentials import SA, USA, CosineSeries, Interaction, Kuramoto
 from .sums import Sum
@@ -44,6 +44,7 @@ __all__ = [
     "PerLayer",
     "Pointwise",
     "PositionalEncoding",
+    "Potential",
     "Sigmoid",
     "Sinkhorn",
     "Softmax",

@@ -212,7 +212,8 @@ class Drift(Kind, family=True):
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
         """The reason why there is no potential Phi in dimension d; empty if there is one."""
         return (
-            "Phi = W * mu of a zonal drift, or of Attention that follows its gradient; "
+            "Phi = W * mu of a zonal drift, or of Attention that follows its gradient, or V of a "
+            "Potential; "
             f"{type(self).__name__} has none"
         )
 

@@ -63,7 +63,10 @@ class Noise(Kind, family=True):
     on_sphere_only: ClassVar[bool] = True
     moves_densities: ClassVar[bool] = False
     laplacian: ClassVar[bool] = False
-    _internal: ClassVar[str] = "check_densities generator_on known_rate least_degree on_densities"
+    _internal: ClassVar[str] = (
+        "check_densities covariance_in_space generator_on known_rate least_degree moved_in_space "
+        "on_densities"
+    )
 
     @property
     def dimension(self) -> int | None:
@@ -169,6 +172,16 @@ class Noise(Kind, family=True):
             f"{type(self).__name__} needs a method generator_on(space) for densities, and has none."
         )
 
+    # In R^d --------------------------------------------------------------------------------
+
+    def covariance_in_space(self, d: int) -> np.ndarray:
+        """The covariance N (d, d) of dX_i = sqrt(2/kappa) N^(1/2) dB_i in R^d."""
+        raise MeanfieldError(f"{self!r} is defined on the sphere; in R^d use Isotropic().")
+
+    def moved_in_space(self, x: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Tokens x (R, n, d) of R^d after noise of strengths s = dt/kappa (R,), in law exactly."""
+        raise MeanfieldError(f"{self!r} is defined on the sphere; in R^d use Isotropic().")
+
     # Tokens --------------------------------------------------------------------------------
 
     def increments(self, shape: tuple[int, int, int], rng: np.random.Generator) -> np.ndarray:
@@ -260,6 +273,12 @@ class Isotropic(Noise):
     on_sphere_only = False
     moves_densities = laplacian = True
 
+    def covariance_in_space(self, d: int) -> np.ndarray:
+        return np.eye(d)
+
+    def moved_in_space(self, x: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return x + np.sqrt(2 * s)[:, None, None] * rng.standard_normal(x.shape)
+
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
 
@@ -299,6 +318,8 @@ class Anisotropic(Noise):
     reversible with respect to <x, Sigma^-1 x>^(-(d - 1)/2), the stationary density without a
     drift.
 
+    In R^d it is dX_i = sqrt(2/kappa) Sigma^(1/2) dB_i.
+
     Parameters
     ----------
     sigma : array, shape (d, d)
@@ -324,6 +345,7 @@ class Anisotropic(Noise):
     Ninomiya and Victoir, Appl. Math. Finance 15 (2008), 107-121.
     """
 
+    on_sphere_only = False
     moves_densities = True
 
     sigma: Array
@@ -349,6 +371,14 @@ class Anisotropic(Noise):
         """Standard deviations (d,) along the principal axes, and the axes as columns, (d, d)."""
         variances, axes = np.linalg.eigh(self.sigma)
         return np.sqrt(np.maximum(variances, 0)), axes  # -1e-17 is an eigenvalue 0
+
+    def covariance_in_space(self, d: int) -> np.ndarray:
+        return self.sigma
+
+    def moved_in_space(self, x: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        deviations, axes = self._eigen
+        normal = rng.standard_normal(x.shape) @ (deviations[:, None] * axes.T)
+        return x + np.sqrt(2 * s)[:, None, None] * normal
 
     def check_densities(self, space: "Space") -> None:
         super().check_densities(space)

@@ -10,7 +10,8 @@ import numpy as np
 from ..core.annotations import Function, Parameters, UserValue, Values
 from ..core.checks import fitting, real_array, returned, takes
 from ..core.descriptions import KindOf
-from ..core.dual import Dual, applied
+from ..core.differences import derivative_at_zero
+from ..core.dual import Dual, applied, changes_of
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, Either, Leaf
 from .activations import ACTIVATIONS, relu
@@ -144,6 +145,70 @@ class Field(Pointwise):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return values_at("Field.function", self.function, x)
+
+
+class Potential(Field):
+    """The gradient of a function of points: v(x) = P_x grad V(x) on the sphere, grad V in R^d.
+
+    Tokens climb: V is added to W * mu. The energy of a model gains int V dmu, and the free energy
+    is F = entropy/kappa - E. With isotropic noise and nothing else the stationary density is
+    proportional to exp(kappa V).
+
+    Parameters
+    ----------
+    function : callable
+        V of points (..., d), any number of them at once; it returns an array (...). It is smooth
+        also near the sphere, where its gradient is taken.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `Field`.
+    MeanfieldError
+        Where V is evaluated, if it is not smooth.
+
+    Notes
+    -----
+    The gradient is exact for functions of NumPy with rules in `core.dual`; of others it is a
+    central difference of order 10 along each axis, accurate to about 1e-12. Cost of d values of V,
+    or of 10 d and more.
+
+    Examples
+    --------
+    Attraction to two opposite points: ``Potential(lambda x: 0.5 * x[..., 0] ** 2)``.
+    """
+
+    gradient_flow = True
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        if isinstance(x, Dual):
+            raise TypeError("The gradient of V has derivatives by differences alone.")
+        d = x.shape[-1]
+        axes = np.broadcast_to(np.eye(d).reshape(d, *(1,) * (x.ndim - 1), d), (d, *x.shape))
+        try:
+            level = self.function(shown(Dual(x, axes)))
+            slopes = changes_of(level, d)
+        except (TypeError, AttributeError):  # it calculates with functions that have no rule
+
+            def moved(h: float) -> np.ndarray:
+                return np.stack([self.level(x + h * axis) for axis in axes])
+
+            slopes = derivative_at_zero(moved, "Potential.function")
+        return np.moveaxis(slopes, 0, -1)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        return values_at("The gradient of Potential.function", self, x)
+
+    def level(self, x: np.ndarray) -> np.ndarray:
+        """The checked values V(x), (...), at points (..., d)."""
+        level = returned("Potential.function, of points,", self.function(shown(x)), x.shape[:-1])
+        return np.asarray(level, dtype=float)
+
+    def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        return (masses * self.level(x)).sum(axis=-1)
+
+    def why_no_potential(self, d: int, t: float = 0.0) -> str:
+        return ""
 
 
 class FeedForward(Pointwise):

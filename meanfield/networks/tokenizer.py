@@ -6,12 +6,11 @@ The package tokenizers may panic, take all memory or never end, in code that Pyt
 import importlib.util
 import json
 import os
-import select
+import queue
 import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 mil
 TOKENIZER_MEMORY, MEMORY_PER_BYTE = 2**30, 20
 # Processor time for each text, and the length of a text that adds one second
 TOKENIZER_SECONDS, BYTES_PER_SECOND = 8.0, 1e5
+SIGPROF = getattr(signal, "SIGPROF", signal.NSIG)  # no signal on Windows, which has no such timer
 CLOCK_FACTOR = 10  # limit of wall-clock time over that of processor time, for a busy machine
 
 
@@ -122,7 +122,7 @@ class Tokenizer:
         else:
             code = process.wait() if not line else None
             said = {
-                -signal.SIGPROF: f"it takes more than {seconds:.0f} s",
+                -SIGPROF: f"it takes more than {seconds:.0f} s",
                 -signal.SIGABRT: "it aborts, or needs too much memory",
                 None: f"no answer in {CLOCK_FACTOR * seconds:.0f} s",
             }.get(code, f"its process ends with {code}")
@@ -149,7 +149,7 @@ def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
 def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) -> bytes:
     """Send bytes and read one line of the answer.
 
-    Returns b"" if the process has ended, and bytes without an end of line after `seconds`.
+    Returns b"" if the process has ended, and b" " if no whole line came in `seconds`.
     """
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -157,13 +157,11 @@ def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) 
         process.stdin.flush()
     except BrokenPipeError:
         return b""
-    end, line = time.monotonic() + seconds, b""
-    while not line.endswith(b"\n"):
-        ready, _, _ = select.select([process.stdout], [], [], max(end - time.monotonic(), 0))
-        if not ready:
-            return line or b" "
-        piece = os.read(process.stdout.fileno(), 2**16)
-        if not piece:
-            return b""
-        line += piece
-    return line
+    answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    read = process.stdout.readline
+    threading.Thread(target=lambda: answers.put(read()), daemon=True).start()
+    try:
+        line = answers.get(timeout=seconds)
+    except queue.Empty:
+        return b" "
+    return line if line.endswith(b"\n") else b""

@@ -7,17 +7,20 @@ each text. Output: one line of JSON for the file, and one for each text.
 
 import json
 import os
-import resource
 import signal
 import sys
 from contextlib import suppress
+from typing import Any
 
-from meanfield.extending import Json
+try:
+    import resource
+except ImportError:  # Windows; memory is not limited there
+    resource = None  # type: ignore[assignment]
 
 TOKEN_LENGTH = 100  # characters to which the word of a token is cut
 
 
-def encoded(tokenizer: Json, text: str, most: int) -> tuple[list[int], list[str], int]:
+def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str], int]:
     """Ids and words of a text, truncated to `most`, and the number of ids before truncation.
 
     Special tokens around a text, such as [CLS] and [SEP], also surround a truncated one.
@@ -37,16 +40,16 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what the package prints
 
-    def answer(**content: Json) -> None:
+    def answer(**content: object) -> None:
         print(json.dumps(content), file=answers, flush=True)
 
     begin = json.loads(sys.stdin.buffer.readline())
     content = sys.stdin.buffer.read(begin["size"])
     sys.path[:] = begin["path"]
-    with suppress(ValueError, OSError):  # lower limits are set
+    with suppress(ValueError, OSError, AttributeError):  # lower limits are set, or there are none
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (begin["memory"],) * 2)
-    signal.setitimer(signal.ITIMER_PROF, begin["seconds"])  # processor time until SIGPROF kills
+    limit_time(begin["seconds"])
     try:
         from tokenizers import Tokenizer
 
@@ -56,17 +59,26 @@ def main() -> None:
     except BaseException as error:  # a panic of the package is no Exception
         answer(error=_said(error))
         return
-    signal.setitimer(signal.ITIMER_PROF, 0)
+    limit_time(0)
     answer()
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        signal.setitimer(signal.ITIMER_PROF, asked["seconds"])
+        limit_time(asked["seconds"])
         try:
             ids, words, whole = encoded(tokenizer, asked["text"], asked["most"])
             answer(ids=ids, words=words, whole=whole)
         except BaseException as error:
             answer(error=_said(error))
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        limit_time(0)
+
+
+def limit_time(seconds: float) -> None:
+    """Let SIGPROF end this process after so many seconds of processor time; 0 ends the limit.
+
+    Windows has no such timer; the caller's clock ends the process there.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _said(error: BaseException) -> str:

@@ -209,6 +209,22 @@ def load(path: str | Path) -> Any:
         ) from error
 
 
+# Archives ----------------------------------------------------------------------------------------
+
+
+def archived(arrays: Mapping[str, Any]) -> bytes:
+    """Arrays by name as the bytes of a .npz archive."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def unarchived(archive: bytes) -> dict[str, np.ndarray]:
+    """Arrays by name from the bytes that `archived` returned."""
+    with np.load(io.BytesIO(archive), allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
 # Written -----------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ name -> (dimensions, values). Files store these; xarray datasets are made of the
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ..core.checks import boolean, fitting, path_of
 from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading, ResultFile
-from ..core.provided import FIGURES
+from ..core.provided import EXTENSIONS, FIGURES
 from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..lowlevel.progress import Progress
 from ..models.transformer import Transformer
@@ -30,7 +31,7 @@ from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
-from .files import Contents, Result, load
+from .files import Contents, Result, archived, load, unarchived
 from .provenance import provenance
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ PER_MEMBER = (  # arrays in stats of ensembles
     *("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree"),
     *("rate_of_change", "t_end", "status"),
 )
+LAST = "last"  # name of the snapshot at the end of a run, as an array of bytes
 MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
@@ -248,6 +250,11 @@ class Solution(Result):
 
     # Elsewhere -----------------------------------------------------------------------------
 
+    @property
+    def extend(self) -> Callable[..., "Solution"]:
+        """The function of t_end that returns the run to this later time: see `meanfield.extend`."""
+        return partial(EXTENSIONS["extend"], self)
+
     @with_hints
     def to_xarray(self, *, observables: bool = True) -> "xr.Dataset":
         """States and observables as one labelled dataset: densities are put on a common grid.
@@ -296,6 +303,9 @@ class Solution(Result):
             "coordinates": " ".join(self.model.parameters),
         }
         each = {name: words(name, state) for name in arrays}
+        if last := self.stored.get("last"):
+            long[LAST] = np.frombuffer(archived(last), dtype=np.uint8)
+            header["engine"] = self.stored["engine"]
         return Contents(header, arrays, long, {"": about, **each})
 
     @classmethod
@@ -310,7 +320,10 @@ class Solution(Result):
             )
         reading = Reading(arrays=contents.long, result=True)
         model = build(Transformer, header["model"], reading)
-        kept = {}
+        kept: dict[str, Any] = {}
+        if LAST in contents.long:
+            kept["last"] = unarchived(contents.long[LAST].tobytes())
+            kept["engine"] = header["engine"]
         if reading.lost:  # observables cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}

@@ -1,5 +1,6 @@
-"""`solve`: any state under any model that supports it."""
+"""`solve` and `extend`: any state under any model that supports it."""
 
+from .extension import extend
 from .solve import solve
 
-__all__ = ["solve"]
+__all__ = ["extend", "solve"]

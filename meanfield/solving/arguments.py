@@ -24,6 +24,7 @@ from ..spaces.density import Density
 from ..states import State
 from ..steppers import SCHEMES, SPLITTINGS, Layers, Scheme, Splitting
 from .checkpoint import Keeper
+from .conditions import Condition
 from .merging import checked_distance
 from .streams import Seeds, state_as_json, streams_of
 
@@ -68,6 +69,8 @@ class Arguments:
         First time of the run.
     times : ndarray
         Output times.
+    default_times : bool
+        Whether the output times are those that a run has by default.
     breaks : tuple of float
         The argument `breaks` of `solve`: times that no step passes.
     jumps : list of float
@@ -99,6 +102,7 @@ class Arguments:
     state: Any
     start: float
     times: np.ndarray
+    default_times: bool
     breaks: tuple[float, ...]
     jumps: list[float]
     rtol: float
@@ -135,7 +139,7 @@ class Arguments:
         requested: Requested,
         *,
         rtol: float,
-        until: str | None,
+        until: Any,
         steady_tolerance: float,
         events: Any,
         tangents: Any,
@@ -174,6 +178,9 @@ class Arguments:
         kind = motion_for(state)
         state = kind.prepared(model, state)
         _check_outputs(len(times), state)
+        events = (events,) if callable(events) else tuple(events)
+        if callable(until):
+            events, until = (*events, Condition(until)), None
         if until is None and steady_tolerance != STEADY_TOLERANCE:
             raise ValueError(
                 'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
@@ -212,13 +219,14 @@ class Arguments:
             state=state,
             start=start,
             times=times,
+            default_times=t_eval is None,
             breaks=user_breaks,
             jumps=_jumps(motion, start, times - start),
             rtol=rtol,
             requested=requested,
             **choice,
             steady=steady_tolerance if until else 0.0,
-            events=(events,) if callable(events) else tuple(events),
+            events=events,
             tangents=isinstance(tangents, Sized) and len(tangents) > 0,
             engine=engine,
             merge=merge,
@@ -271,12 +279,16 @@ class Arguments:
             "steady_tolerance": self.steady,
             "min_degree": self.degrees[0],
             "max_degree": self.degrees[1],
-            "events": [
-                getattr(event, "__qualname__", type(event).__qualname__) for event in self.events
-            ],
+            "events": list(map(_name_of, self.events)),
             **kept,
             **self.motion.recorded(),
         }
+
+
+def _name_of(event: Any) -> str:
+    """Name of the function of an event or a condition."""
+    function = getattr(event, "function", event)
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:

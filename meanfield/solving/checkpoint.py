@@ -8,7 +8,6 @@ written for another run is refused.
 """
 
 import hashlib
-import io
 import json
 import time
 import warnings
@@ -22,9 +21,10 @@ from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
 from ..core.forms import NON_NEGATIVE
+from ..results.files import archived, unarchived
 from ..results.provenance import Origin
 
-CHECKPOINT_MAGIC = b"meanfield ckpt14"
+CHECKPOINT_MAGIC = b"meanfield ckpt15"
 
 
 class Keeper:
@@ -117,10 +117,7 @@ class Keeper:
         """
         if self.path is None:
             return
-        buffer = io.BytesIO()
-        origin: Any = json.dumps(self._origin.plain)
-        np.savez(buffer, origin=origin, **arrays())
-        payload = buffer.getvalue()
+        payload = archived({"origin": json.dumps(self._origin.plain), **arrays()})
         try:
             write_whole(self.path, CHECKPOINT_MAGIC, hashlib.sha256(payload).digest(), payload)
         except StorageError as error:
@@ -144,8 +141,7 @@ class Keeper:
                 f"{path} is not an intact checkpoint: it was cut short or altered, or "
                 "another program wrote it. Remove it and start the run again."
             )
-        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
+        content = unarchived(payload)
         self._origin.check(path, json.loads(str(content.pop("origin"))), "run")
         return content
 

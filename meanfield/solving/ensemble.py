@@ -14,6 +14,7 @@ from ..spaces.density import Density
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from .arguments import Arguments
 from .batch import LARGEST_BATCH, DensityBatch
+from .conditions import holding
 from .integration import FAILURES, RESUMABLE, STALLED, Integration
 from .spectral_integration import SpectralIntegration
 from .watching import EventWatch
@@ -66,6 +67,9 @@ class EnsembleIntegration(Integration):
         for i, member in enumerate(self.members):
             if arguments.steady and member.rate <= arguments.steady:
                 self.ends[i] = "steady"
+            for index in holding(arguments.events, member.t, member.state):
+                self.t_events[index][i].append(member.t)
+                self._last[i], self.ends[i] = (member.t, member.state), "event"
 
     def _gather(self, arguments: Arguments) -> None:
         """Create the members in batches, and set their initial states and first steps."""
@@ -269,7 +273,7 @@ class EnsembleIntegration(Integration):
         self.elapsed, self.ends, self.t_events = about["elapsed"], about["ends"], about["t_events"]
         self.state = motion.unpacked(snapshot["state"])
         for member, part in zip(self.members, _unpacked(snapshot), strict=True):
-            member.restore(part)
+            member.extend(part, self.duration)
         self._last = {
             int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
         }

@@ -18,7 +18,17 @@ from ..derivatives.journal import Journal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.clock import GIVES_UP, LOST, STUCK, Clock, Stall, first_steps, keep, restored
+from ..steppers.clock import (
+    GIVES_UP,
+    LOST,
+    STUCK,
+    Clock,
+    Stall,
+    endless,
+    first_steps,
+    keep,
+    restored,
+)
 from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, PointFlow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
@@ -146,6 +156,12 @@ class Integration(ABC):
     @abstractmethod
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue from the data that `snapshot` returned."""
+
+    def extend(self, snapshot: dict[str, Any], duration: float) -> None:
+        """Continue from the snapshot of a run of another duration, which may have ended."""
+        longer, self.duration = self.duration, duration
+        self.restore(snapshot)
+        self.duration = longer
 
 
 class SteppedIntegration(Integration):
@@ -409,6 +425,17 @@ class SteppedIntegration(Integration):
             part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
             policy.restore(part, self)
 
+    def extend(self, snapshot: dict[str, Any], duration: float) -> None:
+        jumps, self.jumps = self.jumps, [jump for jump in self.jumps if jump <= duration]
+        super().extend(snapshot, duration)
+        self.jumps = jumps
+        if self.duration != duration:
+            self.plan_anew()
+
+    @abstractmethod
+    def plan_anew(self) -> None:
+        """Give up plans of steps that depend on the end of the run."""
+
 
 class FlowIntegration(SteppedIntegration):
     """Time integration of a state with a velocity, by a Runge-Kutta scheme or a splitting.
@@ -647,3 +674,7 @@ class FlowIntegration(SteppedIntegration):
             flow.before = Step(*np.array(snapshot["before"]), *steps)
             flow.repeat(self._ahead)
         self._stepped = bool(self._ahead.size)
+
+    def plan_anew(self) -> None:
+        for row in self.flow.clocks:
+            keep(endless(restored(row)), row)

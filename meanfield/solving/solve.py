@@ -4,14 +4,15 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.errors import UnresolvedWarning
+from ..core.descriptions import describe
+from ..core.errors import CheckpointError, UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive, TimeSpan
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import EnsembleJournal, Journal
@@ -25,6 +26,7 @@ from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
+from .conditions import holding
 from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
 from .replica_integration import ReplicaIntegration, has_own_steps
@@ -45,7 +47,7 @@ def solve(
     rtol: Positive = 1e-8,
     dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
-    until: Literal["steady"] | None = None,
+    until: Callable[[float, State], Any] | Literal["steady"] | None = None,
     steady_tolerance: Positive = STEADY_TOLERANCE,
     events: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
     callback: Callable[[float, State], Any] | None = None,
@@ -79,7 +81,7 @@ def solve(
         has the same bits as a run of this member alone; see `stats` of `Solution`. Replicas of
         tokens under error control are broadcast and moved in this way too; their matrices of
         `Attention` may differ. Densities under common noise share their steps and their degree.
-        Characteristics and a Gaussian need a single model without noise.
+        Characteristics need a single model without noise, a Gaussian a single model.
     state : State
         Initial state: one of the package, see ``State.kinds``, or of a class of your own that has
         a `Motion`.
@@ -110,8 +112,12 @@ def solve(
         the right-hand side, and `Krogstad` if `dt` is given; `stats["schemes"]` counts the steps
         of each. Other states have `DormandPrince`, or any explicit scheme; tokens with noise have
         `Strang`; tokens without noise may have `Layers` or `LieTrotter` too, with `dt`.
-    until : "steady", optional
-        Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
+    until : "steady" or function, optional
+        A function (t, state) -> bool ends the run where it becomes True, located to rounding, or
+        at the start. It is a terminal event, the last one in `t_events`. In an ensemble of
+        densities without common noise it ends each member by itself. In other ensembles, such as
+        replicas of tokens, it sees all members at the same time and ends all. With "steady" a run
+        ends when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
         each member of an ensemble by itself; for characteristics, tokens and equiangular ones the
         speed (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points
         move and the law does not; for a Gram matrix the fastest change of an inner product.
@@ -169,8 +175,8 @@ def solve(
         File of a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
         Continue from the checkpoint if it exists: the result is the same to the last bit. If the
-        run was over, its result is returned; if the callback had ended it, the callback is called
-        again.
+        run was over, its result is returned, or extended if the end is later, see `extend`; if
+        the callback had ended it, the callback is called again.
     provenance : dict, optional
         Plain data to be stored with the result, for instance a configuration.
 
@@ -236,37 +242,90 @@ def solve(
         keeper=Keeper(checkpoint, checkpoint_every, resume),
         provenance=provenance,
     )
+    return solved(arguments, observe, tangents)
+
+
+def solved(
+    arguments: Arguments, observe: Any, tangents: Any = (), earlier: Solution | None = None
+) -> Solution:
+    """Result of a run with checked arguments, which may go on from the end of an earlier one."""
     observables = checked_observables(observe, _start(arguments))
     wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
-        one = _SolvedRun(arguments, progress_bar)
+        one = _SolvedRun(arguments, progress_bar, earlier)
         if wanted:
             known_steps(one.journal)  # before a run that is resumed goes on without them
         record = one.to_the_end()
-    run = _solution(arguments, record)
+    run = _solution(one.arguments, record)
     run.stored["observed"] = observed(observables, run)
     run.stored.update(journal=one.journal, initial=arguments.state)
+    engine, given = describe(arguments.engine), OwnFunctions(observe=observe)
+    given.update({name: getattr(arguments, name) for name in ("scheme", "events", "callback")})
+    run.stored.update(last=one.last, engine=engine, functions=given)
     if wanted:
         run.stored["tangents"] = tangents_of(run, *recorded(run), wanted, arguments.motion)
     return run
 
 
-class _SolvedRun:
-    """Single call of `solve`: integration, saved states, events, callback and checkpoint."""
+class OwnFunctions(dict[str, Any]):
+    """Functions and scheme of a call of `solve`; a pickle or a deep copy of them is empty."""
 
-    def __init__(self, arguments: Arguments, progress: Progress):
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return dict, ()
+
+
+class _SolvedRun:
+    """Single call of `solve`: integration, saved states, events, callback and checkpoint.
+
+    Attributes
+    ----------
+    arguments : Arguments
+        Arguments, with the outputs of the run that is extended, if any.
+    last : dict
+        Snapshot of the integration at the end of the run.
+    """
+
+    def __init__(self, arguments: Arguments, progress: Progress, earlier: Solution | None):
         self._progress = progress
-        self._arguments, self._began = arguments, time.perf_counter()
+        self.arguments, self._began = arguments, time.perf_counter()
         self._integration = _integration_of(arguments)
-        self._record = _Record([[] for _ in arguments.events])
+        self._record = _Record([[] for _ in arguments.events], arguments.times.tolist())
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
-        self._resumed = bool(kept)
+        self.last: dict[str, Any] = {}
+        self._resumed = bool(kept or earlier)
         if kept:
-            self._integration.restore(kept)
-            self._record = _Record.of_arrays(kept, arguments.motion)
+            self._go_on(kept, _Record.of_arrays(kept, arguments.motion))
+        elif earlier is not None:
+            self._go_on(earlier.stored["last"], _Record.of_solution(earlier))
         self._watch = None
         if arguments.events and not arguments.apart:
             self._watch = EventWatch(arguments.events, self._integration)
+
+    def _go_on(self, snapshot: dict[str, Any], record: "_Record") -> None:
+        """Continue a run with this snapshot and record, to a later end if this run has one.
+
+        Raises CheckpointError if the outputs are neither those of the run nor begin with them.
+        """
+        arguments, path, asked = self.arguments, self._keeper.path, self._record.outputs
+        old, end = record.outputs, record.outputs[-1]
+        if asked[-1] < end:
+            raise CheckpointError(
+                f"{path} has a run to t = {end:g}, and this one ends at t = {asked[-1]:g}: a run "
+                "can be extended, not shortened. Choose a later end, or another file."
+            )
+        if asked[-1] > end and arguments.default_times:
+            asked = [*old, *(t for t in asked if t > end)]
+            self.arguments = replace(arguments, times=np.array(asked))
+            self._integration.outputs = self.arguments.times - arguments.start
+        if asked[: len(old)] != old or (asked[-1] == end and asked != old):
+            raise CheckpointError(
+                f"{path} belongs to another run, whose arguments differ: t_eval. Resume with the "
+                "same ones, or use another file; a run to a later end has the old outputs first."
+            )
+        self._integration.extend(snapshot, end - arguments.start)
+        if asked != old and record.end and record.end["status"] == "finished":
+            record.end = None
+        self._record, self.last = replace(record, outputs=asked), snapshot
 
     @property
     def journal(self) -> Journal | EnsembleJournal | None:
@@ -275,9 +334,9 @@ class _SolvedRun:
 
     def _identity(self) -> dict[str, Any]:
         """Arguments that must be the same when a checkpoint is resumed."""
-        arguments = self._arguments
+        arguments = self.arguments
         return {
-            **arguments.described(),
+            **{n: value for n, value in arguments.described().items() if n != "t_eval"},
             "model": arguments.model,
             "engine": repr(arguments.engine),
             "scheme": (arguments.scheme, type(arguments.motion), type(self._integration)),
@@ -290,14 +349,16 @@ class _SolvedRun:
 
         A record that was over when its checkpoint was written is returned unchanged.
         """
-        run, record, steady = self._integration, self._record, self._arguments.steady
+        run, record, steady = self._integration, self._record, self.arguments.steady
         if record.end is not None:
             return record
         with Interruption() as interruption:
             status = "steady" if steady and not self._resumed and run.rate <= steady else None
+            if not (self._resumed or self.arguments.apart) and self._holds_at_start():
+                status = "event"
             if self._resumed:
                 status = self._asked_to_stop()
-            for t, elapsed in zip(self._arguments.times, run.outputs, strict=True):
+            for t, elapsed in zip(self.arguments.times, run.outputs, strict=True):
                 if status is None and elapsed >= run.elapsed:
                     status = self._to(float(elapsed), interruption)
                     if status is None:
@@ -305,9 +366,18 @@ class _SolvedRun:
         self._end(status or "finished")
         return record
 
+    def _holds_at_start(self) -> bool:
+        """Whether the run ends where it begins; the state and the time are then recorded."""
+        run, record = self._integration, self._record
+        for index in holding(self.arguments.events, run.t, run.state):
+            record.t_events[index].append(run.t)
+            record.save(run.t, run.state)
+            return True
+        return False
+
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Integrate to a time relative to the start; return the status if the run ends earlier."""
-        run, arguments = self._integration, self._arguments
+        run, arguments = self._integration, self.arguments
         looked_at = bool(arguments.callback or arguments.events)
         limit = 1 if looked_at else run.pause
         while run.elapsed < elapsed:
@@ -342,13 +412,13 @@ class _SolvedRun:
         return self._asked_to_stop()
 
     def _asked_to_stop(self) -> str | None:
-        callback, run = self._arguments.callback, self._integration
+        callback, run = self.arguments.callback, self._integration
         return "stopped" if callback and asks_to_stop(callback(run.t, run.state)) else None
 
     def _arrays(self) -> dict[str, Any]:
         """Content of a checkpoint: the snapshot of the integration, and the record."""
         return self._integration.snapshot() | self._record.arrays(
-            self._arguments.motion, self._seconds()
+            self.arguments.motion, self._seconds()
         )
 
     def _seconds(self) -> float:
@@ -361,14 +431,15 @@ class _SolvedRun:
         """
         run, record = self._integration, self._record
         over = status not in RESUMABLE
+        self.last = {name: np.array(values) for name, values in run.snapshot().items()}
         if not over:  # the last state is no output: the checkpoint must not contain it
             self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # otherwise the last state is saved already
             record.save(run.t, run.state)
-        if self._arguments.apart:
+        if self.arguments.apart:
             record.t_events = run.t_events
         record.end = run.ending(status, record.states[-1], record.times[-1])
-        arguments = self._arguments
+        arguments = self.arguments
         warning = arguments.motion.warning_of_start(arguments.state, arguments.rtol)
         if warning and record.end["status"] != "unresolved":  # its own message says more
             record.end["message"] = f"{warning} {record.end['message']}"
@@ -384,8 +455,8 @@ class _SolvedRun:
         For an ensemble there is one time for each member, None where all states are right. If the
         end of the run has no warning yet, it gets one about the earliest such state.
         """
-        record, motion, rtol = self._record, self._arguments.motion, self._arguments.rtol
-        last, shape = len(record.times) - 1, self._arguments.state.shape
+        record, motion, rtol = self._record, self.arguments.motion, self.arguments.rtol
+        last, shape = len(record.times) - 1, self.arguments.state.shape
         since: Any = None
         for i, (t, state) in enumerate(zip(record.times, record.states, strict=True)):
             wrong = motion.is_wrong(state, t, rtol, thoroughly=i == last)
@@ -403,7 +474,7 @@ class _SolvedRun:
 
     def _reason(self, member: int, t: float) -> str:
         """Sentence that says why the saved state of a member at the time `t` is wrong."""
-        record, arguments = self._record, self._arguments
+        record, arguments = self._record, self.arguments
         motion, state = arguments.motion, record.states[record.times.index(t)]
         at = Failure(
             t, t - record.times[0], np.zeros(0), 0.0, False, arguments.dt, arguments.rtol, {}
@@ -433,6 +504,8 @@ class _Record:
     ----------
     t_events : list of list
         Times of the events of each event function.
+    outputs : list of float
+        Times at which states are to be saved.
     times, states : list
         Times and states saved so far.
     seconds : float
@@ -442,6 +515,7 @@ class _Record:
     """
 
     t_events: list[list[Any]]
+    outputs: list[float]
     times: list[float] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     seconds: float = 0.0
@@ -455,7 +529,8 @@ class _Record:
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
         """The record as arrays by name, for a checkpoint."""
-        about = {"t_events": self.t_events, "times": self.times}
+        about: dict[str, Any] = {"t_events": self.t_events, "outputs": self.outputs}
+        about["times"] = self.times
         about |= {"seconds": seconds, "end": self.end}
         states = enumerate(map(motion.packed, self.states))
         return {"record": np.array(json.dumps(about))} | {f"record.{i:09d}": y for i, y in states}
@@ -467,18 +542,38 @@ class _Record:
         states = [motion.unpacked(content[key]) for key in kept]
         return cls(states=states, **json.loads(str(content["record"])))
 
+    @classmethod
+    def of_solution(cls, run: Solution) -> "_Record":
+        """Record of a run; a last state that is no output is left out if the run can go on."""
+        outputs, times, states = run.options["t_eval"], run.t.tolist(), list(run.states)
+        end: Any = {name: getattr(run, name) for name in ("status", "message", "stats")}
+        end["warning"] = None
+        if run.status in RESUMABLE:
+            end, kept = None, len(times) - (times[-1] not in outputs)
+            times, states = times[:kept], states[:kept]
+        events = [_listed(t) for t in run.t_events]
+        return cls(events, outputs, times, states, run.stats["seconds"], end)
+
+
+def _listed(times: np.ndarray) -> list[Any]:
+    """Times of events as a list; of an ensemble the lists of all members, without nan."""
+    if times.ndim == 1:
+        return times.tolist()
+    rows = times.reshape(-1, times.shape[-1])
+    return [row[~np.isnan(row)].tolist() for row in rows]
+
 
 def _start(arguments: Arguments) -> Solution:
     """Solution that consists of the initial state alone."""
     end: dict[str, Any] = {"status": "finished", "message": "", "stats": {}, "warning": None}
-    return _solution(arguments, _Record([], [arguments.start], [arguments.state], end=end))
+    return _solution(arguments, _Record([], [], [arguments.start], [arguments.state], end=end))
 
 
 def _solution(arguments: Arguments, record: _Record) -> Solution:
     """Solution of a run that has ended; issues the warning of its end, if there is one."""
     end: Any = record.end
     if end["warning"]:
-        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=5)
     return Solution(
         t=np.array(record.times),
         states=tuple(record.states),

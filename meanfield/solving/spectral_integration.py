@@ -12,7 +12,7 @@ from ..spaces.density import Density
 from ..spaces.validity import tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
-from ..steppers.clock import Clock, planned_to, replanned, restored, started
+from ..steppers.clock import Clock, endless, planned_to, replanned, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.stepper import advance_rows
 from .arguments import Arguments
@@ -235,6 +235,9 @@ class SpectralIntegration(SteppedIntegration):
             task = self.task(self.elapsed, 1)._replace(limit=1)  # whatever comparison is due
             ((self._code, self.clock),) = advance_rows([self.stepper], [task])
         self.weights = int(snapshot["weights"])
+
+    def plan_anew(self) -> None:
+        self.clock = endless(self.clock)
 
 
 class CommonNoiseIntegration(SpectralIntegration):

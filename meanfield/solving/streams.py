@@ -132,6 +132,16 @@ def state_as_json(rng: np.random.Generator) -> str:
     return json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
 
 
+def generator_of(state: dict[str, Any]) -> np.random.Generator:
+    """Generator with the state that `state_as_json` described, and so many spawned children."""
+    kind = getattr(np.random, state["bit_generator"])
+    rng = np.random.Generator(kind())
+    rng.bit_generator.state = {name: value for name, value in state.items() if name != "children"}
+    if state.get("children"):
+        rng.spawn(state["children"])
+    return rng
+
+
 def restore_random(rng: Any, states: np.ndarray) -> None:
     """Set the states of a Generator, or of `Streams`, to those that `random_state` returned.
 

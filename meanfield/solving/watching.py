@@ -10,9 +10,9 @@ from ..core.checks import as_given, fitting, real_array
 from ..results.files import GROUP
 from ..results.solution import DATASET_AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
+from .conditions import EventFunction
 from .integration import Integration
 
-EventFunction = Callable[[float, Any], Any]
 Observables = dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]]
 
 
@@ -162,7 +162,7 @@ def observed(observe: Observables, run: Solution) -> Arrays:
                 f"observe[{name!r}] failed at {len(failures)} of {len(run)} times, where its "
                 f"values are nan; first {failures[0]}.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         arrays[name] = axes_of(name, shape, run.shape), values
     return arrays

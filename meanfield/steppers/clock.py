@@ -99,6 +99,11 @@ def replanned(clock: Clock, proposal: float) -> Clock:
     return Clock(clock.t, clock.t, clock.step, 0, 0, proposal, clock.previous_error)
 
 
+def endless(clock: Clock) -> Clock:
+    """Clock without a plan if its plan has an end; a plan without an end is kept."""
+    return clock if clock.planned >= MANY_STEPS else replanned(clock, clock.proposal)
+
+
 @jitable
 def shows(t: float, step: float) -> bool:
     """True if a step from t is at least half a unit in the last place of t."""

@@ -124,6 +124,28 @@ def same_bits(one, other):
 # meanfield solve -------------------------------------------------------------------------------
 
 
+def test_a_result_goes_on_to_a_later_time():
+    meanfield("solve", "noisy.toml", "--out", "a.nc", "--quiet")
+    whole = mf.load("a.nc").extend(2.0)
+    out, _ = meanfield("solve", "--extend", "a.nc", "--until", 2, "--out", "b.nc")
+    assert "finished: Reached t = 2." in out and "b.nc (9 times" in out
+    assert same_bits(mf.load("b.nc"), whole)
+    assert mf.load("b.nc").provenance["config"] == mf.load("a.nc").provenance["config"]
+    again = ["solve", "--extend", "a.nc", "--until", 2, "--out", "b.nc"]
+    assert "exists" in meanfield(*again, code=2)[1]
+    meanfield("solve", "--extend", "a.nc", "--until", 2, "--quiet")
+    assert same_bits(mf.load("a.nc"), whole)
+    assert "never shortened" in meanfield("solve", "--extend", "a.nc", "--until", 1, code=2)[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--extend", "a.nc"], ["--until", "2"], ["run.toml", "--extend", "a.nc", "--until", "2"]],
+)
+def test_solve_takes_a_configuration_or_a_result(words):
+    assert "--extend RUN.nc --until T" in meanfield("solve", *words, code=2)[1]
+
+
 def test_the_command_gives_what_python_gives():
     out, err = meanfield("solve", "run.toml", "--out", "a.nc")
     model = mf.Transformer(mf.USA(1.0), 3.0)

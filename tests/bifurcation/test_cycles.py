@@ -1,5 +1,6 @@
 """Periodic orbits of densities: laws, time stepping, Hopf points, standing waves, files."""
 
+import importlib
 import warnings
 
 import numpy as np
@@ -57,6 +58,13 @@ def test_the_multiplier_one_is_always_there(orbit):
     assert np.count_nonzero(orbit.neutral) == 1
     assert orbit.multipliers[orbit.neutral] == pytest.approx(1.0, abs=1e-9)
     assert orbit.neutral_error < 1e-8
+
+
+def test_a_period_that_takes_too_many_steps_is_refused(orbit, monkeypatch):
+    module = importlib.import_module("meanfield.bifurcation.cycle")
+    monkeypatch.setattr(module, "RUN_STEPS", 1000)
+    with pytest.raises(mf.MeanfieldError, match=r"takes more than 1000 steps.*another estimate"):
+        mf.cycle(orbit.model, orbit.at(0.0), period=1e9)
 
 
 def test_multipliers_are_those_of_tangents_over_one_period(orbit):

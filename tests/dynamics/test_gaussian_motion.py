@@ -252,7 +252,6 @@ REFUSED = [
     (mf.Transformer(mf.Attention(causal=True)), "a mixture of them, which is not Gaussian"),
     (mf.Transformer(mf.Hardmax()), "moves under Attention.*Hardmax is not affine"),
     (mf.Transformer(mf.SA(1.0)), "lives in R.d and moves under Attention"),
-    (mf.Transformer(mf.Attention(), 2.0), r"without noise; got .*kappa=2\.0"),
     (
         mf.Transformer(mf.Attention(), normalisation=mf.PreLN()),
         r"without normalisation; got .*PreLN",

@@ -1,5 +1,7 @@
 """Saddles of the free energy against the self-consistency equation, by quadrature and bisection."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -73,6 +75,23 @@ def test_both_stable_states_have_the_same_saddle_with_the_ends_exchanged():
     step = one.ends[1].free_energy - one.ends[0].free_energy
     assert abs(one.barrier - other.barrier - step) < 1e-12
     assert one.direction[1].real * other.direction[1].real < 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_direction_leads_to_the_stable_state_whatever_the_sign_of_the_mode(monkeypatch, sign):
+    """An eigenvector has no sign; it is set here, where it is computed."""
+    module = sys.modules[mf.saddles.__module__]
+    unstable = module._unstable
+    monkeypatch.setattr(
+        module, "_unstable",
+        lambda state: (found := unstable(state)) and (*found[:2], sign * found[2]),
+    )  # fmt: skip
+    for ordered in (False, True):
+        (saddle,) = mf.saddles(stable(mf.USA(4.0), 0.39, mf.Circle(32), ordered))
+        first = saddle.state.density.moment(1)
+        rises = np.real(saddle.direction[1] / first) > 0
+        assert rises == ordered
+        assert (saddle.ends[0].order_parameter > abs(first)) == ordered
 
 
 def test_the_sphere_and_its_zonal_densities_have_one_saddle():

@@ -240,7 +240,7 @@ FOREIGN = {
     "table.csv": (b"t,energy\n0,1\n", "pandas.read_csv"),
     "run.toml": (b"[model]\n", "mf.read_config"),
     "sweep.store": (b"meanfield sweep2", "mf.sweep"),
-    "run.ckpt": (b"meanfield ckpt14", "resume=True"),
+    "run.ckpt": (b"meanfield ckpt15", "resume=True"),
     "old.nc": (b"CDF\x01", "xarray.open_dataset"),
 }
 

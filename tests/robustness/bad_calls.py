@@ -490,6 +490,15 @@ def calls():
                 **{"dt": 0.01, "rng": 0, "progress": False, "engine": engines.Direct()},
             },
         ),
+        (
+            "extend",
+            mf.extend,
+            {
+                **{"run": run, "t_end": 0.02, "t_eval": [0.02], "events": None, "callback": None},
+                **{"observe": None, "until": None, "max_steps": 1000, "progress": False},
+                **{"threads": 1},
+            },
+        ),
         ("Solution.save", run.save, {"path": folder / "other.nc"}),
         ("Solution.plot", run.plot, {"kind": "overview"}),
         ("Solution.animate", run.animate, {"path": folder / "movie.gif", "fps": 20.0, "dpi": 20.0}),

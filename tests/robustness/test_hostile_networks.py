@@ -310,6 +310,31 @@ def test_a_tokenizer_goes_on_after_a_failure_and_in_copies(folder):
     assert process.poll() is not None  # ends with its network
 
 
+ELSEWHERE = """
+import runpy, signal, sys
+del signal.setitimer
+sys.modules["resource"] = sys.modules["meanfield"] = None
+runpy.run_path({program!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.usefixtures("tokenizers")
+def test_tokenizers_work_and_end_without_limits_of_processes_as_on_windows(
+    folder, tmp_path, monkeypatch
+):
+    """The clock of the caller ends them; their program needs nothing of meanfield."""
+    program = tmp_path / "elsewhere.py"
+    text = ELSEWHERE.format(program=str(tokenizer.TOKENIZER_PROGRAM))
+    program.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(tokenizer, "TOKENIZER_PROGRAM", program)
+    monkeypatch.setattr(tokenizer, "CLOCK_FACTOR", 4)
+    with_tokenizer(folder, encode="print")
+    assert mf.networks.load(folder).trace("a bb").words == [["1", "4", "5", "2"]]
+    with_tokenizer(folder, encode="hang")
+    with pytest.raises(mf.StorageError, match="no answer in 2 s"):
+        mf.networks.load(folder).trace("a bb")
+
+
 @pytest.mark.usefixtures("tokenizers")
 def test_long_texts_are_cut_with_a_note_and_keep_what_stands_around_them(folder, tmp_path):
     with_tokenizer(folder)

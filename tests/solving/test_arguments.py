@@ -195,8 +195,8 @@ def test_a_scheme_is_an_object(scheme, meant):
 
 
 @pytest.mark.parametrize("until", ["stady", True, 1.0], ids=repr)
-def test_until_is_steady_or_nothing(until):
-    refused('until must be "steady"; got until = ', until=until)
+def test_until_is_steady_a_function_or_nothing(until):
+    refused('until must be a function, or "steady"; got until = ', until=until)
     refused(r"did you mean steady\?$", until="stady")
 
 

@@ -1,0 +1,40 @@
+"""Conditions: functions of the time and the state that end a run once they are True."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.checks import as_given, fitting, takes
+
+EventFunction = Callable[[float, Any], Any]
+
+
+class Condition:
+    """Terminal event where a function (t, state) -> bool becomes True: the argument `until`."""
+
+    terminal: ClassVar[bool] = True
+    direction: ClassVar[int] = 1
+
+    def __init__(self, function: Callable[[float, Any], Any]):
+        takes_both = takes(function, 2) and not isinstance(function, type)
+        self.function = fitting("until", function, "a function (t, state)", takes_both, TypeError)
+
+    def __call__(self, t: float, state: Any) -> float:
+        return 1.0 if self.holds(t, state) else -1.0
+
+    def holds(self, t: float, state: Any) -> bool:
+        """Whether the function is True; raises TypeError unless it is a bool."""
+        answer = self.function(t, state)
+        if isinstance(answer, bool | np.bool_):
+            return bool(answer)
+        raise TypeError(
+            f"A function given as until returns True to end the run, else False; it returned "
+            f"{as_given(answer)} at t = {t:g}."
+        )
+
+
+def holding(events: tuple[EventFunction, ...], t: float, state: Any) -> list[int]:
+    """Indices of the events that are conditions and hold."""
+    each = enumerate(events)
+    return [i for i, g in each if isinstance(g, Condition) and g.holds(t, state)]

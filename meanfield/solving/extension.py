@@ -1,0 +1,196 @@
+"""Extensions: a run that has ended goes on to a later time.
+
+A finished run keeps the snapshot of its integration that a checkpoint would hold. An extension is
+a resumed run with a later end.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.calls import checked_call
+from ..core.checks import check_memory, fitting, real_array
+from ..core.descriptions import build
+from ..core.errors import MeanfieldError
+from ..core.forms import Natural, Reading
+from ..core.provided import EXTENSIONS
+from ..engines import Summation
+from ..results.solution import Solution, State
+from ..steppers import SCHEMES, SPLITTINGS
+from .arguments import PROVENANCE_KEYS, STEADY_TOLERANCE, Arguments, Requested
+from .checkpoint import Keeper
+from .conditions import Condition
+from .integration import RESUMABLE
+from .solve import solved
+from .streams import Seeds, generator_of
+
+WHOLE = 1e-9  # relative rounding up to which a span is a whole number of intervals
+
+
+@EXTENSIONS.register
+@checked_call("run", "t_eval", "observe")
+def extend(
+    run: Solution,
+    t_end: float,
+    *,
+    t_eval: np.ndarray | None = None,
+    events: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
+    callback: Callable[[float, State], Any] | None = None,
+    observe: Mapping[str, Callable[[State], Any]] | None = None,
+    until: Callable[[float, State], Any] | None = None,
+    max_steps: Natural = 10_000_000,
+    progress: bool | None = None,
+    threads: Natural = 1,
+) -> Solution:
+    """Go on with a run that has ended, to a later time.
+
+    The extension has the scheme, step, degree, statistics, random numbers and observables that the
+    run had at its end, and the states of the run before its own.
+
+    Parameters
+    ----------
+    run : Solution
+        Run of `solve`, in memory or from a file.
+    t_end : float
+        New last time, later than the last output of the run; or that time, if the run was
+        interrupted, or ended by `max_steps` or the callback, before it.
+    t_eval : array, optional
+        Further output times, increasing, later than the last one of the run, up to `t_end`. By
+        default they have the mean distance of the outputs of the run, and end at `t_end`.
+    events, callback, observe, until : optional
+        Functions as for `solve`. By default those of the run; a file holds no functions, so that
+        events and observables of a run from a file have to be given again.
+    max_steps : int
+        Largest number of attempted steps, those of the run included.
+    progress, threads : optional
+        As for `solve`.
+
+    Returns
+    -------
+    Solution
+        The whole run, from its first time to `t_end`. A run that ended before its last output,
+        for instance as steady, at an event or by a failure, is returned with its end, since the
+        longer run ends there too. A run that was interrupted, or ended by `max_steps` or the
+        callback, goes on.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `t_end` is not later than the end of the run, or another argument is invalid.
+    MeanfieldError
+        If the run keeps no end to go on from, or functions of a run from a file are missing.
+
+    Notes
+    -----
+    The result equals the longer run, bit for bit, where steps do not depend on the end: with a
+    splitting, whose steps end at outputs, under common noise, and with fixed steps `dt` that the
+    times of both ends are multiples of without rounding, such as 1/64. With error control the last
+    two steps before an end are equal ones that reach it. The extension then differs from the
+    longer run by the error of the steps. A run that was interrupted before these steps is extended
+    bit for bit. The extension has no tangents, as they need the steps from the beginning.
+    """
+    fitting("run", run, "a run of solve", isinstance(run, Solution), TypeError)
+    if not run.stored.get("last"):
+        raise MeanfieldError(
+            "This run keeps no end to go on from: only runs of solve, and files of them, do. Solve "
+            "again with a later end."
+        )
+    old = run.options["t_eval"]
+    later = f"later than the end of the run, t = {old[-1]:g}, as a run is never shortened"
+    goes_on = t_end == old[-1] and run.status in RESUMABLE
+    fitting("t_end", t_end, later, t_end > old[-1] or goes_on)
+    functions = run.stored.get("functions")
+    watched = until if events is None else events
+    given = {"events": watched, "observe": observe}
+    if not functions:
+        wanted = {"events": run.options["events"], "observe": list(run.stored["observed"])}
+        for name, names in wanted.items():
+            if names and given[name] is None:
+                raise MeanfieldError(
+                    f"The run was solved with {name} = {names}, and a file holds no functions: "
+                    f"give them again, extend(run, t_end, {name}=...)."
+                )
+    else:
+        events = functions["events"] if events is None else events
+        callback = functions["callback"] if callback is None else callback
+        observe = functions["observe"] if observe is None else observe
+    stops = [] if until is None else [Condition(until)]
+    longer = Arguments.of(
+        run.model,
+        run.stored.get("initial", run.states[0]),
+        (run.options["t_start"], t_end),
+        np.array([*old, *_later_times(old, run.options["t_start"], t_end, t_eval)]),
+        run.options.get("breaks", ()),
+        _requested(run, functions),
+        rtol=run.rtol,
+        until="steady" if run.options["steady_tolerance"] else None,
+        steady_tolerance=run.options["steady_tolerance"] or STEADY_TOLERANCE,
+        events=(*([events] if callable(events) else events or ()), *stops),
+        callback=callback,
+        tangents=(),
+        max_steps=max_steps,
+        progress=progress,
+        engine=_engine_of(run.stored["engine"]),
+        merge=run.options.get("merge"),
+        threads=threads,
+        rng=_random_numbers(run.options.get("seed")),
+        keeper=Keeper(None, 0.0, False),
+        provenance=_provenance(run),
+    )
+    extended = solved(longer, observe, earlier=run)
+    extended.options.update({name: run.options[name] for name in run.options if name != "t_eval"})
+    if not run.stats.get("resolved_at_start", True):  # the start may not be among the states
+        extended.stats["resolved_at_start"] = False
+    return extended
+
+
+def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.ndarray:
+    """Outputs after those of a run, up to a new end: those asked for, or at the mean distance."""
+    if t_eval is not None:
+        times = np.atleast_1d(real_array("t_eval", t_eval))
+        within = times.ndim == 1 and times.size and old[-1] < times[0] and times[-1] <= end
+        wanted = f"times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
+        return fitting("t_eval", times, wanted, bool(within))
+    first, intervals = (old[0], len(old) - 1) if len(old) > 1 else (start, 1)
+    distance = (old[-1] - first) / intervals
+    if not (distance > 0 and end > old[-1]):
+        return np.array([end] if end > old[-1] else [])
+    count = math.ceil((end - old[-1]) / distance * (1 - WHOLE))
+    check_memory(f"t_end: {count} further outputs", (4, count), "t_end, or give t_eval")
+    times = old[-1] + distance * np.arange(1, count + 1)
+    times[-1] = end
+    return times
+
+
+def _requested(run: Solution, functions: dict[str, Any] | None) -> Requested:
+    """Scheme, step and bounds of the degree of a run, as a user would ask for them."""
+    named = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS)}
+    options = run.options
+    scheme = functions["scheme"] if functions else named.get(options["scheme"])
+    if scheme is None and options["scheme"]:
+        raise MeanfieldError(
+            f"The run was solved with the scheme {options['scheme']!r}, which is not of the "
+            "package, and a file does not hold it: extend the run in memory, or solve again."
+        )
+    degrees = (options["min_degree"] or None, options["max_degree"] or None)
+    return Requested(scheme, options["dt"], *degrees)
+
+
+def _engine_of(described: Any) -> Summation | None:
+    """Engine of a run from its description; None if there is none."""
+    return None if described is None else build(Summation, described, Reading(result=True))
+
+
+def _provenance(run: Solution) -> dict[str, Any]:
+    """Entries of the provenance of a run that the user gave, such as a configuration."""
+    given = run.stored.get("extra", run.stored.get("provenance", {}))
+    return {n: value for n, value in given.items() if n not in {*PROVENANCE_KEYS, "command_line"}}
+
+
+def _random_numbers(seed: Any) -> Any:
+    """Source of random numbers from the option "seed" of a run; `restore` sets their states."""
+    if isinstance(seed, dict):
+        return generator_of(seed)
+    return Seeds(tuple(seed)) if isinstance(seed, list) else seed
