@@ -32,6 +32,7 @@ from ..models.transformer import Transformer
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving import solve
 from ..spaces import Circle, Density, Zonal
+from ..spaces.validity import NEGATIVE_SHARE
 from .saddles import (
     Saddle,
     check_landscape,
@@ -535,7 +536,10 @@ def _beyond(saddle: Saddle) -> StationaryState:
 
 
 def _evolved(frame: _Frame, legs: list[np.ndarray], tolerance: float) -> list[np.ndarray]:
-    """Legs of a string after steps until no image moves by more than `tolerance` spacings."""
+    """Legs of a string after steps until no image moves by more than `tolerance` spacings.
+
+    Also after the last step allowed, and before a step after which densities would be negative.
+    """
     for _ in range(MOST_STRING_STEPS):
         rows = np.concatenate(legs)
         length = sum(float(frame.spline(leg)[0][-1]) for leg in legs)
@@ -547,6 +551,9 @@ def _evolved(frame: _Frame, legs: list[np.ndarray], tolerance: float) -> list[np
         for new, old in zip(moved, legs, strict=True):
             new[0], new[-1] = old[0], old[-1]
         moved = [_spaced(frame, leg, len(leg) - 1)[1] for leg in moved]
+        values = frame.density(np.concatenate(moved)).values
+        if values.min() < -NEGATIVE_SHARE * values.max():
+            break  # a spline oscillates at a kink of a string that does not converge
         change = float(frame.norms(np.concatenate(moved) - rows).max())
         legs = moved
         if change < tolerance * length / len(rows):
