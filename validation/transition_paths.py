@@ -13,7 +13,9 @@ Between the uniform and the ordered state of noisy USA lies one saddle.
 
 Asked: 1e-10 for states; 1e-5 for the tangent; 1e-6 for the string, and for the action, relative.
 
-    python validation/transition_paths.py    # 20 s; --quick: 5 s; exit code 1 on failure
+    python validation/transition_paths.py [--quick]    # 20 s, 5 s quick; exit code 1 on failure
+
+--quick has the circle alone.
 """
 
 import argparse
