@@ -17,7 +17,7 @@ from .pages import Band, band, upper_part
 from .registry import figure
 from .spaces import AROUND
 
-MOST_POINTS = 256  # in each direction of a map
+MOST_SHOWN_POINTS = 256  # in each direction of a map
 SHOWN_TIMES = 6
 
 
@@ -29,7 +29,7 @@ def plane_values(density: Density) -> np.ndarray:
     n, m = space.angles.size, space.circles
     values = density.values.reshape((n,) * m)
     values = values.mean(axis=tuple(range(2, m))) if m > 2 else values
-    step = max(1, n // MOST_POINTS)
+    step = max(1, n // MOST_SHOWN_POINTS)
     shown = np.roll(values, (n // 2, n // 2), axis=(0, 1))[::step, ::step]
     return np.pad(shown, ((0, 1), (0, 1)), mode="wrap")
 
