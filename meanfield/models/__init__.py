@@ -11,6 +11,7 @@ from .noise import Noise
 from .normalisation import Normalisation
 from .norms import Norm
 from .parameters import FromFile, PerLayer
+from .periodic import PeriodicKernel
 from .pointwise import FeedForward, Field, Pointwise, Potential
 from .positional import PositionalEncoding
 from .potentials import SA, USA, CosineSeries, Interaction, Kuramoto
@@ -42,6 +43,7 @@ __all__ = [
     "Normalisation",
     "OfIndex",
     "PerLayer",
+    "PeriodicKernel",
     "Pointwise",
     "PositionalEncoding",
     "Potential",
