@@ -100,7 +100,7 @@ class CausalSums(CausalEngine):
                 f"causal has a beta of its own for each place, and {drift!r} has none to be "
                 "replaced. Use USA(beta) or SA(beta), or leave it out."
             )
-        drift.slope(np.zeros(1))  # refuses potentials that have none
+        drift.slope(np.zeros(2))  # refuses potentials that have none
 
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:

@@ -87,7 +87,7 @@ class DirectSums(ZonalEngine):
         super().__init__(drift, threads)
         self._workspace = Workspace()
         if drift.exponent is None:
-            self.members[0].slope(np.zeros(1))  # refuses potentials that have none
+            self.members[0].slope(np.zeros(2))  # refuses potentials that have none
 
     def of_members(self, members: np.ndarray) -> Self:
         part = super().of_members(members)

@@ -235,7 +235,9 @@ def _links(x: np.ndarray, distance: float) -> np.ndarray:
 
     lengths = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
     lengths += np.finfo(float).tiny  # a sparse matrix would drop a length of 0
-    return np.argwhere(minimum_spanning_tree(coo_array((lengths, pairs.T), shape=(len(x),) * 2)))
+    rows, columns = pairs.T.astype(np.int32)  # scipy before 1.17.1 asks for them
+    graph = coo_array((lengths, (rows, columns)), shape=(len(x),) * 2)
+    return np.argwhere(minimum_spanning_tree(graph))
 
 
 def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:

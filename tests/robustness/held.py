@@ -620,6 +620,9 @@ REFUSED = {
     "pandas": _frame,
 }
 
+if not hasattr(Rotation.identity(), "__dict__"):  # a class of C before scipy 1.17
+    REFUSED["rotation"] = TOLD.pop("rotation")
+
 
 def digests(which=TOLD):
     """Digests of both contents of all kinds."""
