@@ -421,6 +421,8 @@ def calls():
         ("PreLN", mf.PreLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("PostLN", mf.PostLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("Field", mf.Field, {"function": np.sin}),
+        ("Potential", mf.Potential, {"function": np.sin}),
+        ("HigherOrder", mf.HigherOrder, {"modes": [2, -1]}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
         ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
         ("factor * drift", lambda factor: factor * (drift + attention), {"factor": 2.0}),
