@@ -100,6 +100,7 @@ from .models import Noise as Noise
 from .models import Norm as Norm
 from .models import Normalisation as Normalisation
 from .models import OfIndex as OfIndex
+from .models import PeriodicKernel as PeriodicKernel
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise
 from .models import PositionalEncoding as PositionalEncoding
@@ -145,6 +146,7 @@ from .solving import solve as solve
 from .spaces import Circle as Circle
 from .spaces import Density as Density
 from .spaces import Sphere as Sphere
+from .spaces import Torus as Torus
 from .spaces import Zonal as Zonal
 from .spaces import from_pyshtools as from_pyshtools
 from .spaces import principal_circle as principal_circle
@@ -163,5 +165,6 @@ from .states import Gram as Gram
 from .states import Start as Start
 from .states import State as State
 from .states import Tokens as Tokens
+from .states import TorusTokens as TorusTokens
 from .sweeps import Sweep as Sweep
 from .sweeps import sweep as sweep

@@ -23,6 +23,9 @@ first-order transition is far away.
    three degrees with equal onsets, the order of the transition is that which least values of Phi at
    the first onset have, with P_k and P_l. Degrees 3, 4, 5 on the circle are discontinuous together,
    continuous two by two.
+5. Under multiplicative noise of constant scale, which is isotropic, the equations are those of any
+   noise, without a free energy: the fold is that of Phi all the same, and onsets that differ but
+   count as one are named in `warnings`.
 
     python validation/close_onsets.py [--quick]    # 120 s, 20 s quick
 
@@ -246,6 +249,19 @@ def check_triples(report: Report, triples: dict) -> None:
                        measured=int(found.order == "discontinuous"), tolerance=0)  # fmt: skip
 
 
+def check_noise(report: Report, values: tuple) -> None:
+    noise = mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0 * x[..., 0])
+    for m in values:
+        case, drift = f"m = {m:.8g}, as any noise", mf.CosineSeries([0.0, 1.0, m])
+        found = mf.branches(drift, mf.Circle(24), (1.6, 2.03), noise=noise)
+        report.compare(case, "fold", predicted=fold(m, transition(m)),
+                       measured=min((s.value for s in found.special("fold")), default=np.nan),
+                       tolerance=1e-9)  # fmt: skip
+        named = sum("onsets of degrees 1 and 2" in warning for warning in found.warnings)
+        report.compare(case, "onsets that count as one", predicted=int(0 < abs(m - 1) < 7e-4),
+                       measured=named, tolerance=0)  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few values of m, and few pairs")
@@ -261,6 +277,8 @@ def main() -> int:
     triples = {(2, (3, 4, 5)): circle, (2, (1, 3, 5)): circle, (2, (1, 2, 3)): circle,
                (2, (1, 4, 6)): circle, (3, (1, 3, 5)): sphere, (5, (1, 3, 5)): zonal}  # fmt: skip
     check_triples(report, dict(itertools.islice(triples.items(), 1 if quick else None)))
+    any_noise = (0.9999, 1.0, 1 + 1e-7, 1.0001, 1.0005, 1.001, 1.01, 1.05)
+    check_noise(report, (1.0001,) if quick else any_noise)
     return report.verdict()
 
 

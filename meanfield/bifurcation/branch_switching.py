@@ -1,6 +1,6 @@
 """Branches from the uniform state and from other branches, followed to their ends."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import mul, truediv
@@ -12,11 +12,16 @@ from ..spaces.validity import NEGATIVE_SHARE
 from .bases import Basis, fold_of, image
 from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
-from .normal_forms import VANISHES, NormalForm, Onset, Ray, Rays, rays
+from .normal_forms import CLOSEST, VANISHES, Onset, Ray, Rays, neutral_at, rays
+from .stability import neutral_among
 
 AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
-PLANE, DIRECTIONS = 2, 6  # of two neutral perturbations: directions in which branches are sought
+PAIR = 2  # perturbations of a Hopf point; of fewer, no two become neutral at once
+ALONG = 1e-3  # of the parameter: difference for derivatives along a branch
 AMPLITUDE_PART = 3  # a branch starts at a third of the amplitude of its first fold or bifurcation
+# Parts of an amplitude by which states of one branch differ at most: of one followed before, and of
+# one that begins at the same place; in fingerprints, without phases of degrees, by rounding only
+KNOWN_PART, DIRECTION_PART, FINGERPRINT_PART = 0.5, 0.1, 1e-8
 CLEARANCE_PART = 5  # a branch starts at a fifth of the distance to the next special point
 FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first point
 NEAR_UNIFORM = 0.05  # largest L^2 norm of the first point of a branch from the uniform state
@@ -155,10 +160,10 @@ class BranchSearch:
         form, curve, basis = onset.form, self.curve, self.curve.basis
         for degree, distance in form.close.items():
             if distance > VANISHES:
-                self._blur(form.degree, degree, distance)
+                self._blur(onsets_of([form.degree, degree]), distance)
         found = rays(curve.at(onset.coordinate)[0], form) if form.close else None
         if found is not None and found.order == "degenerate":
-            self._undecided(form)
+            self._undecided(onsets_of([form.degree, *form.close]))
         amplitude = float(np.clip(form.scale / AMPLITUDE_PART, LEAST_AMPLITUDE, AMPLITUDE))
         for ray in _rays_of(curve, onset, found):
             row, way = (np.append(f(ray.direction, basis.sizes), 0.0) for f in (mul, truediv))
@@ -228,10 +233,20 @@ class BranchSearch:
         New branches are appended, so that those that bifurcate from them follow if `most` permits.
         """
         while done < min(len(self.branches), most):
-            for special in list(self.branches[done].specials):
-                for curve, z, direction in self._crossed(self.branches[done].curve, special):
-                    for branch in self._leaving(done, curve, z, direction):
+            parent, counted = self.branches[done], set[int]()
+            for special in list(parent.specials):
+                if id(special) in counted:
+                    continue
+                together = [one for one in parent.specials if _beside(one, special)]
+                starts, fresh = self._several(parent, special), len(self.branches)
+                several = starts is not None
+                if several:
+                    counted |= set(map(id, together))
+                for curve, z, direction in starts or self._crossed(parent.curve, special):
+                    for branch in self._leaving(done, curve, z, direction, several, fresh):
                         branch.origin = special
+                        if several:
+                            branch.origin = _origin(parent.curve, direction, together) or special
                         yield branch
             done += 1
 
@@ -368,8 +383,6 @@ class BranchSearch:
         """Curves that cross a branch at a special point, as (curve, z, direction)."""
         basis: Any = curve.basis
         z, tangent = curve.padded(special.point.z), curve.padded(special.point.tangent)
-        if special.kind == "bifurcation" and not basis.symmetric:
-            yield from self._several(curve, z)
         if special.kind == "bifurcation":
             direction = across(curve.kernel(z)[0], tangent)
             symmetric, _ = basis.fitted(z[:-1])  # more symmetric at the end of a branch
@@ -381,27 +394,51 @@ class BranchSearch:
         yield from (self._second_axis if basis.symmetric else self._breaking)(curve, special, z)
 
     def _several(
-        self, curve: StationaryCurve, z: np.ndarray
-    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
-        """Curves that begin where two perturbations of order 0 become neutral at once.
+        self, parent: Branch, special: Special
+    ) -> list[tuple[StationaryCurve, np.ndarray, np.ndarray]] | None:
+        """Curves that begin where several perturbations become neutral at once, or almost so.
 
-        In several directions in their plane, from which Newton's method converges.
+        As (curve, z, (dm, dp)), along the rays of their normal form. None where they do not meet at
+        small amplitudes, or where no ray was found.
         """
-        equation, kappa = curve.at(z[-1])
-        part: Any = curve.basis.even
-        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
-        neutral = np.flatnonzero(np.abs(values) < NEUTRAL * np.abs(values).max())
-        if len(neutral) - part.rotations(z[:-1]) != PLANE:
-            return
-        plane = np.linalg.qr(vectors[:, neutral[:PLANE]].real)[0]
-        for angle in np.pi * np.arange(DIRECTIONS) / DIRECTIONS:
-            direction = np.zeros(len(z))
-            turned = plane @ [np.cos(angle), np.sin(angle)]
-            direction[part.members] = turned / curve.basis.sizes[part.members]
-            for sign in (1.0, -1.0):
-                near = z + sign * AMPLITUDE / CLEARANCE_PART * direction
-                if curve.solved(near, direction, float(direction @ near)) is not None:
-                    yield curve, z, sign * direction
+        curve: Any = parent.curve
+        basis = curve.basis
+        z, tangent = (curve.padded(one) for one in (special.point.z, special.point.tangent))
+        begun = parent.origin  # next to which the perturbations of that are almost neutral too
+        near = begun is not None and np.linalg.norm(_sized(begun.point.z, z) - z) < NEAR_UNIFORM
+        if basis.symmetric or near or special.kind not in (*CROSSINGS, "Hopf"):
+            return None
+        degrees = _almost_neutral(curve, z)
+        if special.kind == "Hopf" and len(degrees) > PAIR:
+            self._undecided(onsets_of(degrees, self.branches.index(parent)))
+        if special.kind == "Hopf" or len(degrees) < PAIR:
+            return None
+        p, ends = z[-1], []
+        for step in (ALONG, -ALONG):
+            start = z + step * tangent / (tangent[-1] or np.inf)
+            end = curve.at_value(start, curve.value(p + step))
+            ends += [] if end is None else [end]
+        starts, alone = [], len(ends) == 2
+        for group in basis.steady:
+            inner = curve.among(basis.keeping(group))
+            moved, change = 0.0 * z, -np.eye(len(z) - 1)
+            if alone:
+                moved = np.subtract(*ends) / (2 * ALONG)
+                change = np.subtract(*map(inner.jacobian, ends))[:, :-1] / (2 * ALONG)
+            equation, kappa = inner.at(p)
+            neutral = neutral_at(equation, kappa, z[:-1], change)
+            if neutral is None:
+                continue
+            what = onsets_of(neutral.degrees, self.branches.index(parent))
+            found = neutral.rays() if alone else Rays([], False)
+            if found.order == "degenerate":
+                self._undecided(what)
+            elif neutral.distance > VANISHES:
+                self._blur(what, neutral.distance)
+            for ray in found.rays:
+                way = np.append(ray.direction / basis.sizes, 0.0)
+                starts.append((inner, z, way + ray.linear * moved))
+        return starts or None
 
     def _second_axis(
         self, curve: StationaryCurve, special: Special, z: np.ndarray
@@ -439,11 +476,17 @@ class BranchSearch:
         yield curve.among(basis.without(special.order)), z, direction
 
     def _leaving(
-        self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
+        self,
+        parent: int,
+        curve: StationaryCurve,
+        place: np.ndarray,
+        direction: np.ndarray,
+        together: bool,
+        fresh: int,
     ) -> Iterator[Branch]:
         """Follow the branches that cross a parent at the bifurcation z = `place`, if new."""
         scale = np.append(curve.basis.norms, 1.0)
-        near = self._clearance(parent, curve, place)
+        near = self._clearance(parent, curve, place, together)
         change = near / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
             z = place + sign * change
@@ -451,7 +494,7 @@ class BranchSearch:
             if begun is None:
                 where = f"the bifurcation on branch {parent + curve.basis.symmetric}"
                 self._miss(where, curve.value(place[-1]))
-            elif not self.knows(curve, begun, near):
+            elif not self.knows(curve, begun, near, fresh):
                 start = curve.point(begun, sign * direction)
                 degree = self.branches[parent].degree
                 if not curve.basis.symmetric:  # that of the largest component of the direction
@@ -459,53 +502,65 @@ class BranchSearch:
                     degree = int(curve.basis.degrees[largest])
                 yield from self.followed(start, curve, parent, degree, near)
 
-    def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
-        """Amplitude of the first point of a branch, at most a fifth of the distance to others."""
+    def _clearance(
+        self, parent: int, curve: StationaryCurve, place: np.ndarray, together: bool
+    ) -> float:
+        """Amplitude of the first point of a branch, at most a fifth of the distance to others.
+
+        Near another bifurcation of the parent, of the square root of their distance, at which cubic
+        terms let branches meet; those that count as one with this are left out.
+        """
         scale = np.append(curve.basis.norms, 1.0)
         points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
+        begun = self.branches[parent].origin
         if curve.basis.symmetric:
             ways.append((scale * place)[:-1])  # from the uniform state
+        elif begun is not None:
+            ways.append(scale * (place - curve.padded(begun.point.z)))
         sizes = np.array([np.linalg.norm(way) for way in ways])
-        return min(
-            AMPLITUDE, float(sizes[sizes > LEAST_AMPLITUDE].min(initial=np.inf)) / CLEARANCE_PART
-        )
+        sizes = sizes[sizes > (2 * CLOSEST if together else CLOSEST**2)]
+        sizes = np.where(sizes > LEAST_AMPLITUDE, sizes, np.sqrt(sizes))
+        return min(AMPLITUDE, float(sizes.min(initial=np.inf)) / CLEARANCE_PART)
 
     def _miss(self, where: str, value: float) -> None:
         """Add a sentence about a bifurcating branch that was not found."""
-        sentence = (
+        self._say(
             f"a branch that leaves {where}, {self.curve.parameter} = {value:.6g}, was not found: "
             "look for states beyond it with stationary_states."
         )
-        if sentence not in self.missing:
-            self.missing.append(sentence)
 
-    def _blur(self, degree: int, other: int, distance: float) -> None:
-        """Add a sentence about two onsets so close that they are treated as one."""
-        first, second = sorted((degree, other))
-        sentence = (
-            f"the onsets of degrees {first} and {second} differ by {distance:.1e} of "
-            f"{self.curve.parameter}, and count as one: branches that cross at amplitudes as small "
-            "as that are not told from those that leave the uniform state."
+    def _blur(self, what: str, distance: float) -> None:
+        """Add a sentence about onsets so close that they are treated as one."""
+        self._say(
+            f"{what} differ by {distance:.1e} of {self.curve.parameter}, and count as one: "
+            "branches that cross at amplitudes as small as that are not told from those that begin "
+            "there."
         )
-        if sentence not in self.missing:
-            self.missing.append(sentence)
 
-    def _undecided(self, form: NormalForm) -> None:
+    def _undecided(self, what: str) -> None:
         """Add a sentence about coinciding onsets whose branches are not determined."""
-        degrees = ", ".join(map(str, sorted([form.degree, *form.close])))
-        sentence = (
-            f"the onsets of degrees {degrees} coincide, and their normal form up to third order "
-            "does not decide which branches leave the uniform state: look for states near the "
-            "onset with stationary_states."
+        self._say(
+            f"{what} coincide, and their normal form up to third order does not decide which "
+            "branches begin there: look for states near the onset with stationary_states."
         )
+
+    def _say(self, sentence: str) -> None:
+        """Add a sentence about what is missing, once."""
         if sentence not in self.missing:
             self.missing.append(sentence)
 
-    def knows(self, curve: StationaryCurve, z: np.ndarray, near: float = AMPLITUDE) -> bool:
+    def knows(
+        self,
+        curve: StationaryCurve,
+        z: np.ndarray,
+        near: float = AMPLITUDE,
+        fresh: int | None = None,
+    ) -> bool:
         """Whether a state, or a mirror image, lies on a branch followed so far.
 
-        The distance from the polygon through the points must be less than `near` / 2.
+        The distance from the polygon through the points must be less than `near` / 2; from those of
+        branches number `fresh`, ..., that begin at one place with this one, much less.
         """
         curves = [curve, *(branch.curve for branch in self.branches)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
@@ -517,9 +572,12 @@ class BranchSearch:
             m = basis.sizes * z[:-1] if basis.symmetric else basis.fingerprint(z[:-1])
             return np.append(m, z[-1])
 
-        for branch in self.branches:
+        turned = bool(getattr(basis, "turnings", []))
+        parts = KNOWN_PART, FINGERPRINT_PART if turned else DIRECTION_PART
+        for number, branch in enumerate(self.branches):
             points = np.array([seen(finest.padded(point.z)) for point in branch.points])
-            if any(_distance(points, seen(z)) < near / 2 for z in (state, *mirrored)):
+            most = near * parts[fresh is not None and number >= fresh]
+            if any(_distance(points, seen(z)) < most for z in (state, *mirrored)):
                 return True
         return False
 
@@ -552,6 +610,42 @@ def _sized(z: np.ndarray, other: np.ndarray) -> np.ndarray:
     """A point (m, p) padded with zeros, or cut, to the number of moments of another one."""
     m = np.pad(z[:-1], (0, max(len(other) - len(z), 0)))
     return np.append(m[: len(other) - 1], z[-1])
+
+
+def onsets_of(degrees: Iterable[int], number: int = 0) -> str:
+    """Begin a sentence about the onsets of some degrees on a branch, in order and each once."""
+    *others, last = map(str, sorted(set(degrees)))
+    join = " and " if len(others) == 1 else ", "
+    where = f" on branch {number}" if number else ""
+    return f"the onsets of degree{'s' * bool(others)} {join.join([*others, last])}{where}"
+
+
+def _almost_neutral(curve: StationaryCurve, z: np.ndarray) -> list[int]:
+    """Degree of each perturbation of a state, rotations excepted, that almost neither grows nor
+    decays."""
+    equation, kappa = curve.at(z[-1])
+    found: list[int] = []
+    for order in range(curve.basis.orders):
+        part = curve.basis.of_order(order)
+        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
+        largest = np.abs(vectors).argmax(axis=0)
+        close = kappa * np.abs(values.real) <= CLOSEST * part.eigenvalues[largest]
+        close[neutral_among(values, part, z[:-1])] = False
+        found += map(int, part.degrees[largest[close]])
+    return found
+
+
+def _beside(one: Special, other: Special) -> bool:
+    """Whether two special points of a branch are so near that they may count as one."""
+    return one.kind in CROSSINGS and abs(one.point.p - other.point.p) <= 2 * CLOSEST
+
+
+def _origin(curve: StationaryCurve, way: np.ndarray, points: list[Special]) -> Special | None:
+    """The one of several special points whose perturbation has the lowest degree in `way`."""
+    basis = curve.basis
+    present = np.flatnonzero(np.abs(basis.sizes * way[:-1]) > SYMMETRIC_DIRECTION)
+    order = basis.orders_of_functions[present[0]]
+    return next((one for one in points if one.order == order), None)
 
 
 def _rays_of(curve: StationaryCurve, onset: Onset, found: Rays | None) -> list[Ray]:

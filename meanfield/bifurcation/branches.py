@@ -608,7 +608,8 @@ class Search(NamedTuple):
 
 def _turned(branch: Branch, special: Special, branches: list[Branch]) -> bool:
     """Whether a special point is that of a perturbation turned by a rotation of the model."""
-    begun = [s for s in branch.specials if any(other.origin is s for other in branches)]
+    origins = {id(other.origin) for other in branches}
+    begun = [s for s in branch.specials if s.kind == "bifurcation" or id(s) in origins]
     values = [one.point.value for one in begun]
     return bool(getattr(branch.curve.basis, "turnings", [])) and bool(
         np.isclose(values, special.point.value, rtol=SAME_VALUE, atol=0.0).any()

@@ -25,6 +25,7 @@ BRACKET_ROUNDING = 1e-14  # relative margin of an interval
 ZERO_SIZE = 1e-6  # largest value at a zero, relative to the ends; at a pole it is larger
 SHORTEST_SEARCH, LONGEST_SEARCH = 1e-4, 0.2  # lengths of the more symmetric curve that are searched
 SAME_VALUE = 1e-9  # relative tolerance on the parameter for equal zeros
+ONE_PLACE = 1e-7  # relative tolerance on the parameter for zeros of two functions at one place
 OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
 VERTICAL = 1e-9  # smaller tangents in the parameter are rounding: states differ by rotations
 RATE_NOISE = 1e-12  # relative to the largest rate: smaller rates are rounding
@@ -225,7 +226,9 @@ class TestFunctions:
                 if (
                     not order and kind != "Hopf"
                 ):  # two at once, where the determinant keeps its sign
-                    located_here = any(s.kind in ("fold", "bifurcation") for s in specials)
+                    located_here = any(
+                        s.kind in ("fold", "bifurcation") and _near(s, special) for s in specials
+                    )
                     if located_here or special.status != "converged":
                         continue
                     special = special._replace(kind="bifurcation")
@@ -288,6 +291,11 @@ def _same(one: Special, other: Special) -> bool:
     """Whether two special points have equal kind and order, and almost equal parameter."""
     close = np.isclose(one.point.value, other.point.value, rtol=SAME_VALUE, atol=0.0)
     return one.kind == other.kind and one.order == other.order and bool(close)
+
+
+def _near(one: Special, other: Special) -> bool:
+    """Whether two special points may be zeros of two functions at one place."""
+    return bool(np.isclose(one.point.value, other.point.value, rtol=ONE_PLACE, atol=0.0))
 
 
 def _crossing(low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from .indexed import IndexedBasis, IndexedEquation
 from .reflections import Reflected, Symmetries, reflected_on, symmetries_of_noise
 from .transport import TransportEquation, scaled
 
-RECENT_EQUATIONS = 8  # number of cached equations
+RECENT_EQUATIONS, RECENT_SOURCES = 8, 32  # numbers of cached equations, and of models
 BETWEEN = 0.381966  # fraction of a range at which symmetries are determined, besides its ends
 ABSENT_OF_ROTATIONS = Kuramoto()  # represents all zonal drifts, which have the same symmetries
 PARAMETER_STEP, STEPS_EACH_WAY = 0.01, 3  # in units of min(1, width of the range)
@@ -171,14 +171,15 @@ class EquationFamily:
         self._remember()
 
     def _remember(self) -> None:
-        """Create the caches of equations."""
+        """Create the caches of equations and models."""
+        self._source = lru_cache(RECENT_SOURCES)(partial(with_parameter, self.drift, self.name))
         self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
         self._neighbours = lru_cache(2)(self._around)
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the caches of equations."""
         kept = vars(self).items()
-        return {name: value for name, value in kept if name not in ("_equation", "_neighbours")}
+        return {name: value for name, value in kept if not hasattr(value, "cache_info")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -199,7 +200,7 @@ class EquationFamily:
         if not np.isfinite(value):
             raise OutsideDomain(f"{self.name} = {value}")
         try:
-            source = with_parameter(self.drift, self.name, value)
+            source = self._source(value)
         except ValueError as error:
             raise OutsideDomain(str(error)) from error
         derivatives = partial(self.changes, value), lambda: self._neighbours(value)
@@ -220,7 +221,8 @@ class EquationFamily:
 
     def kappa(self, value: float) -> float:
         """The kappa of the model at a value; for families of models."""
-        return float(with_parameter(self.drift, self.name, value).kappa)
+        varies = not isinstance(self.drift, Transformer) or self.name == "kappa"
+        return float((self._source(float(value)) if varies else self.drift).kappa)
 
     def log_kappa_change(self, value: float) -> float:
         """d log kappa/dp of the models; for families of models."""
@@ -250,7 +252,7 @@ class EquationFamily:
         points, slopes = points[slopes != 0], slopes[slopes != 0]
         noise, basis, many = self.basis.noise, self.basis, self._ensemble(points)
         if many is None:
-            sources = (with_parameter(self.drift, self.name, float(point)) for point in points)
+            sources = map(self._source, points.tolist())
             return slopes, [transport_equation(model_of(one, noise), basis) for one in sources]
         model = self.at(value).model
         of = basis.degree, basis.dimension
@@ -290,7 +292,7 @@ class EquationFamily:
         many = self._ensemble(values)
         if many is not None:
             return interactions(many, self.basis)
-        singles = (with_parameter(self.drift, self.name, float(value)) for value in values)
+        singles = map(self._source, values.tolist())
         drifts = [getattr(one, "zonal", one) for one in singles]
         return [member for drift in drifts for member in interactions(drift, self.basis)]
 

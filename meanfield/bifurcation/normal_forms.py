@@ -39,6 +39,7 @@ FINEST_START, COARSEST_START, FINE_STARTS = 3, 1, 3  # integers of starts; fines
 UNIT_DIGITS = 14  # of starts: more are rounding
 RAY_ITERATIONS = 60  # of Newton's method for rays
 ZERO_RAY, SAME_RAY, SINGULAR_RAY = 1e-12, 1e-9, 1e-6  # residual, 1 - |cosine|, singular value
+LARGE_SHARE = 0.3  # of the squared amplitude of a perturbation: least one of its degree
 CLOSEST = 7e-4  # least amplitude of secondary branches for two onsets to count as distinct
 TINY_NUMBER = 1e-300  # avoids divisions by zero
 
@@ -206,9 +207,11 @@ class Neutral(NamedTuple):
         Moments of the perturbations, of norm 1 in L^2.
     left : ndarray, (k, N)
         Left null vectors of dR/dm, such that left . R = -c_1 a t^2 for kappa = kappa_c (1 + c_1 t)
-        and the perturbation t right a.
+        and the perturbation t right a; for a parameter p of the drift, at p + c_1 t.
     solve : callable
         The solution m, (N,), of dR/dm m = r up to neutral perturbations, for r (N,).
+    distance : float
+        Largest singular value of dR/dm that counts as 0.
     """
 
     equation: StationaryEquation
@@ -217,6 +220,45 @@ class Neutral(NamedTuple):
     right: np.ndarray
     left: np.ndarray
     solve: Callable[[np.ndarray], np.ndarray]
+    distance: float = 0.0
+
+    @classmethod
+    def of(
+        cls, equation: StationaryEquation, kappa: float, base: np.ndarray, change: np.ndarray,
+        most: float,
+    ) -> "Neutral | None":  # fmt: skip
+        """The perturbations of a state for which singular values of dR/dm are at most `most`.
+
+        None for fewer than two. `change` (N, N) is the derivative of dR/dm along the branch of the
+        state, by log kappa or by the parameter.
+        """
+        even, mine = equation.basis.even, equation.basis.even.members
+        scale = np.outer(even.sizes, 1 / even.sizes)
+        block = equation.block(equation.mean(base, kappa), even) * scale
+        left, values, right = np.linalg.svd(block)
+        kept = int((values > most).sum())
+        if len(values) - kept < 2:
+            return None
+        ends, starts = left[:, kept:].T, right[kept:]
+        moving = ends @ (change[np.ix_(mine, mine)] * scale) @ starts.T
+        lefts, rights = np.zeros((len(ends), len(base))), np.zeros((len(base), len(ends)))
+        lefts[:, mine] = -np.linalg.solve(moving, ends) * even.sizes
+        rights[mine] = starts.T / even.sizes[:, None]
+
+        def solve(residual: np.ndarray) -> np.ndarray:
+            within = left[:, :kept].T @ (even.sizes * residual[mine]) / values[:kept]
+            result = np.zeros_like(residual)
+            result[mine] = right[:kept].T @ within / even.sizes
+            return result
+
+        return cls(equation, kappa, base, rights, lefts, solve, float(values[kept]))
+
+    @property
+    def degrees(self) -> list[int]:
+        """Degrees of the perturbations: those with most of their squared amplitudes."""
+        basis = self.equation.basis
+        squares = ((basis.sizes[:, None] * self.right) ** 2).sum(axis=1)
+        return [int(l) for l in np.flatnonzero(np.bincount(basis.degrees, squares) > LARGE_SHARE)]
 
     def terms(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Quadratic and cubic terms, (k,) each, and moments of second order, (N,), along a (k,)."""
@@ -226,16 +268,21 @@ class Neutral(NamedTuple):
         m[2] = -self.solve(square)
         return self.left @ square, self.left @ self.equation.series(m, kappa)[3], m[2]
 
+    @property
+    def starts(self) -> np.ndarray:
+        """Unit vectors (n, k) from which rays are sought; none for more than five amplitudes."""
+        size = self.right.shape[1]
+        return _directions(size) if size <= MOST_MODES else np.zeros((0, size))
+
     def rays(self) -> Rays:
         """Rays a of the amplitudes, c_1 a = Q(a), or c_2 a = C(a) if the quadratic terms Q vanish.
 
         From many starts, by Newton's method. Along a ray with Q(a) = 0, c_2 and the change a' of
         its direction solve Q'(a) a' + C(a) = c_2 a, a . a' = 0.
         """
-        size = self.right.shape[1]
-        if size > MOST_MODES:
+        starts = self.starts
+        if not len(starts):
             return Rays([], False)
-        starts = _directions(size)
         samples = [self.terms(a) for a in starts]
         for power, values in enumerate(zip(*samples, strict=True), start=2):
             form = _Form.fitted(starts, np.array(values), power)
@@ -343,6 +390,20 @@ def rays(equation: StationaryEquation, form: NormalForm) -> Rays:
         equation, form.kappa, np.zeros(len(linear)), right / sizes, (right * sizes).T,
         lambda residual: residual / linear,
     ).rays()  # fmt: skip
+
+
+def neutral_at(
+    equation: StationaryEquation, kappa: float, base: np.ndarray, change: np.ndarray
+) -> Neutral | None:
+    """Perturbations of a state that become neutral together; None for fewer than two.
+
+    Branches that begin apart meet at amplitudes as small as their distance by quadratic terms, as
+    its square root by cubic ones: these count as one below 0.0007. Arguments as for `Neutral.of`.
+    """
+    found = Neutral.of(equation, kappa, base, change, CLOSEST)
+    if found is None or any(np.abs(found.terms(a)[0]).max() > VANISHES for a in found.starts):
+        return found
+    return Neutral.of(equation, kappa, base, change, CLOSEST**2)
 
 
 def order_of(equation: StationaryEquation, form: NormalForm) -> str:

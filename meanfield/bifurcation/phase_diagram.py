@@ -30,12 +30,13 @@ from .bases import AXISYMMETRIC, ISOTROPIC
 from .branch_switching import BranchSearch
 from .branches import Following, Search, asked_degrees, checked_source, varied
 from .clustered_states import clustered_states
-from .continuation import StationaryCurve, curve_of
+from .continuation import StationaryCurve
 from .diagram import Diagram, SpecialPoint
-from .families import EquationFamily, basis_along, with_parameter
+from .families import EquationFamily, with_parameter
 from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, normal_form, zeros
 from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, critical, first_onset
+from .planes import KappaPlane, plane_of
 from .special_curves import (
     CURVE_KINDS,
     PLANE_POINTS,
@@ -113,7 +114,9 @@ def phase_diagram(
         0 < first < last: the range of beta; of s for a function of s.
     vary : mapping of str to (float, float)
         Name of one parameter of the drift, instead of beta, and its range, first < last:
-        ``phase_diagram(X(b=1.0), circle, vary={"b": (-1, 3)})``. For a model as for `branches`.
+        ``phase_diagram(X(b=1.0), circle, vary={"b": (-1, 3)})``. For a model as for `branches`. Two
+        names with ranges give the plane of these two, without kappa or with kappa as the first, of
+        a model that is not rotation-invariant, or of a function of two numbers, under any names.
     degrees : tuple of int
         Degrees l of the critical curves and tricritical points; 1, 2 and 3 by default. Folds and
         transitions are computed for those of these degrees that the drift attracts most somewhere
@@ -172,11 +175,13 @@ def phase_diagram(
     Mun and Rosenzweig, arXiv:2604.16288 and 2606.05140, with K = kappa/2, for tricritical points;
     Govaerts, Numerical Methods for Bifurcations of Dynamical Equilibria (2000), for the curves.
     """
-    drift, noise, name, span = _asked(drift, noise, beta, vary)
-    if not isinstance(drift, Drift | type):
+    drift, noise, ranges = _asked(drift, noise, beta, vary, kappa)
+    name, span = next(iter(ranges.items()))
+    if not isinstance(drift, Drift | type) and len(ranges) == 1:
         for value in span:
             check_model(with_parameter(drift, name, value).replace(kappa=1.0), space)
-    basis = basis_along(drift, name, span, noise, space, AXISYMMETRIC)
+    plane = plane_of(drift, ranges, noise, space)
+    basis = plane.basis
     unused = f"left out under {noise!r}"
     if not basis.symmetric and noise.laplacian:
         unused = "left out where the uniform density does not rest"
@@ -186,7 +191,7 @@ def phase_diagram(
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, PHASE_DEGREE // 2)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        **{"drift": drift, "space": space, "parameter": name, "range": span, "degrees": chosen},
+        **{"drift": drift, "space": space, "ranges": ranges, "degrees": chosen},
         **{"max_step": max_step, "noise": noise, "kappa": kappa, "places": places},
     }
     with (
@@ -195,7 +200,7 @@ def phase_diagram(
         AnswerJournal(keeper, identity) as journal,
         Following(name, span, progress) as following,
     ):
-        search = CurveSearch(drift, space, name, span, basis, max_step, following, journal)
+        search = CurveSearch(plane, space, max_step, following, journal)
         if basis.symmetric:
             return search.of_uniform(chosen)
         values = [float(value) for value in np.linspace(*span, places)]
@@ -203,18 +208,31 @@ def phase_diagram(
 
 
 def _asked(
-    drift: Any, noise: Noise, beta: Any, vary: Any
-) -> tuple[Any, Noise, str, tuple[float, float]]:
-    """Drift, model or family, its noise, the name of the parameter and its range, after checks."""
+    drift: Any, noise: Noise, beta: Any, vary: Any, kappa: Any
+) -> tuple[Any, Noise, dict[str, tuple[float, float]]]:
+    """Drift, model or family, its noise, and ranges of one parameter or of two, after checks."""
+    model = drift
     drift, noise, family = checked_source("phase_diagram", drift, noise)
     if (beta is None) == (vary is None):
         raise TypeError("phase_diagram needs the range of either beta or of one parameter to vary.")
+    if isinstance(vary, Mapping) and len(vary) == 2:
+        wanted = "a Transformer, or a function of two numbers that gives one, with its kappa"
+        fitting("drift", model, wanted, family or isinstance(model, Transformer), TypeError)
+        fitting("kappa", kappa, "left out where two other parameters vary", kappa is None)
+        each = [{name: span} for name, span in vary.items()]
+        if family:
+            ranges = {name: range_of(f"vary: {name}", vary[name], -np.inf) for name in vary}
+        else:
+            ranges = dict(varied(drift, one) for one in each)
+        *_, last = ranges
+        fitting("vary", vary, "kappa as the first of two", last != "kappa")
+        return drift, noise, ranges
     if family:
         fitting("vary", vary, "left out: a function of one number varies that", vary is None)
-        return drift, noise, "s", range_of("the range of the family", beta, -np.inf)
+        return drift, noise, {"s": range_of("the range of the family", beta, -np.inf)}
     name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
     fitting("vary", vary, "another parameter than kappa, the second one", name != "kappa")
-    return drift, noise, name, span
+    return drift, noise, {name: span}
 
 
 class CurveStart(NamedTuple):
@@ -231,7 +249,8 @@ class CurveStart(NamedTuple):
     kept : tuple of int
         Reflections of the state: see `Basis`.
     moments : ndarray, (N,)
-    kappa : float
+    second : float
+        Value of kappa, or of the second parameter.
     degree : int
         Degree of the onset of the states of a rotation-invariant model.
     """
@@ -241,7 +260,7 @@ class CurveStart(NamedTuple):
     truncation: int
     kept: tuple[int, ...]
     moments: np.ndarray
-    kappa: float
+    second: float
     degree: int = 1
 
 
@@ -250,10 +269,10 @@ class CurveSearch:
 
     Parameters
     ----------
-    drift, space, name, span, max_step
-        Arguments of `phase_diagram`; `name` and `span` of the parameter.
-    basis : Basis
-        Basis in which branches begin.
+    plane : KappaPlane
+        In the basis in which branches begin.
+    space, max_step
+        Arguments of `phase_diagram`.
     following : Following
     journal : AnswerJournal or None
 
@@ -266,13 +285,14 @@ class CurveSearch:
     """
 
     def __init__(
-        self, drift: Any, space: Space, name: str, span: tuple[float, float], basis: Any,
-        max_step: float, following: Following, journal: AnswerJournal | None,
+        self, plane: KappaPlane, space: Space, max_step: float, following: Following,
+        journal: AnswerJournal | None,
     ):  # fmt: skip
-        self.space, self.basis, self.max_step = space, basis, max_step
+        self.space, self.basis, self.max_step = space, plane.basis, max_step
         self.following, self.journal, self.kappas = following, journal, KappaRange()
-        degree = max(PHASE_DEGREE, space.degree) if basis.symmetric else basis.degree
-        self.family = EquationFamily(drift, name, span, basis.finer(degree))
+        self.family = plane
+        if self.basis.symmetric:
+            self.family = plane.among(self.basis.finer(max(PHASE_DEGREE, space.degree)))
         self.curves: list[tuple[str, SpecialCurve | None, tuple[str, str]]] = []
         self.singular: list[Cusp] = []
         self.missing: list[str] = []
@@ -280,38 +300,37 @@ class CurveSearch:
     def diagram(
         self, value: float, kappas: tuple[float, float], degrees: list[int] | None = None
     ) -> tuple[Diagram, bool]:
-        """The diagram in kappa at a value of the parameter, and whether Ctrl-C stopped it.
+        """The diagram at a value of the parameter, and whether Ctrl-C stopped it.
 
         With `degrees` only primary branches of these, without growth rates.
         """
         everything = degrees is None
-        with Following("kappa", kappas, False) as on_branch:
+        with Following(self.family.second, kappas, False) as on_branch:
             search = Search(self.space, AXISYMMETRIC, degrees, everything, everything, ON_BRANCH,
                             on_branch)  # fmt: skip
-            return search.diagram(self.in_kappa(value, kappas), {}), on_branch.stopped
+            return search.diagram(self.line(value, kappas), {}), on_branch.stopped
 
-    def in_kappa(self, value: float, kappas: tuple[float, float]) -> StationaryCurve:
-        """Stationary states at one value of the parameter as a curve in kappa."""
-        source = self.family.at(value).source
-        return curve_of(source, self.basis, "kappa", kappas, None, STEP_ON_BRANCH, self.journal)
+    def line(self, value: float, kappas: tuple[float, float]) -> StationaryCurve:
+        """Stationary states at one value of the parameter as a curve in the second one."""
+        return self.family.line(value, kappas, self.basis, STEP_ON_BRANCH, self.journal)
 
     def begin(self, value: float, start: CurveStart) -> None:
         """Follow the curve of a special point, unless it was followed before.
 
         The degree of truncation is raised until it resolves the curve.
         """
-        if self._followed(start.kind, start.order, value, start.kappa):
+        if self._followed(start.kind, start.order, value, start.second):
             return
         basis = basis_of_states(self.basis, start.truncation, start.kept)
         while True:
             z = np.append(basis.padded(start.moments[: len(basis.degrees)]),
-                          [np.log(start.kappa), value])  # fmt: skip
+                          [self.family.coordinate(start.second), value])  # fmt: skip
             curve, first = curve_through(self.family.among(basis), start.kind, start.order, z,
                                  self.max_step, self.journal, start.degree)  # fmt: skip
             if first is None:
                 self.missing.append(
-                    f"the {start.kind} at {self.family.name} = {value:g}, kappa = "
-                    f"{start.kappa:.6g} was not found again: no line begins there."
+                    f"the {start.kind} at {self.family.name} = {value:g}, {self.family.second} = "
+                    f"{start.second:.6g} was not found again: no line begins there."
                 )
                 return
             pieces = list(curve.pieces(first, self.kappas, self.following))
@@ -333,10 +352,11 @@ class CurveSearch:
                 hopf, first = hopf_curve_at(curve, z)
                 if first is None:
                     self.missing.append(
-                        f"the Hopf points at {self.family.name} = {z[-1]:.6g}, kappa = "
-                        f"{point.kappa:.6g} were not found, where a Bogdanov-Takens point is."
+                        f"the Hopf points at {self.family.name} = {z[-1]:.6g}, "
+                        f"{self.family.second} = {point.kappa:.6g} were not found, where a "
+                        "Bogdanov-Takens point is."
                     )
-                elif not self._followed("Hopf", hopf.order, first[-1], float(np.exp(first[-2]))):
+                elif not self._followed("Hopf", hopf.order, first[-1], hopf.level(first)):
                     pieces = list(hopf.pieces(first, self.kappas, self.following))
                     self.curves += [("Hopf", piece, ends) for piece, ends in pieces]
                     self._begin_from_singular(hopf)
@@ -369,10 +389,10 @@ class CurveSearch:
             for z, change in zip(curve.points, curve.changes, strict=True):
                 r = np.linalg.norm(z[: curve.size][first])
                 rows.append(
-                    (name, what, curve.degree, curve.order, z[-1], np.exp(z[-2]), r, change)
+                    (name, what, curve.degree, curve.order, z[-1], curve.level(z), r, change)
                 )
-        drift, name = self.family.drift, self.family.name
-        names = ("curve", "kind", "degree", "order", name, "kappa", "order_parameter", "change")
+        drift, name, second = self.family.drift, self.family.name, self.family.second
+        names = ("curve", "kind", "degree", "order", name, second, "order_parameter", "change")
         columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
         data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
         named = getattr(drift, "__name__", None) or repr(drift)
@@ -389,13 +409,15 @@ class CurveSearch:
     # Models that are not rotation-invariant -----------------------------------------------------
 
     def at_values(self, values: list[float], kappas: Any, executor: Any) -> NoisePhaseDiagram:
-        """Curves from one bifurcation diagram in kappa at each value of the parameter.
+        """Curves from one bifurcation diagram at each value of the parameter.
 
         An executor computes the diagrams first, each as a separate job, which does not use the
         journal of saved results.
         """
         family, where = self.family, self.family.name
-        if kappas is not None:
+        if family.second_span is not None:
+            self.kappas = KappaRange(*family.second_span)
+        elif kappas is not None:
             self.kappas = KappaRange(*range_of("kappa", kappas))
         else:
             without = [value for value in values if not np.isfinite(reference(family, value))]
@@ -410,9 +432,11 @@ class CurveSearch:
             self.kappas = KappaRange(BELOW * strength, ABOVE * strength, True)
         starts_at: Callable[[float], Any] = self._starts
         if executor is not None:
-            noise, drift = self.basis.noise, family.drift
-            packed = partial(_packed_starts, drift, self.space, where, family.span, noise,
-                             self.kappas)  # fmt: skip
+            ranges = {where: family.span}
+            if family.second_span is not None:
+                ranges[family.second] = family.second_span
+            given = family.drift, ranges, self.basis.noise, self.space
+            packed = partial(_packed_starts, *given, self.kappas)
             work = Function(packed)
             points = Grid.of({"value": values}, None).points(work.contents)
             outcomes, _ = run_points(work, points, executor=executor, progress=False)
@@ -493,7 +517,7 @@ class CurveSearch:
             if not np.isfinite(onset) or self._ordered_below(value, onset):
                 continue
             flow = self.family.at(value).gradient_flow
-            for state in clustered_states(self.in_kappa(value, (onset / 20, 1.2 * onset)), onset):
+            for state in clustered_states(self.line(value, (onset / 20, 1.2 * onset)), onset):
                 amplitudes = np.abs(state.z[:-1] * state.curve.basis.sizes)
                 present = [l for l in sorted(degrees) if amplitudes[l - 1] > PRESENT_AMPLITUDE]
                 if present and (state.lower if flow else state.stable):
@@ -539,13 +563,13 @@ class CurveSearch:
 
 
 def _packed_starts(
-    drift: Any, space: Space, name: str, span: tuple[float, float], noise: Noise,
+    drift: Any, ranges: dict[str, tuple[float, float]], noise: Noise, space: Space,
     kappas: KappaRange, value: float,
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Results of `CurveSearch._starts` in another process, as an array of bytes."""
-    basis = basis_along(drift, name, span, noise, space, AXISYMMETRIC)
-    with Following(name, span, False) as following:
-        search = CurveSearch(drift, space, name, span, basis, 1.0, following, None)
+    plane = plane_of(drift, ranges, noise, space)
+    with Following(plane.name, plane.span, False) as following:
+        search = CurveSearch(plane, space, 1.0, following, None)
         search.kappas = kappas
         return {"starts": np.frombuffer(pickle.dumps(search._starts(value)), np.uint8)}
 
@@ -576,7 +600,7 @@ def _neutral(special: SpecialPoint) -> CurveStart:
                 operator = equation.linearised(state, special.kappa, fitted.of_order(odd))
                 smallest.append(np.abs(np.linalg.eigvals(operator)).min())
             kind, order, basis = "symmetry breaking", 1 + int(np.argmin(smallest)), fitted
-    return CurveStart(kind, order, basis.degree, basis.kept, m, special.kappa)
+    return CurveStart(kind, order, basis.degree, basis.kept, m, special.value)
 
 
 def _leading_degrees(

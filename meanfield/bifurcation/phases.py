@@ -1,4 +1,4 @@
-"""Phase diagrams: curves of special points in the plane of a parameter and kappa, as results.
+"""Phase diagrams: curves of special points in the plane of two parameters, as results.
 
 Under non-isotropic noise, fields or matrices the disordered state is not uniform, and there is no
 free energy. A state and its images under reflections are counted once. Under strong noise there is
@@ -28,6 +28,7 @@ from ..spaces import Space
 from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of
 from .families import EquationFamily, saved_basis, source_of
 from .normal_forms import normal_form, order_of, weak_transition, zeros
+from .planes import KappaPlane, ParameterPlane
 from .special_curves import (
     PLANE_POINTS,
     Cusp,
@@ -79,8 +80,8 @@ class PhaseDiagram(Result):
         two folds meet; "range": at an end of the range; "not continued": no further point
         converged; "unresolved"; "max_points"; "interrupted"; "not located": a curve was expected
         and none was found.
-    family : EquationFamily
-        Stationary equations as functions of the parameter.
+    family : KappaPlane
+        Stationary equations as functions of the two parameters.
     loci : dict of str to SpecialCurve
         Curves by name, except the critical ones.
     space : Space
@@ -102,7 +103,7 @@ class PhaseDiagram(Result):
     data: "xr.Dataset"
     tricritical: list[Tricritical]
     ends: dict[str, tuple[str, str]]
-    family: EquationFamily
+    family: KappaPlane
     loci: dict[str, SpecialCurve]
     space: Space
     degree: int = 1
@@ -117,15 +118,21 @@ class PhaseDiagram(Result):
         return self.family.name
 
     @property
+    def second(self) -> str:
+        """Name of the second parameter: "kappa" or another one."""
+        return self.family.second
+
+    @property
     def noise(self) -> Noise:
         return self.family.basis.noise
 
     def kappa(self, curve: str, beta: float, degree: int | None = None) -> float:
         """The kappa of a curve at one beta, accurate to rounding; nan where the curve has no point.
 
-        `curve` is the name of a curve, or "critical", "fold" or "transition". `beta` is a
-        value of the parameter of the diagram. `degree` is `self.degree` by default. If several
-        curves match, the first one that has a point at this beta counts.
+        In a plane without kappa, or with kappa as the first, the value of the second parameter.
+        `curve` is the name of a curve, or "critical", "fold" or "transition". `beta` is a value of
+        the first parameter. `degree` is `self.degree` by default. If several curves match, the
+        first one that has a point at this beta counts.
 
         Raises
         ------
@@ -139,7 +146,7 @@ class PhaseDiagram(Result):
         degree = self.degree if degree is None else degree
         if curve == "critical":
             return critical(self.family, beta, degree)
-        kappas = (float(np.exp(z[-2])) for z in self._points(curve, beta, degree))
+        kappas = (self.family.level(z[-2]) for z in self._points(curve, beta, degree))
         return next(kappas, float("nan"))
 
     def _inside(self, beta: float) -> float:
@@ -305,6 +312,7 @@ class PhaseDiagram(Result):
             "space": self.space,
             "parameter": family.name,
             "span": family.span,
+            "second": [family.second, family.second_span],
             "truncation": family.basis.degree,
             "tricritical": self.tricritical,
             **{points: getattr(self, points) for points in PLANE_POINTS},
@@ -329,7 +337,11 @@ class PhaseDiagram(Result):
         drift, name = source_of(header["drift"]), header["parameter"]
         (low, high), space = header["span"], build(Space, header["space"])
         basis = saved_basis(space, noise_of(header["noise"]), header["symmetries"])
-        family = EquationFamily(drift, name, (low, high), basis.finer(header["truncation"]))
+        second, second_span = header.get("second", ("kappa", None))
+        family: KappaPlane = KappaPlane(drift, name, (low, high), basis)
+        if second_span is not None:
+            family = ParameterPlane(drift, name, (low, high), basis, second, tuple(second_span))
+        family = family.among(basis.finer(header["truncation"]))
         loci = {}
         for curve, kept in header["loci"].items():
             real, imaginary = kept.pop("borders")
@@ -337,10 +349,11 @@ class PhaseDiagram(Result):
             here = basis_of_states(basis, kept.pop("truncation"), kept.pop("kept"))
             loci[curve] = SpecialCurve(family.among(here), borders=borders, **kept)
         corners = [
-            Tricritical(l, float(b), float(k), name) for l, b, k, *_ in header["tricritical"]
+            Tricritical(l, float(b), float(k), name, second)
+            for l, b, k, *_ in header["tricritical"]
         ]
         special = {
-            points: [kind(float(b), float(k), name) for b, k, *_ in header.get(points, [])]
+            points: [kind(float(b), float(k), name, second) for b, k, *_ in header.get(points, [])]
             for points, kind in PLANE_POINTS.items()
         }
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
@@ -352,10 +365,12 @@ class PhaseDiagram(Result):
         Raises
         ------
         ValueError
-            If `kind` is not None or "relative".
+            If `kind` is not None or "relative", or "relative" in a plane without kappa.
         """
         if kind not in (None, "relative"):
             raise ValueError(f"A phase diagram has the kind relative; got {as_given(kind)}.")
+        if kind and self.second != "kappa":
+            raise ValueError(f"Relative figures divide kappa; the plane has {self.second} instead.")
         return FIGURES["phases"](self, **{"relative": kind is not None, **options})
 
 
@@ -369,7 +384,8 @@ class NoisePhaseDiagram(PhaseDiagram):
         On `point`: curve (its name, such as "onset 1" or "fold 2"), kind ("onset", "fold",
         "symmetry breaking", "Hopf"), degree, order, beta (or the parameter by its name), kappa,
         order_parameter, and change: the number of stable states just above the curve minus that
-        just below; 0 if only unstable states change.
+        just below; 0 if only unstable states change. A plane without kappa has its second parameter
+        instead.
     tricritical : list of Tricritical
         Points at which an onset turns from continuous to discontinuous.
     cusps : list of Cusp
@@ -392,12 +408,27 @@ class NoisePhaseDiagram(PhaseDiagram):
 
         Mirror images are counted once. 0: no density converges to a stationary state; 2 or more:
         bistability. Computed from the changes of the curves, upwards from one stable state.
+
+        Raises
+        ------
+        MeanfieldError
+            For a plane without kappa, on no side of which the number of states is known.
         """
+        if self.second != "kappa":
+            raise MeanfieldError(
+                f"Stable states are counted upwards from strong noise, and {self.second} of this "
+                "plane is not kappa: count them at single points by stationary_states."
+            )
         beta = self._inside(beta)
         return self._counts(beta, lambda name: self.kappa(name, beta))
 
     def drawn_counts(self, beta: float) -> list[tuple[int, float, float]]:
-        """`stable_counts` with kappa interpolated between points of the curves, for figures."""
+        """`stable_counts` with kappa interpolated between points of the curves, for figures.
+
+        Empty for a plane without kappa.
+        """
+        if self.second != "kappa":
+            return []
         return self._counts(
             beta, lambda name: float(np.exp(between(self.loci[name].points, beta)[-2]))
         )

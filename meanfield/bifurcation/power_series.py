@@ -1,4 +1,4 @@
-"""Power series in one variable, as rows of coefficients: products, quotients and functions."""
+"""Power series in one variable, as rows of coefficients: products and functions."""
 
 import numpy as np
 
@@ -8,14 +8,6 @@ from .bases import Array
 def product(f: Array, g: Array) -> Array:
     """Coefficients of f g."""
     return np.stack([sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(len(f))])
-
-
-def divided(f: Array, g: Array) -> Array:
-    """Coefficients of h = f/g, from f = g h."""
-    h = np.zeros_like(f)
-    for k in range(len(f)):
-        h[k] = (f[k] - sum(h[i] * g[k - i] for i in range(k))) / g[0]
-    return h
 
 
 def exponential(f: Array) -> Array:

@@ -347,6 +347,24 @@ class Reflected(Basis):
         return generators
 
     @cached_property
+    def steady(self) -> list[tuple[int, ...]]:
+        """Least groups of reflections in `kept` whose invariant states the model cannot rotate.
+
+        No rotation of the model maps a function that is invariant under the group to another one.
+        """
+        groups: set[tuple[int, ...]] = {(0,)}
+        for _ in self._generators:
+            groups |= {tuple(sorted({*g, *(r ^ k for k in g)})) for g in groups for r in self.kept}
+        fixed = [group for group in groups if not self._turns(group)]
+        return [g for g in sorted(fixed) if not any(set(h) < set(g) for h in fixed)]
+
+    def _turns(self, group: tuple[int, ...]) -> bool:
+        """Whether a rotation of the model maps an invariant function of a group to another one."""
+        odd = np.any([self.all.odd(reflection) for reflection in group], axis=0)
+        inside = [matrix[~odd][:, ~odd] for matrix in self.turnings]
+        return any(np.abs(matrix).max() > REFLECTION_ROUNDING for matrix in inside)
+
+    @cached_property
     def orders_of_functions(self) -> np.ndarray:
         """The order of each harmonic, (N,)."""
         odd = [self.all.odd(r) for r in self._generators]

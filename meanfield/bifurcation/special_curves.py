@@ -1,5 +1,7 @@
 """Curves of special points of stationary states in the plane of a parameter and kappa.
 
+For planes without kappa, the second parameter replaces log kappa: see `planes`.
+
 A state with a neutral perturbation is a fold, an onset, a loss of symmetry or a Hopf point. With B
 the block of the Jacobian for the order of the perturbation, these are solutions of
 
@@ -23,13 +25,14 @@ import numpy as np
 
 from .branch_switching import AMPLITUDE
 from .branches import Following
-from .continuation import CURVE_TOLERANCE, Curve, CurvePoint, curve_of
+from .continuation import CURVE_TOLERANCE, Curve, CurvePoint
 from .cycle_onset import LEAST_FREQUENCY, lyapunov_coefficient
 from .detection import LONGEST_SEARCH, SHORTEST_SEARCH, located
 from .families import EquationFamily
 from .journal import AnswerJournal
 from .newton import newton
 from .normal_forms import zeros
+from .planes import KappaPlane
 from .stability import GROWING_RATE, growth_rates, neutral_among
 
 MOST_CURVE_POINTS = 2000  # largest number of points of a curve in one direction
@@ -38,8 +41,9 @@ ONSET_AMPLITUDE = 0.03  # L^2 norm of the order below which a curve has reached 
 EXTRAPOLATED_AMPLITUDE = 0.3  # largest norm of the order from which an onset is extrapolated
 CHANGE_HALVINGS = 4  # bisections of an interval in which the change of a curve changes
 CUSP_SLOPE = 1e-4  # a turn of p is a cusp if |d log kappa| along the curve is smaller
-NEXT_KAPPA = 1e-6  # relative distance in kappa at which states on both sides are compared
-SAME_CURVE = 1e-6  # relative tolerance on kappa for two equal curves
+NEXT = 1e-6  # distance in log kappa at which states on both sides are compared
+RING_OF_STATES = 1e-6  # largest |d log kappa/d amplitude^2| where rotated states are all stationary
+SAME_CURVE = 1e-6  # tolerance on log kappa for two equal curves
 FIRST_FREQUENCY = (
     0.1  # relative to the slowest diffusion: of Hopf points near a Bogdanov-Takens point
 )
@@ -48,10 +52,10 @@ MEETING_ENDS = ("cusp", "turn", "onset", "Bogdanov-Takens")  # ends at which cur
 
 
 def _by_name(point: Any) -> str:
-    """Text with the fields of a point, where `beta` is shown under the name of the parameter."""
+    """Text with the fields of a point, where `beta` and `kappa` have the names of parameters."""
     fields = point._asdict()
-    name = fields.pop("parameter")
-    shown = ", ".join(f"{name if f == 'beta' else f}={fields[f]!r}" for f in fields)
+    names = {"beta": fields.pop("parameter"), "kappa": fields.pop("second")}
+    shown = ", ".join(f"{names.get(f, f)}={fields[f]!r}" for f in fields)
     return f"{type(point).__name__}({shown})"
 
 
@@ -62,15 +66,16 @@ class Tricritical(NamedTuple):
     ----------
     degree : int
     beta, kappa : float
-        beta is the value of `parameter`, also if that is not beta.
-    parameter : str
-        Name of the parameter of the diagram.
+        Values of `parameter` and of `second`, also if these are not beta and kappa.
+    parameter, second : str
+        Names of the parameters of the diagram.
     """
 
     degree: int
     beta: float
     kappa: float
     parameter: str = "beta"
+    second: str = "kappa"
 
     def __repr__(self) -> str:
         return _by_name(self)
@@ -82,14 +87,15 @@ class Cusp(NamedTuple):
     Attributes
     ----------
     beta, kappa : float
-        beta is the value of `parameter`, also if that is not beta.
-    parameter : str
-        Name of the parameter of the diagram.
+        Values of `parameter` and of `second`, also if these are not beta and kappa.
+    parameter, second : str
+        Names of the parameters of the diagram.
     """
 
     beta: float
     kappa: float
     parameter: str = "beta"
+    second: str = "kappa"
 
     def __repr__(self) -> str:
         return _by_name(self)
@@ -125,7 +131,7 @@ class KappaRange(NamedTuple):
     high: float = np.inf
     relative: bool = False
 
-    def at(self, family: EquationFamily, value: float) -> tuple[float, float]:
+    def at(self, family: KappaPlane, value: float) -> tuple[float, float]:
         """Lower and upper end in kappa at a value of the parameter."""
         unit = reference(family, value) if self.relative else 1.0
         return self.low * unit, self.high * unit
@@ -136,7 +142,7 @@ class SpecialCurve(Curve):
 
     Parameters
     ----------
-    family : EquationFamily
+    family : KappaPlane
     kind : str
         One of `CURVE_KINDS`; with "Hopf" z = (m, omega, log kappa, p).
     order : int
@@ -163,7 +169,7 @@ class SpecialCurve(Curve):
     """
 
     def __init__(
-        self, family: EquationFamily, kind: str, order: int, borders: Any, max_step: float,
+        self, family: KappaPlane, kind: str, order: int, borders: Any, max_step: float,
         points: Any = (), changes: Any = (), journal: AnswerJournal | None = None, degree: int = 1,
     ):  # fmt: skip
         self.basis: Any = family.basis
@@ -184,8 +190,9 @@ class SpecialCurve(Curve):
         """Equation and moments (N,) of a point z, and its evaluated density; the last is cached."""
         key = z.tobytes()
         if self._recent[0] != key:
-            equation, m = self.family.at(z[-1]), z[: self.size].copy()
-            self._recent = key, (equation, m, equation.mean(m, float(np.exp(z[-2]))))
+            equation, kappa = self.family.equation(z[-1], z[-2])
+            m = z[: self.size].copy()
+            self._recent = key, (equation, m, equation.mean(m, kappa))
         return self._recent[1]
 
     def matrix(self, z: np.ndarray) -> np.ndarray:
@@ -210,12 +217,12 @@ class SpecialCurve(Curve):
 
     def slope(self, z: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Gradient of sigma by z, from `left` = u and `right` = v."""
-        equation, m, mean = self.state(z)
-        change = -equation.block_change(mean, m, self._part, left, right)
+        (equation, m, mean), at = self.state(z), (z[-1], z[-2])
+        change = -self.family.block_change(*at, equation, mean, m, self._part, left, right)
         if not self.oscillates:
             return change
         turning = 1j * mean.kappa * (left @ self._inverse @ right)
-        change[-2] -= z[-3] * turning
+        change[-2:] -= z[-3] * turning * self.family.kappa_slopes(*at)
         return np.insert(change, self.size, -turning)
 
     def condition(self, z: np.ndarray) -> tuple[Any, Callable[[], np.ndarray]]:
@@ -245,8 +252,7 @@ class SpecialCurve(Curve):
         def jacobian() -> np.ndarray:
             above = np.zeros((self.size, len(z)))
             above[:, : self.size] = equation.jacobian(mean)
-            above[:, -2] = equation.by_log_kappa(mean)
-            above[:, -1] = equation.by_parameter(m, mean)
+            above[:, -2:] = self.family.slopes(z[-1], z[-2], equation, m, mean)
             return np.vstack([above, gradient()])
 
         return np.append(m - mean.moments, sigma), jacobian
@@ -255,12 +261,16 @@ class SpecialCurve(Curve):
         """Whether a value of the parameter is between those of the first and the last point."""
         return bool(self.points[0, -1] <= value <= self.points[-1, -1])
 
-    def passes(self, kind: str, order: int, value: float, kappa: float) -> bool:
+    def level(self, z: np.ndarray) -> float:
+        """Kappa, or the value of the second parameter, at a point."""
+        return self.family.level(z[-2])
+
+    def passes(self, kind: str, order: int, value: float, second: float) -> bool:
         """Whether the curve is of this kind and order and passes through this place."""
         if (self.kind, self.order) != (kind, order) or not self.reaches(value):
             return False
         z = self.at_value(between(self.points, value), value)
-        return z is not None and bool(np.isclose(np.exp(z[-2]), kappa, rtol=SAME_CURVE, atol=0.0))
+        return z is not None and bool(abs(z[-2] - self.family.coordinate(second)) < SAME_CURVE)
 
     # Following ----------------------------------------------------------------------------------
 
@@ -378,7 +388,7 @@ class SpecialCurve(Curve):
 
     def _add(self, kind: type[Cusp], z: np.ndarray) -> None:
         """Add a special point of codimension two."""
-        point = kind(float(z[-1]), float(np.exp(z[-2])), self.family.name)
+        point = kind(float(z[-1]), self.level(z), self.family.name, self.family.second)
         self.singular.append((point, np.append(z[: self.size], z[-2:])))
 
     def _to_bogdanov_takens(self, last: np.ndarray, here: np.ndarray) -> list[np.ndarray]:
@@ -456,8 +466,8 @@ class SpecialCurve(Curve):
                 z = self.at_value(between(np.array([last.z, here.z]), edge), edge)
                 return [*pieces, ([*points, *([] if z is None else [z])], "range")]
             first, second = kappas.at(self.family, here.value)
-            if not first <= np.exp(here.z[-2]) <= second:
-                return [*pieces, (points, "range of kappa")]
+            if not first <= self.level(here.z) <= second:
+                return [*pieces, (points, f"range of {self.family.second}")]
             equation, m, mean = self.state(here.z)
             tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
             if not equation.resolves(m, mean.kappa, tail):
@@ -521,7 +531,8 @@ class SpecialCurve(Curve):
             if self._unstable(equation, m, mean.kappa, 1 + self.oscillates):
                 return 0
             if self.kind == "fold":  # 1 if both states exist above it in kappa
-                force = self.bordered(z)[2]() @ equation.by_log_kappa(mean)[self._part.members]
+                by_second = self.family.slopes(z[-1], z[-2], equation, m, mean)[:, 0]
+                force = self.bordered(z)[2]() @ by_second[self._part.members]
                 return 1 if self.folding(z)[0] * force > 0 else -1
             gain = self._gain(z)
             unstable_pair = self.kind == "Hopf" or gain == (1 if self.character(z) > 0 else -1)
@@ -541,15 +552,16 @@ class SpecialCurve(Curve):
 
     def _gain(self, z: np.ndarray) -> int:
         """1 if the state becomes more stable as kappa rises, -1 if less, 0 otherwise."""
-        (equation, m, _), kappa, counts = self.state(z), float(np.exp(z[-2])), []
-        for value in (kappa * (1 - NEXT_KAPPA), kappa * (1 + NEXT_KAPPA)):
-            mean = cache(lambda m, value=value: equation.mean(np.frombuffer(m), value))
+        m, counts = z[: self.size], []
+        for q in (z[-2] - NEXT, z[-2] + NEXT):
+            equation, kappa = self.family.equation(z[-1], q)
+            mean = cache(lambda m, at=equation, kappa=kappa: at.mean(np.frombuffer(m), kappa))
 
-            def system(m: np.ndarray, mean: Any = mean) -> Any:
+            def system(m: np.ndarray, mean: Any = mean, equation: Any = equation) -> Any:
                 flow = mean(m.tobytes())
                 return m - flow.moments, lambda: equation.jacobian(flow)
 
-            counts.append(self._unstable(equation, newton(system, m, CURVE_TOLERANCE).x, value))
+            counts.append(self._unstable(equation, newton(system, m, CURVE_TOLERANCE).x, kappa))
         return int(np.sign(counts[0] - counts[1]))
 
     def tricritical(self) -> Iterator[Tricritical]:
@@ -570,23 +582,24 @@ class SpecialCurve(Curve):
             return float(np.dot([8 / 3, -2.0, 1 / 3], measured))
 
         values = [self.character(z) for z in self.points]
+        if np.nanmax(np.abs(values), initial=0.0) < RING_OF_STATES:
+            return
         for i in np.flatnonzero(np.multiply(values[1:], values[:-1]) < 0):
             ends = self.points[i : i + 2, -1]
             for value in zeros(limit, ends, np.array([limit(end) for end in ends])):
                 z = place(value)
                 vector = self.basis.sizes[self._part.members] * self.bordered(z)[0]
                 degree = int(self._part.degrees[np.abs(vector).argmax()])
-                yield Tricritical(degree, value, float(np.exp(z[-2])), self.family.name)
+                yield Tricritical(degree, value, self.level(z), self.family.name,
+                                  self.family.second)  # fmt: skip
 
     def character(self, z: np.ndarray, amplitude: float = AMPLITUDE) -> float:
         """d log kappa/d amplitude^2 of the pair of states that bifurcates at z, or nan."""
-        (equation, m, _), kappa = self.state(z), float(np.exp(z[-2]))
-        span, basis = (kappa / 2, 2 * kappa), self.basis.without(self.order)
-        curve = curve_of(equation.source, basis, "kappa", span, None)
+        curve = self.family.line(z[-1], self.family.near(z[-2]), self.basis.without(self.order))
         vector, members = self.bordered(z)[0], self._part.members
         row = np.zeros(self.size + 1)
         row[members] = vector / np.linalg.norm(self.basis.sizes[members] * vector)
-        start, norm = np.append(m, np.log(kappa)), float(row @ row)
+        start, norm = np.append(z[: self.size], z[-2]), float(row @ row)
         pair = curve.solved(start + amplitude * row, row, amplitude * norm)
         return float("nan") if pair is None else (pair[-1] - start[-1]) / amplitude**2
 
@@ -612,7 +625,7 @@ def reference(family: EquationFamily, value: float) -> float:
 
 
 def curve_through(
-    family: EquationFamily, kind: str, order: int, z: np.ndarray, max_step: float,
+    family: KappaPlane, kind: str, order: int, z: np.ndarray, max_step: float,
     journal: AnswerJournal | None, degree: int = 1,
 ) -> tuple[SpecialCurve, np.ndarray | None]:  # fmt: skip
     """A curve near z = (m, log kappa, p), with borders from null vectors, and its point at p.
@@ -622,8 +635,8 @@ def curve_through(
     size = len(family.basis.degrees)
     if kind == "Hopf":
         part: Any = family.basis.of_order(order)
-        kappa = float(np.exp(z[-2]))
-        values = np.linalg.eigvals(family.at(z[-1]).linearised(z[:size], kappa, part))
+        equation, kappa = family.equation(z[-1], z[-2])
+        values = np.linalg.eigvals(equation.linearised(z[:size], kappa, part))
         pair = values[values.imag > 0]
         z = np.insert(z, size, pair[np.abs(pair.real).argmin()].imag)
     curve = SpecialCurve(family, kind, order, (), max_step, journal=journal, degree=degree)
@@ -639,7 +652,8 @@ def hopf_curve_at(fold: SpecialCurve, z: np.ndarray) -> tuple[SpecialCurve, np.n
     Also its point at a small frequency; None if Newton's method fails.
     """
     curve = SpecialCurve(fold.family, "Hopf", fold.order, (), fold.max_step, journal=fold.journal)
-    frequency = FIRST_FREQUENCY * (fold.basis.dimension - 1) / float(np.exp(z[-2]))
+    _, kappa = fold.family.equation(z[-1], z[-2])
+    frequency = FIRST_FREQUENCY * (fold.basis.dimension - 1) / kappa
     start = np.insert(z, fold.size, frequency)
     left, _, right = np.linalg.svd(curve.matrix(start))
     curve.borders = np.array([left[:, -1], right[-1]])

@@ -32,9 +32,10 @@ from ..engines.fields import fields_of
 from ..models import Transformer
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
-from .power_series import divided, product
 
 MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
+CIRCLES, CIRCLE_POINTS = (0.25, 0.125, 0.0625, 0.03125), 32  # complex t of series
+CIRCLE_ROUNDING = 1e-13  # of the last coefficient of a resolved series
 
 
 class LinearFunction(NamedTuple):
@@ -510,27 +511,20 @@ class TransportEquation(StationaryEquation):
         return self._by_force(mean, (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0])
 
     def series(self, m: Array, kappa: Array) -> Array:
-        basis, velocity = self.basis, 0.0
-        c = basis.sizes * m
-        density = c @ basis.values
-        density[0] += 1.0
-        for above, below, _ in self.heads:
-            part = (above.factors[basis.degrees] * c) @ basis.gradients[0]
-            if below is not None:
-                level = (below.factors[basis.degrees] * c) @ basis.values
-                level[0] += 1.0
-                part = divided(part, level)
-            velocity = velocity + part
-        force = (
-            product(density, velocity * np.ones_like(density))
-            @ (basis.gradients[0] * basis.weights).T
-        )
-        if alpha := self.model.reaction:
-            phi = sum(p.factors[basis.degrees] for p in self._potentials) * c @ basis.values
-            phi = phi - (product(density, phi) @ basis.weights)[:, None]
-            force += alpha * product(density, phi) @ (basis.values * basis.weights).T
-        scaled = force / (basis.eigenvalues * basis.sizes)
-        return m - product(np.broadcast_to(kappa[:, None], scaled.shape), scaled)
+        """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t, by Cauchy's integrals.
+
+        R is evaluated on half of a circle of complex t, the other half being conjugate. Its radius
+        is halved until the last of its coefficients are rounding.
+        """
+        half = np.exp(2j * np.pi * np.arange(CIRCLE_POINTS // 2 + 1) / CIRCLE_POINTS)
+        for radius in CIRCLES:
+            powers = (radius * half[:, None]) ** np.arange(len(m))
+            pairs = zip(powers @ m, powers @ kappa, strict=True)
+            values = [at - self.mean(at, k).moments for at, k in pairs]
+            terms = np.fft.irfft(np.conj(values), CIRCLE_POINTS, axis=0)
+            if np.abs(terms[-1]).max() <= CIRCLE_ROUNDING * np.abs(values).max():
+                break
+        return terms[: len(m)] / radius ** np.arange(len(m))[:, None]
 
 
 def scaled(w: Array, z: Array | None) -> tuple[Array, Array | None]:

@@ -11,7 +11,7 @@ from ..core.errors import MeanfieldError
 from ..dynamics.density import DensityMotion
 from ..engines.fields import fields_of
 from ..models import ZonalDrift
-from ..models.changes import multiplier_changes
+from ..models.changes import table_changes
 from ..models.transformer import Transformer
 from ..spaces import Density, Space
 from ..spaces.linearised import LinearisedAdjoint, LinearisedTangents, Tables
@@ -334,24 +334,24 @@ class DifferentiatedRun:
     def _changes(self) -> list[Tables]:
         """Derivatives of the multipliers by each parameter of the drift, to the highest degree."""
         highest = max(piece.stretch.degree for piece in self._pieces)
-        of = highest, self.space.dimension
-        return [changes_of(self.drift, name, *of) for name in self.of_drift]
+        finest = self.space.with_degree(highest)
+        return [changes_of(self.drift, name, finest) for name in self.of_drift]
 
     def _tables_on(self, space: Space) -> tuple[Tables, list[Tables]]:
         """Multipliers of the drift on a space, and their derivatives by each parameter."""
-        size = space.degree + 1
-        changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
-        return tables_of(self.drift, space.degree, space.dimension), changes
+        cut = space.shortened
+        changes = [Tables(cut(a), None if z is None else cut(z)) for a, z in self._changes]
+        return tables_of(self.drift, space), changes
 
 
-def tables_of(drift: ZonalDrift, degree: int, dimension: int) -> Tables:
+def tables_of(drift: ZonalDrift, space: Space) -> Tables:
     """The multipliers of a single drift."""
-    return Tables(drift.attraction(degree, dimension), drift.normaliser(degree, dimension))
+    return Tables(space.attraction(drift), space.normaliser(drift))
 
 
-def changes_of(drift: ZonalDrift, name: str, degree: int, dimension: int) -> Tables:
+def changes_of(drift: ZonalDrift, name: str, space: Space) -> Tables:
     """Derivatives of the multipliers of a single drift by one of its parameters."""
-    attraction, *normaliser = multiplier_changes(drift, name, degree, dimension)
+    attraction, *normaliser = table_changes(drift, name, space)
     return Tables(attraction, normaliser[0] if normaliser else None)
 
 
@@ -368,7 +368,7 @@ def linearised_by_tables(
     `by` has the derivatives of the multipliers by each parameter; a name None is a direction.
     """
     if adjoint:
-        none = Tables(np.zeros(space.degree + 1), None)
+        none = Tables(np.zeros(space.level_degrees.size), None)
         changes = [none if name is None else by[name] for name in names]
         return LinearisedAdjoint(space, tables, changes, pairs=pairs)
     moving = [name for name in by if name in names]

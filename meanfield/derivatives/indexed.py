@@ -99,9 +99,8 @@ class DifferentiatedIndexed(DifferentiatedRun):
             others = dict.fromkeys(self.parameters_of_nodes(self._motion))
             names = [{**others, **mine}.get(name or "", name) for name in names]
         if self._model.is_zonal:
-            degrees = space.degree, space.dimension
-            by = {name: changes_of(drift, name, *degrees) for name in names if name is not None}
-            return linearised_by_tables(space, tables_of(drift, *degrees), by, names, adjoint, True)
+            by = {name: changes_of(drift, name, space) for name in names if name is not None}
+            return linearised_by_tables(space, tables_of(drift, space), by, names, adjoint, True)
         parts = self._motion.fields(product).of(self._number * len(product.index) + node)
         fields = DifferentiableFields(self._model, drift, parts, space)
         return fields.adjoint(names, True) if adjoint else fields.tangents(names, True)

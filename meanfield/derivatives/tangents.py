@@ -221,12 +221,12 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
     by_entropy = (h.values * (1 + logarithm)) @ space.weights
     by_energy = free = np.full(h.shape, np.nan)
     if model.drift.is_zonal:
-        drift, of = model.drift.as_zonal(), (space.degree, space.dimension)
-        weights, kappa = drift.interaction(*of)[..., space.degrees], model.kappa_at(t)
+        drift, kappa = model.drift.as_zonal(), model.kappa_at(t)
+        weights = space.interaction(drift)[..., space.levels]
         by_energy = (weights * space.parseval * (np.conj(c) * along).real).sum(axis=-1)
         if name in drift.parameters:
             power = 0.5 * space.parseval * np.abs(c) ** 2
-            changed = interaction_changes(drift, name, *of)[..., space.degrees]
+            changed = interaction_changes(drift, name, space)[..., space.levels]
             by_energy = by_energy + (changed * power).sum(axis=-1)
         if drift.gradient_flow and model.noise.laplacian and not model.extras:
             free = by_entropy / kappa - by_energy
@@ -243,16 +243,14 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
     }
 
 
-def interaction_changes(drift: "ZonalDrift", name: str, degree: int, dimension: int) -> np.ndarray:
-    """Derivatives by a parameter of the multipliers of W in the energy, (*shape, degree + 1).
+def interaction_changes(drift: "ZonalDrift", name: str, space: Space) -> np.ndarray:
+    """Derivatives by a parameter of the multipliers of W in the energy, (*shape, levels).
 
     They are nan for members without a derivative: exp(beta t)/beta has no limit at beta = 0.
     """
-    changes = np.full((*drift.shape, degree + 1), np.nan)
+    changes = np.full((*drift.shape, space.level_degrees.size), np.nan)
     for index in np.ndindex(*drift.shape):
         one = drift.member(index)
         with suppress(MeanfieldError):
-            changes[index] = derivative_by(
-                one, name, lambda many: many.interaction(degree, dimension)
-            )
+            changes[index] = derivative_by(one, name, space.interaction)
     return changes

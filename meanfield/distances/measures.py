@@ -130,6 +130,10 @@ def measure_of(name: str, state: Any, argument: str) -> Measure:
     """The measure that a state represents; raises TypeError if it represents none."""
     if hasattr(state, "as_measure"):
         return measure_of(name, state.as_measure(), argument)
+    if not getattr(getattr(state, "space", None), "spherical", True):
+        raise ValueError(
+            f"{name} compares measures on spheres and in R^d; got {argument} on {state.space!r}."
+        )
     measure = _measure_of_state(state)
     if measure is None:
         *names, last = [cls.__name__ for cls in _measure_of_state.registry if cls is not object]

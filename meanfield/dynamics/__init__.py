@@ -8,6 +8,7 @@ from .gram import GramMotion
 from .indexed import IndexedMotion
 from .motion import Motion, attend, motion_for
 from .tokens import TokenMotion
+from .torus_tokens import TorusTokenMotion
 
 __all__ = [
     "CharacteristicsMotion",
@@ -20,6 +21,7 @@ __all__ = [
     "IndexedMotion",
     "Motion",
     "TokenMotion",
+    "TorusTokenMotion",
     "attend",
     "motion_for",
 ]

@@ -121,10 +121,9 @@ class DensityEvolution:
 
     def _tables(self, model: Transformer) -> tuple[np.ndarray, np.ndarray | None]:
         """The multipliers of W, and of Z where it is not 1, (1 or members, degree + 1)."""
-        degrees = self.space.degree, self.space.dimension
-        below = model.zonal.normaliser(*degrees)
-        rows = self._rows
-        return rows(model.zonal.attraction(*degrees)), None if below is None else rows(below)
+        rows, below = self._rows, self.space.normaliser(model.zonal)
+        above = self.space.attraction(model.zonal)
+        return rows(above), None if below is None else rows(below)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
         """N without the part of the noise that is not in L."""
@@ -216,6 +215,11 @@ class DensityMotion(Motion, moves=Density):
             raise MeanfieldError(
                 f"{model.common!r} moves a density off its axis of symmetry: densities on "
                 "Circle and Sphere, and Tokens, can have common noise. Use one of these."
+            )
+        if not space.spherical and {"common", "normalisation"} & set(model.parts):
+            raise MeanfieldError(
+                "Common noise and normalisations are those of points of a sphere; leave them out "
+                f"on {space!r}."
             )
         self.check_dimensions()
         model.noise.check_densities(space)
@@ -351,7 +355,9 @@ class DensityMotion(Motion, moves=Density):
         model, here = self.model, self.like.space
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
-        space = here.with_degree(min(highest, max(here.degree, PROBED_DEGREES[here.dimension])))
+        space = here.with_degree(
+            min(highest, max(here.degree, PROBED_DEGREES.get(here.dimension, 32)))
+        )
         evolution, times = self.evolution(space), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):
             ends = np.array([span[0], *self.breakpoints(*span), span[1]])
@@ -645,7 +651,7 @@ class DensityMotion(Motion, moves=Density):
         model, space, coefficients = self.model, state.space, state.coefficients
         if model.drift.is_zonal:
             drift = model.drift.as_zonal()
-            weights = drift.attraction(space.degree, space.dimension)[..., space.degrees]
+            weights = space.attraction(drift)[..., space.levels]
             energy = interaction_energy(model, space, coefficients)
             return energy, weights * coefficients if drift.gradient_flow else None
         if not model.drift.is_gradient(space.dimension, self.inside(t)):
@@ -694,6 +700,6 @@ def _log(values: np.ndarray) -> np.ndarray:
 def interaction_energy(model: Transformer, space: Space, coefficients: np.ndarray) -> np.ndarray:
     """(1/2) int int W dmu dmu of measures with these coefficients."""
     drift = model.drift.as_zonal()
-    weights = drift.interaction(space.degree, space.dimension)
+    weights = space.interaction(drift)[..., space.levels]
     power = space.parseval * np.abs(coefficients) ** 2
-    return 0.5 * (weights[..., space.degrees] * power).sum(axis=-1)
+    return 0.5 * (weights * power).sum(axis=-1)

@@ -50,9 +50,7 @@ class IndexedEvolution(DensityEvolution):
         model = model.replace(drift=self._nodes, kappa=np.inf)  # the noise is not in N
         members = self.members * count
         if model.is_zonal:
-            drift, degrees = model.zonal, (space.degree, space.dimension)
-            below = drift.normaliser(*degrees)
-            tables = [drift.attraction(*degrees), below]
+            tables = [space.attraction(model.zonal), space.normaliser(model.zonal)]
             tables = [None if table is None else np.atleast_2d(table) for table in tables]
             inner = space.transport(*tables, members, pairs=True)
         else:

@@ -15,7 +15,7 @@ from ..core.differences import derivative_at_zero
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, Potential, ZonalDrift
-from ..models.changes import multiplier_changes
+from ..models.changes import table_changes
 from ..models.zonal import kernel_degree
 from ..spaces.transport import NO_MASS
 from ..spaces.velocity_tables import NEGLIGIBLE_CHANGE, NEGLIGIBLE_COLUMN, VelocityTable
@@ -104,16 +104,14 @@ class ZonalField(DensityField):
 
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
-        degree, dimension = self.space.degree, self.space.dimension
-        attraction = self.drift.attraction(degree, dimension)[self.space.degrees]
-        normaliser = self.drift.normaliser(degree, dimension)
-        return attraction, None if normaliser is None else normaliser[self.space.degrees]
+        attraction = self.space.attraction(self.drift)[self.space.levels]
+        normaliser = self.space.normaliser(self.drift)
+        return attraction, None if normaliser is None else normaliser[self.space.levels]
 
     @cached_property
     def _interaction(self) -> np.ndarray:
         """Multipliers of W. Those of `_multipliers` may differ by a factor that Z has too."""
-        multipliers = self.drift.interaction(self.space.degree, self.space.dimension)
-        return multipliers[self.space.degrees]
+        return self.space.interaction(self.drift)[self.space.levels]
 
     def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         attraction, normaliser = self._multipliers
@@ -141,15 +139,14 @@ class ZonalField(DensityField):
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
         attraction, normaliser = self._multipliers
-        series = attraction * self.space.minus_divergence(F)
+        series = np.conj(attraction) * self.space.minus_divergence(F)
         return series if s is None else series + normaliser * self.space.to_coefficients(s)
 
     def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Derivatives of the multipliers of W and of Z by a parameter, cached; None where Z = 1."""
         if name not in self._cache:
-            degree, dimension = self.space.degree, self.space.dimension
-            rows = multiplier_changes(self.drift, name, degree, dimension)
-            changes = [row[self.space.degrees] for row in rows]
+            rows = table_changes(self.drift, name, self.space)
+            changes = [row[self.space.levels] for row in rows]
             self._cache[name] = changes[0], changes[1] if len(changes) > 1 else None
         return self._cache[name]
 

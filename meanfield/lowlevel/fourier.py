@@ -156,12 +156,16 @@ def fill_spectrum(transform: Any) -> None:
     call(transform.forward, transform.forward_plan, values, spectrum)
 
 
-def _plan(planner: Any, length: int, rows: int, source: Any, target: Any, flags: int) -> int:
+def _plan(
+    planner: Any, length: int | tuple[int, ...], rows: int, source: Any, target: Any, flags: int
+) -> int:
+    """Plan `rows` transforms of a length, or of several, at (array, stride) source and target."""
+    lengths = length if isinstance(length, tuple) else (length,)
     (source, source_stride), (target, target_stride) = source, target
     with PLANNING:
         plan = planner(
-            1,
-            (ctypes.c_int * 1)(length),
+            len(lengths),
+            (ctypes.c_int * len(lengths))(*lengths),
             rows,
             *(ctypes.c_void_p(source.ctypes.data), None, 1, source_stride),
             *(ctypes.c_void_p(target.ctypes.data), None, 1, target_stride),

@@ -12,6 +12,7 @@ from .noise import Noise
 from .normalisation import Normalisation
 from .norms import Norm
 from .parameters import FromFile, PerLayer
+from .periodic import PeriodicKernel
 from .pointwise import FeedForward, Field, Pointwise, Potential
 from .positional import PositionalEncoding
 from .potentials import SA, USA, CosineSeries, Interaction, Kuramoto
@@ -44,6 +45,7 @@ __all__ = [
     "Normalisation",
     "OfIndex",
     "PerLayer",
+    "PeriodicKernel",
     "Pointwise",
     "PositionalEncoding",
     "Potential",

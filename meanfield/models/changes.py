@@ -1,6 +1,7 @@
 """Derivatives by a parameter of quantities computed from a drift, such as multipliers."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from ..core.annotations import Narrowed, Values
 from ..core.differences import AGREEMENT, best_difference
 from ..core.errors import MeanfieldError
 from .drift import Drift
+
+if TYPE_CHECKING:
+    from ..spaces import Space
 
 EXACT_DERIVATIVE = 1e-13  # errors of derivatives below which no shorter step is tried
 
@@ -63,6 +67,16 @@ def multiplier_changes(drift: Narrowed, name: str, degree: int, dimension: int) 
 
     def both(many: Values) -> np.ndarray:
         rows = [many.attraction(degree, dimension), many.normaliser(degree, dimension)]
+        return np.stack([row for row in rows if row is not None], axis=-2)
+
+    return list(derivative_by(drift, name, both))
+
+
+def table_changes(drift: Narrowed, name: str, space: "Space") -> list[np.ndarray]:
+    """Derivatives of the tables of multipliers on a space: see `multiplier_changes`."""
+
+    def both(many: Values) -> np.ndarray:
+        rows = [space.attraction(many), space.normaliser(many)]
         return np.stack([row for row in rows if row is not None], axis=-2)
 
     return list(derivative_by(drift, name, both))

@@ -137,6 +137,8 @@ class Noise(Kind, family=True):
                 f"Densities have no {name}: their equation is not that of one token. Solve for "
                 "Tokens."
             )
+        if not space.spherical:
+            raise MeanfieldError(f"{name} is known on spheres; on {space!r} take Isotropic().")
         if space.axisymmetric:
             raise MeanfieldError(
                 f"{name} does not keep densities symmetric about an axis, which {space!r} holds "

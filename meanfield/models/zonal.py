@@ -6,7 +6,7 @@ import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..spaces.kernels import Primitive, quadrature_multipliers, values_at
 from .changes import derivative_by
 from .drift import Drift
+
+if TYPE_CHECKING:
+    from ..spaces.torus import Torus
 
 # Inner products at which values of a drift identify it.
 FINGERPRINT_NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
@@ -48,11 +51,11 @@ def remembered(compute: Function) -> Function:
     """Decorator that caches multipliers by degree and dimension, as quadrature may be slow."""
 
     @functools.wraps(compute)
-    def multipliers(self: "ZonalDrift", degree: int, dimension: int) -> np.ndarray | None:
-        cache: dict[tuple[str, int, int], np.ndarray | None] = self._multipliers
-        key = compute.__name__, degree, dimension
+    def multipliers(self: "ZonalDrift", *of: object) -> np.ndarray | None:
+        cache = self._multipliers
+        key = compute.__name__, *of
         if key not in cache:  # a new mapping, as another thread may be reading this one
-            cache = {**cache, key: compute(self, degree, dimension)}
+            cache = {**cache, key: compute(self, *of)}
             self.__dict__["_multipliers"] = cache
         kept = cache[key]
         return None if kept is None else kept.copy()
@@ -95,7 +98,9 @@ class ZonalDrift(Drift):
     exponent: ClassVar[np.ndarray | None] = None
     polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature
-    _internal: ClassVar[str] = "contrast interaction multiplier_error potential_at slope_and_weight"
+    _internal: ClassVar[str] = (
+        "contrast interaction multiplier_error on_torus potential_at slope_and_weight"
+    )
 
     def __init_subclass__(cls, **options: PassedOn) -> None:
         super().__init_subclass__(**options)
@@ -160,8 +165,8 @@ class ZonalDrift(Drift):
         return values
 
     @cached_property
-    def _multipliers(self) -> dict[tuple[str, int, int], np.ndarray | None]:
-        """The cache of `remembered`, by method, degree and dimension."""
+    def _multipliers(self) -> dict[tuple[object, ...], np.ndarray | None]:
+        """The cache of `remembered`, by method and its arguments."""
         return {}
 
     @cached_property
@@ -242,6 +247,13 @@ class ZonalDrift(Drift):
             np.nan if missing else self._of_members(lambda drift: drift.potential_at, 0, dimension)
         )
         return multipliers
+
+    @remembered
+    def on_torus(self, name: str, space: "Torus") -> np.ndarray:
+        """Multipliers on a torus, (*shape, modes): see `on_torus`."""
+        from .on_torus import multipliers
+
+        return multipliers(self, name, space)
 
     def _of_members(
         self,

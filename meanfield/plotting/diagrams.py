@@ -362,7 +362,7 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
     for name in diagram.loci:
         here = data.curve.values == name
         betas, kind = data[diagram.parameter].values[here], str(data.kind.values[here][0])
-        kappas = data.kappa.values[here] / [unit(b) for b in betas]
+        kappas = data[diagram.second].values[here] / [unit(b) for b in betas]
         colour, dashes = LINES[kind]
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
@@ -381,7 +381,9 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
     for points, marker in PLANE_MARKS.items():
         for point in getattr(diagram, points):
             _mark(ax, point, unit(point.beta), *marker)
-    _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else r"$\kappa$", log=not relative)
+    second = rf"${symbol_of(diagram.second)}$"
+    log = not relative and diagram.second == "kappa"
+    _name_axes(ax, diagram, r"$\kappa/\kappa_1$" if relative else second, log=log)
 
 
 def _mark(ax: Axes, point: "Tricritical | Cusp", unit: float, marker: str, label: str) -> None:

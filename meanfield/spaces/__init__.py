@@ -5,6 +5,7 @@ from .contract import Space
 from .density import Density
 from .samples import principal_circle, principal_sphere
 from .sphere import Sphere, from_pyshtools, to_pyshtools
+from .torus import Torus
 from .zonal import Zonal
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Density",
     "Space",
     "Sphere",
+    "Torus",
     "Zonal",
     "from_pyshtools",
     "principal_circle",

@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ..core.annotations import FromAbove
 from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
@@ -19,7 +20,8 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
-from ..states.points import UNIT, function_values
+from ..states.points import UNIT, check_unit, function_values
+from ..states.tokens import Tokens
 from .clusters import mean_direction
 from .density import Density
 from .kernels import exponential_multipliers
@@ -28,6 +30,7 @@ from .transport import GridTransforms, Transport
 from .validity import expanded
 
 if TYPE_CHECKING:
+    from ..states import State
     from .chart import NodeChart
     from .index import Index
     from .indexed import Indexed
@@ -103,6 +106,13 @@ class Space(Kind, family=True):
         Type of the coefficients: complex or float.
     axisymmetric : bool
         Whether the space has only functions that are symmetric about the last axis.
+    levels : ndarray of int, (modes,)
+        Index of the multiplier of every coefficient in the tables of `attraction`, `normaliser` and
+        `interaction`: its degree, unless each coefficient has a multiplier of its own.
+    spherical : bool
+        Whether the space is a sphere; what is known on spheres alone is refused on others.
+    radius : float
+        Length of the points as vectors.
     largest_degree : int
         Highest degree to which `solve` refines by default.
     halfway : bool
@@ -126,7 +136,8 @@ class Space(Kind, family=True):
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
         "next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
-        "transports mode_dims split"
+        "transports mode_dims split attraction normaliser interaction levels check_points "
+        "harmonics tokens level_degrees radius shortened spherical"
     )
 
     dimension: int
@@ -135,6 +146,8 @@ class Space(Kind, family=True):
     parseval: np.ndarray
     dtype: np.dtype = np.dtype(complex)
     axisymmetric: bool = False
+    spherical: bool = True
+    radius: float = 1.0
     largest_degree: int = 4096
     halfway: bool = False
     grids: ClassVar[type[GridTransforms]]
@@ -195,6 +208,14 @@ class Space(Kind, family=True):
         fitting(name, point, wanted, unit, advice="Divide it by its norm.")
         return point / np.linalg.norm(point)
 
+    def check_points(self, who: str, points: np.ndarray) -> None:
+        """Raise ValueError unless rows of an array are points of the space, as `who` wants."""
+        check_unit(who, points)
+
+    def tokens(self, points: np.ndarray) -> "State":
+        """Tokens of equal masses at points (n, d) of the space."""
+        return Tokens(points)
+
     def mean_direction(self, density: Density) -> np.ndarray:
         """Direction of int x dmu, (d,); the last axis if the integral is 0 to rounding."""
         masses = self.weights * density.values
@@ -216,6 +237,33 @@ class Space(Kind, family=True):
         of the Legendre expansion of a Dirac.
         """
         return 1.0
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        return self.degrees
+
+    @cached_property
+    def level_degrees(self) -> np.ndarray:
+        """Degree of every multiplier in a table."""
+        degrees = np.zeros(self.levels.max() + 1, dtype=int)
+        degrees[self.levels] = self.degrees
+        return read_only(degrees)
+
+    def attraction(self, drift: FromAbove) -> np.ndarray:
+        """Multipliers of W, (*ensemble, levels)."""
+        return drift.attraction(self.degree, self.dimension)
+
+    def normaliser(self, drift: FromAbove) -> np.ndarray | None:
+        """Multipliers of Z, (*ensemble, levels), or None where Z = 1."""
+        return drift.normaliser(self.degree, self.dimension)
+
+    def interaction(self, drift: FromAbove) -> np.ndarray:
+        """Multipliers of W in the energy, its additive constant included, (*ensemble, levels)."""
+        return drift.interaction(self.degree, self.dimension)
+
+    def shortened(self, table: np.ndarray) -> np.ndarray:
+        """Multipliers (..., levels) from those on this space with a higher degree."""
+        return table[..., : self.degree + 1]
 
     @cached_property
     def laplacian(self) -> np.ndarray:
@@ -405,9 +453,13 @@ class Space(Kind, family=True):
 
         It is 1 for a Dirac, and |int P_k(<x, e>) dmu| for a density symmetric about e.
         """
-        chosen = self.degrees == k
+        chosen, count = self.harmonics(k)
         power = (self.parseval[chosen] * np.abs(coefficients[..., chosen]) ** 2).sum(axis=-1)
-        return np.sqrt(power / dimension_of_harmonics(k, self.dimension))
+        return np.sqrt(power / count)
+
+    def harmonics(self, k: int) -> tuple[np.ndarray, float]:
+        """Mask or indices of the coefficients in the moment of degree k, and dim H_k."""
+        return self.degrees == k, dimension_of_harmonics(k, self.dimension)
 
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """The moment of degree k where it is one number, (*ensemble,), else its `amplitude`."""
@@ -422,10 +474,10 @@ class Space(Kind, family=True):
         moment = self.moment(change, k)
         if moment.ndim < change.ndim:
             return moment
-        chosen = self.degrees == k
+        chosen, count = self.harmonics(k)
         pairs = self.parseval[chosen] * (np.conj(coefficients) * change)[..., chosen].real
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = pairs.sum(axis=-1) / dimension_of_harmonics(k, self.dimension)
+            mean = pairs.sum(axis=-1) / count
             return mean / self.amplitude(coefficients, k)
 
     def identity(self) -> Any:

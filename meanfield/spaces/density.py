@@ -19,7 +19,6 @@ from ..core.checks import (
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
 from ..states.contract import Arrays, State, StatePart, member_dims
-from ..states.points import check_unit
 from ..states.tokens import Tokens
 from .validity import DENSITY_TAIL, NEGATIVE_SHARE, REAL_ENOUGH, UNIT_MASS, tail_start
 
@@ -213,7 +212,7 @@ class Density(State):
         advice = "Angles on the circle: at(circle.embed(theta))."
         wanted, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
         fitting("points.shape", points.shape, wanted, fits, advice=advice)
-        check_unit("at(points)", points)
+        self.space.check_points("at(points)", points)
         return self.space.at(self.coefficients, points)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -303,7 +302,7 @@ class Density(State):
         self.checked_positive(NEGATIVE_SHARE)
         rng = generator(rng)
         check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
-        return Tokens(self.space.sample(self.coefficients, n, rng))
+        return self.space.tokens(self.space.sample(self.coefficients, n, rng))
 
     def rotate(self, rotation: Any) -> "Density":
         """The pushforward by a rotation: an angle in radians on the circle."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import FromAbove
 from ..core.cached import cached_property
 from ..core.checks import (
     boolean,
@@ -71,6 +72,10 @@ class IndexedSpace(Space):
             dimension=space.dimension,
             degree=space.degree,
             degrees=np.tile(space.degrees, count),
+            levels=np.tile(space.levels, count),
+            laplacian=np.tile(space.laplacian, count),
+            spherical=space.spherical,
+            radius=space.radius,
             parseval=np.outer(index.weights, space.parseval).ravel(),
             dtype=space.dtype,
             axisymmetric=space.axisymmetric,
@@ -149,6 +154,15 @@ class IndexedSpace(Space):
 
     def with_modes(self, modes: int) -> "IndexedSpace":
         return IndexedSpace(self.slice_space.with_modes(modes // len(self.index)), self.index)
+
+    def attraction(self, drift: FromAbove) -> np.ndarray:
+        return self.slice_space.attraction(drift)
+
+    def normaliser(self, drift: FromAbove) -> np.ndarray | None:
+        return self.slice_space.normaliser(drift)
+
+    def interaction(self, drift: FromAbove) -> np.ndarray:
+        return self.slice_space.interaction(drift)
 
     resample = _slicewise("resample")
     to_values = _slicewise("to_values")

@@ -52,7 +52,7 @@ class GridTransport(Transport):
         members, modes = self._shape
         self._shape = members, len(self._which) * modes
         self.transforms = transforms = self.space.transforms(self.points)
-        columns = np.repeat(self.space.degrees, self.dtype.itemsize // 8)
+        columns = np.repeat(self.space.levels, self.dtype.itemsize // 8)
         self._shared: dict[str, Any] = {
             "degree": self.degree,
             "band": self.band,
@@ -60,10 +60,20 @@ class GridTransport(Transport):
             "normalised": int(self.normalised),
             "pairs": int(self.pairs),
             "transforms": transforms.functions,
-            "above": self.tables[0][:, columns].copy(),
+            "fastest": self.space.radius,
+            "above": np.ascontiguousarray(self.tables[0].real[:, columns]),
+            "across": self._across(columns),
             "below": self.tables[1][:, columns].copy(),
         }
         self._fill(columns.size, transforms.components, transforms.size)
+
+    def _across(self, columns: np.ndarray) -> np.ndarray:
+        """Imaginary parts of multipliers, for the other float of a coefficient; empty if real."""
+        above = self.tables[0]
+        if above.dtype.kind != "c":
+            return np.zeros((len(above), 0))
+        signs = np.where(np.arange(columns.size) % 2, 1.0, -1.0)
+        return np.ascontiguousarray(above.imag[:, columns] * signs)
 
     def _fill(self, size: int, components: int, points: int) -> None:
         """Enter the record, for `size` floats of a function and its values at `points`."""
@@ -101,11 +111,11 @@ class LinearisedTangents(GridTransport):
         self, space: "Space", tables: Tables, changes: Sequence[Tables],
         parameters: Sequence[int] = (), pairs: bool = False,
     ) -> None:  # fmt: skip
-        none, all_ = np.zeros(space.degree + 1), (tables, *changes)
+        none, all_ = np.zeros(space.level_degrees.size), (tables, *changes)
         above = np.array([t.attraction for t in all_])
         below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
         # Bands are judged separately, as a derivative may be small compared with the drift.
-        above[np.arange(above.shape[1]) > space.bands(above)[:, None]] = 0
+        above[space.level_degrees > space.bands(above)[:, None]] = 0
         self._which = np.array([-1, *parameters])
         super().__init__(space, above, None if tables.normaliser is None else below, 1, pairs)
 
@@ -129,9 +139,11 @@ class LinearisedAdjoint(LinearisedTangents):
 
 LINEARISED_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("degree", "band", "components", "normalised", "pairs"), int),
+    "fastest": float,  # length of points, which bounds means of points
     "transforms": FUNCTIONS,
     # Of W and of Z, for the floats of the coefficients, and their derivatives by parameters.
     **dict.fromkeys(("above", "below"), floats("tables", "floats")),
+    "across": floats("tables", "crossed"),  # imaginary parts of W's multipliers; empty if real
 }
 LINEARISED_TANGENTS = Layout(
     "LinearisedTangents",
@@ -166,6 +178,7 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     states = float_array(source, (rows, 1 + pairs, modes))
     result = float_array(target, (rows, modes))
     above, below, which, moved = record.above, record.below, record.which, record.moved
+    across = record.across
     kept, values = record.kept, record.values
     density, flux_at = values[0], address_of(values) + 8 * size
     u, over, share = kept[0], kept[1], kept[2]
@@ -178,6 +191,10 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
             moved[k] = above[table, k] * h[k]
             if p > 0:
                 moved[k] += above[p, k] * states[0, pairs, k]
+        for k in range(record.crossed):
+            moved[k] += across[table, k] * h[k ^ 1]
+            if p > 0:
+                moved[k] += across[p, k] * states[0, pairs, k ^ 1]
         evaluate(functions.gradient, inner, record.band, address_of(moved), flux_at)
         under = values[1 + components]
         if normalised:
@@ -214,7 +231,7 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
                 density[j] = v[j] * v[j] + (density[j] if i > 0 else 0.0)
         speed = np.sqrt(largest(density, size))
         if normalised:
-            speed = min(speed, 1.0)  # a mean of unit vectors; more is rounding where Z * mu is 0
+            speed = min(speed, record.fastest)  # more is rounding where Z * mu is 0
         record.speed[0] = max(record.speed[0], speed)
 
 
@@ -228,13 +245,15 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
     u = float_array(source, (2 + pairs, modes))[pairs]
     result = float_array(target, (1 + pairs, modes))
     numbers = float_array(target, ((1 + pairs) * modes + tables - 1,))[(1 + pairs) * modes :]
-    above, below, parseval = record.above, record.below, record.parseval
+    above, below, parseval, across = record.above, record.below, record.parseval, record.across
     work, values = record.work, record.values
     begin, moved, slope_at = address_of(values), work[2], address_of(values[2 + components])
     density, under = values[0], values[1]
     evaluate(functions.values, inner, degree, source, begin)
     for k in range(modes):
         moved[k] = above[0, k] * u[k]
+    for k in range(record.crossed):
+        moved[k] += across[0, k] * u[k ^ 1]
     evaluate(functions.gradient, inner, record.band, address_of(moved), begin + 16 * size)
     evaluate(functions.gradient, inner, degree, source + 8 * modes * (1 + pairs), slope_at)
     if normalised:
@@ -261,10 +280,14 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
         result[pairs, k] += above[0, k] * moved[k]
         if normalised:
             result[pairs, k] -= below[0, k] * work[1, k]
+    for k in range(record.crossed):  # the transpose is the conjugate
+        result[pairs, k] -= across[0, k] * moved[k ^ 1]
     for p in range(1, tables):
         total = 0.0
         for k in range(modes):
             change = above[p, k] * moved[k]
+            if record.crossed > 0:
+                change -= across[p, k] * moved[k ^ 1]
             if normalised:
                 change -= below[p, k] * work[1, k]
             total += parseval[k] * u[k] * change

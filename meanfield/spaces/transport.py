@@ -30,9 +30,9 @@ class Transport:
     ----------
     space : Space
         Space of the densities.
-    attraction : ndarray, (1 or members, degree + 1)
-        Multipliers of W, shared or for each member.
-    normaliser : ndarray, (1 or members, degree + 1), or None
+    attraction : ndarray, (1 or members, levels)
+        Multipliers of W, shared or for each member; complex for a W(x - y) that is not even.
+    normaliser : ndarray, (1 or members, levels), or None
         Multipliers of Z; None means Z = 1.
     members : int
         Number of densities.
@@ -66,7 +66,10 @@ class Transport:
         self.normalised = normaliser is not None
         self.points = 2 * self.degree + (self.degree if self.normalised else self.band) + 1
         below = np.zeros(attraction.shape) if normaliser is None else normaliser
-        self.tables = [np.array(table, dtype=float, order="C") for table in (attraction, below)]
+        self.tables = [
+            np.array(table, np.result_type(table, float), order="C")
+            for table in (attraction, below)
+        ]
         self.speed, self.time = np.zeros(1), np.zeros(1)
         self._shape = members, space.degrees.size
         self._of_pairs(pairs)

@@ -6,5 +6,6 @@ from .equiangular import Equiangular
 from .gaussian import Gaussian
 from .gram import Gram
 from .tokens import Tokens
+from .torus_tokens import TorusTokens
 
-__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "Start", "State", "Tokens"]
+__all__ = ["Dirac", "Equiangular", "Gaussian", "Gram", "Start", "State", "Tokens", "TorusTokens"]

@@ -31,6 +31,7 @@ from .points import UNIT, Orthonormal, Points, Seed, function_values, unit_vecto
 
 if TYPE_CHECKING:
     from .gram import Gram
+    from .torus_tokens import TorusTokens
 
 
 D = TypeVar("D", covariant=True)
@@ -291,6 +292,14 @@ class Tokens(TokenSet):
         array = finite_array("angles", angles)
         fitting("angles", angles, "an array (*replicas, n) of at least one", array.size > 0)
         return cls(vectors_of(array[..., None]), masses)
+
+    @classmethod
+    @with_hints
+    def on_torus(cls, angles: ArrayLike, masses: np.ndarray | None = None) -> "TorusTokens":
+        """Tokens on the torus at these angles in radians, (*replicas, n, m)."""
+        from .torus_tokens import TorusTokens
+
+        return TorusTokens(np.asarray(angles), masses)
 
     @classmethod
     @with_hints

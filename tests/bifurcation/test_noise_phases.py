@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.families import EquationFamily
+from meanfield.bifurcation.planes import KappaPlane
 from meanfield.bifurcation.reflections import Reflected
 from meanfield.bifurcation.special_curves import SpecialCurve
 
@@ -76,7 +76,7 @@ def test_round_trip_and_figure(scaled, tmp_path):
 def test_gradients_are_those_of_differences(drift, kind, order):
     noise = mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0.1 * x[..., 0])
     basis, rng = Reflected(mf.Circle(8), noise), np.random.default_rng(0)
-    family, part = EquationFamily(drift, "beta", (1.0, 3.0), basis), basis.of_order(order)
+    family, part = KappaPlane(drift, "beta", (1.0, 3.0), basis), basis.of_order(order)
     borders = rng.standard_normal((2, len(part.members)))
     line = SpecialCurve(family, kind, order, borders, 0.2)
     m = np.zeros(len(basis.degrees))

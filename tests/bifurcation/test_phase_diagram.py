@@ -8,9 +8,9 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
-from meanfield.bifurcation.families import EquationFamily
 from meanfield.bifurcation.phase_diagram import tricritical_points
-from meanfield.bifurcation.special_curves import SpecialCurve
+from meanfield.bifurcation.planes import KappaPlane
+from meanfield.bifurcation.special_curves import SpecialCurve, between
 from meanfield.plotting import phases
 
 
@@ -68,7 +68,7 @@ def test_curves_on_the_sphere(beta):
 def test_tricritical_points_of_every_dimension(d, exact):
     found = list(
         tricritical_points(
-            EquationFamily(mf.USA, "beta", (0.5 * exact, 2 * exact), AxialHarmonics(d, 0, 24)), 1
+            KappaPlane(mf.USA, "beta", (0.5 * exact, 2 * exact), AxialHarmonics(d, 0, 24)), 1
         )
     )
     assert [point.degree for point in found] == [1]
@@ -96,6 +96,21 @@ def test_curves_begin_at_the_tricritical_point():
 
 
 @pytest.mark.long
+def test_no_cusp_is_sought_where_folds_pass_the_uniform_state():
+    """The cubic term of folds vanishes at a tricritical point by symmetry, without a cusp."""
+    diagram = on_circle()
+    curve, corner = diagram.loci["fold"], diagram.tricritical[0]
+    z = curve.at_value(between(curve.points, corner.beta + 0.05), corner.beta + 0.05)
+    here, step = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0)), 0.05
+    last = here
+    while here.z[0] * last.z[0] > 0:
+        last, here = here, curve.ahead(here, step)
+    assert curve.folding(last.z)[0] * curve.folding(here.z)[0] < 0
+    curve.singular.clear()
+    curve._singular_points(last, step, here)
+    assert curve.singular == []
+
+
 def test_first_order_lines_at_small_kappa():
     """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
     space = mf.Zonal(8, 32)
@@ -120,7 +135,7 @@ def test_gradients_are_those_of_differences(drift, d):
     rng = np.random.default_rng(d)
     a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
     z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
-    family = EquationFamily(drift, "beta", (1.0, 3.0), AxialHarmonics(d, 0, 16))
+    family = KappaPlane(drift, "beta", (1.0, 3.0), AxialHarmonics(d, 0, 16))
     locus = SpecialCurve(family, "fold", 0, rng.standard_normal((2, 16)), 0.2)
     z[:16] /= family.basis.sizes
     exact = locus.jacobian(z)
@@ -132,7 +147,7 @@ def test_gradients_are_those_of_differences(drift, d):
 
 def test_gradients_of_the_free_energy_at_stationary_states():
     state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
-    family, size = EquationFamily(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
+    family, size = KappaPlane(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
     locus, z = (
         SpecialCurve(family, "transition", 0, (), 0.2),
         np.append(state.legendre_moments, [np.log(0.76), 3.0]),

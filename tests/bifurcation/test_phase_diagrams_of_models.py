@@ -1,5 +1,6 @@
 """Phase diagrams of models with fields: special points of codimension two."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -39,6 +40,76 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
     if not by_name:
         with pytest.raises(mf.MeanfieldError, match=r"lambda> is not known here.* phase_diagram"):
             loaded.kappa("fold 1", 0.05)
+
+
+@pytest.mark.parametrize("first", ["kappa", "K"])
+def test_a_plane_of_two_parameters_has_the_folds_and_the_cusp_of_kuramoto_in_a_field(
+    first, tmp_path
+):
+    """At kappa = 2 with K Kuramoto + h field the curve is that of kappa K and h/K."""
+    if first == "kappa":
+        model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL, kappa=2.4)
+        ranges, scale = {"kappa": (1.9, 2.4), "factors[1]": (-0.1, 0.1)}, 1.0
+    else:
+        model = lambda K, h: mf.Transformer(K * mf.Kuramoto() + h * PULL, kappa=2.0)  # noqa: E731
+        ranges, scale = {"K": (1.05, 1.2), "h": (-0.12, 0.12)}, 2.0
+    (_, span), (second, _) = ranges.items()
+    found = mf.phase_diagram(
+        model, mf.Circle(16), vary=ranges, places=1 + (first == "kappa"), progress=False
+    )
+    assert not found.warnings and not found.tricritical and found.second == second
+    if first == "kappa":
+        (cusp,) = found.cusps
+        assert cusp[:2] == pytest.approx((2.0, 0.0), abs=1e-10)
+        assert f"Cusp(kappa={cusp.beta!r}, factors[1]=" in repr(found)
+    folds = [name for name in found.loci if name.startswith("fold")]
+    for value in (2.15 / scale, 2.35 / scale):
+        kappa = scale * value
+        x = brentq(lambda x: kappa * (1 - bessel(x) ** 2 - bessel(x) / x) - 1, 0.1, 5.0)  # noqa: B023
+        h = abs(x / kappa - bessel(x)) * (1.0 if first == "kappa" else value)
+        assert sorted(found.kappa(name, value) for name in folds) == pytest.approx([-h, h], 1e-11)
+    loaded = mf.load(found.save(tmp_path / "plane.nc"))
+    assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
+    axes = loaded.plot().axes[0]
+    assert axes.get_xlim() == pytest.approx(span) and axes.get_yscale() == "linear"
+    with pytest.raises(ValueError, match="divide kappa; the plane has"):
+        found.plot("relative")
+    with pytest.raises(mf.MeanfieldError, match=f"{re.escape(second)} of this plane is not kappa"):
+        found.stable_counts(span[0])
+
+
+def test_hopf_points_in_the_plane_of_drive_and_field_are_those_in_kappa():
+    """Active rotators at kappa = 1.2: a pair of growth rates lies on the axis."""
+    space = mf.Circle(12)
+    turn = mf.Field(lambda x: np.stack([-x[..., 1], x[..., 0]], -1))
+
+    def rotators(w, b):
+        return mf.Transformer(3.0 * mf.Kuramoto() + w * turn + b * PULL, kappa=1.2)
+
+    found = mf.phase_diagram(
+        rotators, space, vary={"w": (0.8, 0.9), "b": (0.7, 1.3)}, places=1, progress=False
+    )
+    names = [name for name, curve in found.loci.items() if curve.kind == "Hopf"]
+    b = found.kappa(names[0], 0.86)
+    in_kappa = mf.branches(rotators(0.86, b), space, (1.1, 1.3), progress=False)
+    assert min(abs(one.value - 1.2) for one in in_kappa.special("Hopf")) < 1e-9
+
+
+def test_a_plane_of_two_parameters_says_what_it_needs():
+    for model, vary, error, message in [
+        (mf.Kuramoto() + PULL, {"factors[0]": (1, 2), "factors[1]": (1, 2)}, TypeError,
+         "drift must be a Transformer, or a function of two numbers"),
+        (mf.Transformer(mf.Kuramoto() + PULL), {"factors[0]": (1, 2), "kappa": (1, 2)}, ValueError,
+         "vary must be kappa as the first of two"),
+        (lambda a, b: mf.Transformer(a * mf.Kuramoto() + b * mf.USA(1.0), kappa=1.0),
+         {"a": (1, 2), "b": (1, 2)}, mf.MeanfieldError,
+         "invariant under rotations, for all values of a and b"),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=message):
+            mf.phase_diagram(model, mf.Circle(8), vary=vary, progress=False)
+    with pytest.raises(ValueError, match="kappa must be left out"):
+        mf.phase_diagram(lambda a, b: None, mf.Circle(8), vary={"a": (1, 2), "b": (1, 2)},
+                         kappa=(1, 2))  # fmt: skip
 
 
 def test_a_curve_of_hopf_points_begins_at_the_bogdanov_takens_point_of_active_rotators():

@@ -83,7 +83,7 @@ def test_their_runs_are_resumed_to_the_last_bit(tmp_path):
         (mf.Transformer(mf.USA([1.0, 2.0])), {}, ValueError, r"ensemble \(2,\)"),
         (MODEL, {"merge": 1e-3}, ValueError, "merge is for Tokens; HeldAngles"),
         (MODEL, {"engine": mf.engines.Direct()}, ValueError, "engine is for Tokens; HeldAngles"),
-        (MODEL, {"rng": 0}, ValueError, "rng is for Tokens; HeldAngles"),
+        (MODEL, {"rng": 0}, ValueError, "rng is for Tokens and TorusTokens; HeldAngles"),
         (MODEL, {"max_degree": 8}, ValueError, "max_degree is for Density and Indexed; HeldAngles"),
         (MODEL, {"scheme": Krogstad}, ValueError, "HeldAngles .*DormandPrince; got Krogstad"),
         (MODEL, {"scheme": Layers, "dt": 0.5}, ValueError, "got Layers"),

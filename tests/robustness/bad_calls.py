@@ -307,6 +307,7 @@ def calls():
         ("Circle", mf.Circle, {"degree": 8}),
         ("Sphere", mf.Sphere, {"degree": 8}),
         ("Zonal", mf.Zonal, {"dimension": 4, "degree": 8}),
+        ("Torus", mf.Torus, {"degree": 8, "dimension": 2}),
         ("Circle.uniform of degree", lambda degree: mf.Circle(degree).uniform(), {"degree": 8}),
         ("Sphere.uniform of degree", lambda degree: mf.Sphere(degree).uniform(), {"degree": 8}),
         ("Circle.embed", circle.embed, {"theta": angles}),
@@ -378,6 +379,11 @@ def calls():
         ("Tokens of R^d", lambda x: mf.Tokens(x, on_sphere=False), {"x": square}),
         ("Tokens.uniform", mf.Tokens.uniform, {"n": 4, "d": 3, "rng": 0, "shape": (2,)}),
         ("Tokens.on_circle", mf.Tokens.on_circle, {"angles": angles, "masses": [0.5, 0.25, 0.25]}),
+        (
+            "TorusTokens",
+            mf.TorusTokens,
+            {"angles": [[0.1, 0.2], [1.0, 2.0]], "masses": [0.5, 0.5]},
+        ),
         ("Tokens.orthonormal", mf.Tokens.orthonormal, {"n": 3, "d": 4}),
         (
             "Tokens.from_file",

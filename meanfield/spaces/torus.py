@@ -1,0 +1,484 @@
+"""The torus (R / 2 pi)^m: Fourier coefficients c_k = int e^{-i<k, x>} dmu of waves k in Z^m."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.annotations import FromAbove
+from ..core.cached import cached_property
+from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
+from ..core.errors import MeanfieldError
+from ..lowlevel.compilation import njit
+from ..lowlevel.fourier import good_length
+from ..states.points import UNIT
+from .circle import _inverted
+from .contract import Space, bands_of, one_number, read_only
+from .density import Density
+from .torus_transforms import TorusGridTransforms
+
+if TYPE_CHECKING:
+    from ..states.torus_tokens import TorusTokens
+    from .chart import NodeChart
+
+MOST_CIRCLES = 3
+PRODUCTS_AT_ONCE = 2**22  # complex numbers in sums over waves and points
+NO_MEAN = 1e-12  # lengths of means below this count as 0
+
+
+class WaveRows:
+    """Waves k of a torus up to a degree, half of them, in rows along the last wave number.
+
+    A real function has c_{-k} = conj(c_k). Of k and -k the one is kept whose last wave number is
+    positive, or, if it is 0, whose first nonzero wave number is positive.
+
+    Attributes
+    ----------
+    waves : ndarray of int, (rows, m - 1)
+        Wave numbers but the last: 0 first, then those whose first nonzero number is positive.
+    first : ndarray of int, (rows,)
+        First of the last wave numbers, 0 or 1.
+    place : ndarray of int, (rows,)
+        Index of the coefficient of the last wave number 0, which is not there if `first` is 1.
+    mirrored : ndarray of bool, (rows,)
+        Whether a row has the wave (k, 0) of which -(k, 0) is left out.
+    """
+
+    def __init__(self, degree: int, circles: int) -> None:
+        numbers = product([*range(degree + 1), *range(-1, -degree - 1, -1)], repeat=circles - 1)
+        signs = {row: next((np.sign(k) for k in row if k), 0) for row in numbers}
+        order = sorted(signs, key=lambda row: {0: 0, 1: 1, -1: 2}[signs[row]])
+        self.waves = np.array(order, dtype=int).reshape(len(order), circles - 1)
+        sign = np.array([signs[row] for row in order], dtype=int)
+        self.first, self.mirrored = np.where(sign < 0, 1, 0), sign > 0
+        counts = degree + 1 - self.first
+        self.place = np.cumsum(counts) - counts - self.first
+        self.degree = degree
+
+    def entries(self, length: int, sign: int = 1) -> np.ndarray:
+        """Index of (sign * k, 0) in half spectra for `length` points a direction, (rows,)."""
+        index = np.zeros(len(self.waves), dtype=int)
+        for k in self.waves.T:
+            index = index * length + sign * k % length
+        return index * (length // 2 + 1)
+
+    @cached_property
+    def all(self) -> np.ndarray:
+        """All waves, (modes, m)."""
+        parts = []
+        for row, first in zip(self.waves, self.first, strict=True):
+            last = np.arange(first, self.degree + 1)[:, None]
+            parts.append(np.concatenate([np.broadcast_to(row, (len(last), row.size)), last], 1))
+        return np.concatenate(parts)
+
+
+class Torus(Space):
+    """The torus (R / 2 pi)^m with Fourier modes |k_i| <= `degree` in each direction.
+
+    A density mu, with respect to the uniform probability measure, is
+
+        mu(x) = sum_k c_k e^{i<k, x>},   c_k = int e^{-i<k, x>} dmu,
+
+    c_{-k} = conj(c_k), of which one is stored: see `waves`. A point has the Cartesian coordinates
+    (cos x_1, sin x_1, ..., cos x_m, sin x_m) in R^(2m), so that inner products of points are
+    sum_i cos(x_i - y_i). Drifts that are functions W of inner products act on the coefficients by
+    multipliers, one for each wave; for exp(beta <x, y>) these are prod_i I_{k_i}(beta).
+
+    Parameters
+    ----------
+    degree : int
+        Highest wave number in each direction, >= 1.
+    dimension : int
+        Number m of angles, 1, 2 or 3; 1 is the circle.
+
+    Attributes
+    ----------
+    circles : int
+        Number m of angles. The attribute `dimension` is 2m, that of the points, as in every space.
+    waves : ndarray of int, (modes, m)
+        Wave vector k of every coefficient.
+    degrees : ndarray of int, (modes,)
+        max |k_i|.
+    angles : ndarray, (n,)
+        Angles of the grid in each direction, equally spaced from 0, n >= 3 degree + 1.
+
+    Raises
+    ------
+    ValueError
+        If the two are not whole numbers in their ranges, or memory does not suffice.
+
+    References
+    ----------
+    Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
+    """
+
+    grids = TorusGridTransforms
+    spherical = False
+    largest_degree = 512
+
+    def __init__(self, degree: int, dimension: int = 2) -> None:
+        self.degree = whole_number("degree", degree)
+        self.circles = whole_number("dimension", dimension, most=MOST_CIRCLES)
+        self.dimension, self.radius = 2 * self.circles, self.circles**0.5
+        modes = ((2 * self.degree + 1) ** self.circles + 1) // 2
+        what = f"degree = {self.degree}: a density and its values"
+        check_memory(what, (24 * self.circles, modes), "degree")
+        self.largest_degree = {1: 4096, 2: 512, 3: 64}[self.circles]
+        degrees = np.abs(self.waves).max(axis=1)
+        self._set(degrees=degrees, parseval=np.where(degrees == 0, 1.0, 2.0))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {"degree": self.degree, "dimension": self.circles}
+
+    @cached_property
+    def rows(self) -> WaveRows:
+        return WaveRows(self.degree, self.circles)
+
+    @cached_property
+    def waves(self) -> np.ndarray:
+        return read_only(self.rows.all)
+
+    @cached_property
+    def laplacian(self) -> np.ndarray:
+        """Eigenvalue -|k|^2 of every coefficient."""
+        return read_only(-(self.waves**2).sum(axis=1).astype(float))
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        return read_only(np.arange(self.degrees.size))
+
+    @cached_property
+    def angles(self) -> np.ndarray:
+        length = good_length(3 * self.degree + 1)
+        return read_only(2 * np.pi * np.arange(length) / length)
+
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        names = ["theta"] if self.circles == 1 else [f"theta_{i + 1}" for i in range(self.circles)]
+        return dict.fromkeys(names, self.angles)
+
+    @property
+    def arguments(self) -> dict[str, np.ndarray]:
+        grid = np.meshgrid(*self.axes.values(), indexing="ij")
+        return {name: each.ravel() for name, each in zip(self.axes, grid, strict=True)}
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        return read_only(self.embed(np.stack(list(self.arguments.values()), axis=-1)))
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        size = self.angles.size**self.circles
+        return read_only(np.full(size, 1 / size))
+
+    def embed(self, angles: Any) -> np.ndarray:
+        """Points (..., 2m) with these angles in radians, (..., m); (...,) if m = 1."""
+        angles = finite_array("angles", angles)
+        if self.circles == 1 and angles.shape[-1:] != (1,):
+            angles = angles[..., None]
+        wanted = f"(..., {self.circles}), of angles in radians"
+        fitting("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
+        return on_circles(angles)
+
+    def angles_of(self, points: np.ndarray) -> np.ndarray:
+        """Angles (..., m) in radians of points (..., 2m)."""
+        return np.arctan2(points[..., 1::2], points[..., ::2])
+
+    # Densities -----------------------------------------------------------------------------
+
+    def von_mises(self, mean: Sequence[float], concentration: float) -> Density:
+        """prod_i exp(concentration cos(x_i - mean_i)) / I_0(concentration).
+
+        Parameters
+        ----------
+        mean : sequence of m floats
+            Mean angles in radians.
+        concentration : float
+            >= 0; 0 is the uniform density.
+        """
+        from scipy.special import ive
+
+        angles = np.atleast_1d(finite_array("mean", mean))
+        fitting("mean", mean, f"{self.circles} angles in radians", angles.shape == (self.circles,))
+        number = one_number("concentration", concentration, "concentration >= 0", 0)
+        series = ive(np.arange(self.degree + 1), number) / ive(0, number)
+        fits = np.isfinite(series).all()
+        fitting("concentration", number, "smaller: its law is one point", fits)
+        series = series[np.abs(self.waves)].prod(axis=1) * np.exp(-1j * self.waves @ angles)
+        return Density(self, series).warn_if_unresolved()
+
+    def product(self, factors: Sequence[Density]) -> Density:
+        """The product mu_1(x_1) ... mu_m(x_m) of densities on the circle, one for each direction.
+
+        Factors of a higher degree are truncated.
+        """
+        kinds = [getattr(one, "space", None) for one in factors]
+        fits = len(factors) == self.circles and all(
+            kind is not None and kind.dimension == 2 and not kind.axisymmetric for kind in kinds
+        )
+        fitting("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
+        series = np.ones(self.degrees.size, dtype=complex)
+        for factor, k in zip(factors, self.waves.T, strict=True):
+            c = factor.resample(self.degree).coefficients[np.abs(k)]
+            series *= np.where(k < 0, c.conj(), c)
+        return Density(self, series).warn_if_unresolved()
+
+    # The contract --------------------------------------------------------------------------
+
+    def attraction(self, drift: FromAbove) -> np.ndarray:
+        return drift.on_torus("attraction", self)
+
+    def normaliser(self, drift: FromAbove) -> np.ndarray | None:
+        return drift.on_torus("normaliser", self) if drift.normalised else None
+
+    def interaction(self, drift: FromAbove) -> np.ndarray:
+        return drift.on_torus("interaction", self)
+
+    def shortened(self, table: np.ndarray) -> np.ndarray:
+        modes = table.shape[-1]
+        return (
+            table
+            if modes == self.degrees.size
+            else table[..., self.with_modes(modes).places(self.waves)]
+        )
+
+    def check_points(self, who: str, points: np.ndarray) -> None:
+        error = np.abs(np.hypot(points[..., ::2], points[..., 1::2]) - 1).max(initial=0)
+        if not error <= UNIT:
+            raise ValueError(
+                f"{who} expects points of a torus, {self.circles} pairs (cos, sin); the worst "
+                f"length of a pair is off by {error:.2g}. Angles: torus.embed(angles)."
+            )
+
+    def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
+        point = real_array(name, point)
+        d = self.dimension
+        fitting(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
+        self.check_points(name, point)
+        return on_circles(self.angles_of(point))
+
+    def mean_direction(self, density: Density) -> np.ndarray:
+        means = density.moment(1)
+        angles = np.where(np.abs(means) > NO_MEAN, np.angle(means), np.pi / 2)
+        return on_circles(angles)
+
+    def tokens(self, points: np.ndarray) -> "TorusTokens":
+        from ..states.torus_tokens import TorusTokens
+
+        return TorusTokens(self.angles_of(points))
+
+    def with_modes(self, modes: int) -> "Torus":
+        root = round((2 * modes - 1) ** (1 / self.circles))
+        return self.with_degree((root - 1) // 2)
+
+    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
+        if degree == self.degree:
+            return coefficients.astype(self.dtype)
+        other = self.with_degree(degree)
+        coarse, fine = (self, other) if self.degree < degree else (other, self)
+        places = fine.places(coarse.waves)
+        result = np.zeros((*coefficients.shape[:-1], other.degrees.size), dtype=self.dtype)
+        if coarse is self:
+            result[..., places] = coefficients
+        else:
+            result[...] = coefficients[..., places]
+        return result
+
+    def places(self, waves: np.ndarray) -> np.ndarray:
+        """Indices (n,) of the coefficients of waves (n, m) that are stored."""
+        keys = self._keys(self.waves)
+        order = np.argsort(keys)
+        return order[np.searchsorted(keys, self._keys(waves), sorter=order)]
+
+    def _keys(self, waves: np.ndarray) -> np.ndarray:
+        """A number (n,) for each wave (n, m) with |k_i| <= degree."""
+        base = (2 * self.degree + 1) ** np.arange(self.circles)[::-1]
+        return (waves + self.degree) @ base
+
+    def harmonics(self, k: int) -> tuple[np.ndarray, float]:
+        """Indices of the waves k e_i in the moment of degree k, and 2m."""
+        if not 0 < abs(k) <= self.degree:
+            first = np.arange(1 if k == 0 else 0)
+            return first, 1.0
+        return self.places(abs(k) * np.eye(self.circles, dtype=int)), 2.0 * self.circles
+
+    def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
+        """int e^{ik x_i} dmu in each direction i, (*ensemble, m), complex; 0 beyond the degree."""
+        shape = (*coefficients.shape[:-1], self.circles)
+        if k == 0:
+            return np.broadcast_to(coefficients[..., :1], shape).copy()
+        if abs(k) > self.degree:
+            return np.zeros(shape, dtype=complex)
+        c = coefficients[..., self.harmonics(k)[0]]
+        return np.conj(c) if k > 0 else c
+
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+        parts = rng.standard_normal((np.count_nonzero(self.degrees == l), 2))
+        return amplitude * (parts[:, 0] + 1j * parts[:, 1]) / 2
+
+    def _spectrum(self, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Indices in half spectra of all modes; of modes k, and of -k where that is needed too."""
+        rows = self.rows
+        counts = self.degree + 1 - rows.first
+        here = np.repeat(rows.entries(length), counts) + self.waves[:, -1]
+        starts = (rows.place + rows.first)[rows.mirrored]
+        return here, starts, rows.entries(length, -1)[rows.mirrored]
+
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
+        n, m = self.angles.size, self.circles
+        here, starts, mirrored = self._spectrum(n)
+        spectrum = np.zeros((len(series), n ** (m - 1) * (n // 2 + 1)), dtype=complex)
+        spectrum[:, here] = series
+        spectrum[:, mirrored] = series[:, starts].conj()
+        shape, axes = (len(series), *(n,) * (m - 1), n // 2 + 1), tuple(range(1, m + 1))
+        values = np.fft.irfftn(spectrum.reshape(shape), s=(n,) * m, axes=axes, norm="forward")
+        return values.reshape(len(series), -1)
+
+    def analysis(self, values: np.ndarray) -> np.ndarray:
+        n, m = self.angles.size, self.circles
+        grid = values.reshape(len(values), *(n,) * m)
+        spectrum = np.fft.rfftn(grid, axes=tuple(range(1, m + 1)), norm="forward")
+        return spectrum.reshape(len(values), -1)[:, self._spectrum(n)[0]]
+
+    def _blocks(self, count: int) -> list[slice]:
+        """Blocks of points for which sums over waves fit into memory."""
+        size = max(1, PRODUCTS_AT_ONCE // (len(self.rows.waves) + self.degree + 1))
+        return [slice(i, i + size) for i in range(0, count, size)]
+
+    def _factors(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """e^{i<k, x>} of the rows, (n, rows), and of the last wave numbers, (n, degree + 1)."""
+        rows = self.rows.waves
+        powers = [np.exp(1j * np.outer(x, np.arange(self.degree + 1))) for x in angles.T]
+        total = np.ones((len(angles), len(rows)), dtype=complex)
+        for power, k in zip(powers[:-1], rows.T, strict=True):
+            each = power[:, np.abs(k)]
+            total *= np.where(k < 0, each.conj(), each)
+        return total, powers[-1]
+
+    @cached_property
+    def _square(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and last wave number of every coefficient."""
+        counts = self.degree + 1 - self.rows.first
+        return np.repeat(np.arange(len(counts)), counts), self.waves[:, -1]
+
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+        angles = self.angles_of(points)
+        square = np.zeros((len(series), len(self.rows.waves), self.degree + 1), dtype=complex)
+        square[(slice(None), *self._square)] = self.parseval * series
+        values = np.empty((len(series), len(angles)))
+        for block in self._blocks(len(angles)):
+            rows, last = self._factors(angles[block])
+            for one, target in zip(square, values, strict=True):
+                target[block] = np.einsum("nr,nr->n", rows, last @ one.T).real
+        return values
+
+    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        series = np.empty((len(masses), self.degrees.size), dtype=complex)
+        for one, x, m in zip(series, points, masses, strict=True):
+            angles = self.angles_of(x)
+            square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
+            for block in self._blocks(len(angles)):
+                rows, last = self._factors(angles[block])
+                square += (m[block, None] * rows).conj().T @ last.conj()
+            one[:] = square[self._square]
+        series[:, 0] = masses.sum(axis=1)
+        return series
+
+    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
+        """Translation by an angle in radians in each direction, (m,), or by one in all."""
+        angles = finite_array("rotation", rotation)
+        wanted = f"{self.circles} angles in radians, or one"
+        fitting("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
+        shift = np.broadcast_to(angles, (self.circles,))
+        return coefficients * np.exp(-1j * self.waves @ shift)
+
+    def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """n independent points: each angle by inversion of its law, given the angles before."""
+        angles, levels = np.empty((n, self.circles)), rng.random((self.circles, n))
+        for i, level in enumerate(levels):
+            angles[:, i] = _conditional(self._given(coefficients, angles[:, :i]), level)
+        return on_circles(angles)
+
+    def _given(self, coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        """Coefficients (n, degree + 1) of the law of the next angle, given the first (n, i) ones.
+
+        It is int mu e^{-ik x_i} over the angles that follow: of waves that are 0 in these. The
+        first coefficient is the density of the given angles.
+        """
+        i, last = angles.shape[1], np.arange(self.degree + 1)
+        if i == self.circles - 1:
+            return self._given_all_but_one(coefficients, angles)
+        result = np.zeros((len(angles), last.size), dtype=complex)
+        kept = (self.waves[:, i + 1 :] == 0).all(axis=1)
+        for k, c in zip(self.waves[kept], coefficients[kept], strict=True):
+            wave = c * np.exp(1j * angles @ k[:i])
+            if k[i] >= 0:
+                result[:, k[i]] += wave
+            if k[i] <= 0 and np.any(k):
+                result[:, -k[i]] += wave.conj()
+        return result
+
+    def _given_all_but_one(self, coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
+        square[self._square] = coefficients
+        result = np.empty((len(angles), self.degree + 1), dtype=complex)
+        for block in self._blocks(len(angles)):
+            some = np.pad(angles[block], ((0, 0), (0, 1)))
+            result[block] = self._factors(some)[0] @ square
+        result[:, 0] = 2 * result[:, 0].real - coefficients[0].real
+        return result
+
+    @property
+    def frame(self) -> np.ndarray:
+        x, m = self.points, self.circles
+        frame = np.zeros((m, len(x), 2 * m))
+        for i in range(m):
+            frame[i, :, 2 * i], frame[i, :, 2 * i + 1] = -x[:, 2 * i + 1], x[:, 2 * i]
+        return frame
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        return self.synthesis(1j * self.waves.T * coefficients)
+
+    def minus_divergence(self, field: np.ndarray) -> np.ndarray:
+        return -1j * (self.waves.T * self.analysis(field)).sum(axis=0)
+
+    def chart(self, limit: np.ndarray) -> "NodeChart":
+        raise MeanfieldError(
+            f"Characteristics have no nodes on {self!r} yet. Solve for the Density, or for tokens, "
+            "density.sample(n, rng=...)."
+        )
+
+    def bands(self, attraction: np.ndarray) -> np.ndarray:
+        sizes = np.abs(attraction) * np.sqrt(-self.laplacian)
+        by_degree = np.zeros((len(sizes), self.degree + 1))
+        for row, size in zip(by_degree, sizes, strict=True):
+            np.maximum.at(row, self.degrees, size)
+        return bands_of(by_degree)
+
+
+def on_circles(angles: np.ndarray) -> np.ndarray:
+    """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
+    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    return pairs.reshape(*angles.shape[:-1], -1)
+
+
+def _conditional(series: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Angles (n,) at which the laws with Fourier series (n, modes) have these levels."""
+    k = np.arange(1, series.shape[1])
+    law = series / series[:, :1].real
+    primitive = np.zeros_like(law)
+    primitive[:, 1:] = law[:, 1:] / (2j * np.pi * k)
+    offsets = 2 * np.sum(primitive[:, 1:] * (-1.0) ** k, axis=1).real
+    return _each_inverted(np.stack([primitive, law], axis=2), offsets, levels)
+
+
+@njit(cache=True, nogil=True)
+def _each_inverted(series: np.ndarray, offsets: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    angles, ends = np.empty(levels.size), np.array([-np.pi, np.pi])
+    table, cell = np.array([0.0, 1.0]), np.zeros(1, dtype=np.int64)
+    for j in range(levels.size):
+        one = levels[j : j + 1]
+        angles[j] = _inverted(series[j], offsets[j], ends, table, one, cell)[0]
+    return angles

@@ -1,0 +1,155 @@
+"""Onsets close together where the noise is not isotropic: all branches are found, or it is said.
+
+A multiplicative noise of constant scale is isotropic, but the equations are those of any noise.
+"""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.equation import MomentEquation
+from meanfield.bifurcation.families import basis_of, equation_of, model_of, transport_equation
+from meanfield.bifurcation.normal_forms import neutral_at, normal_form, rays
+
+CIRCLE = mf.Circle(24)
+CONSTANT = mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0 * x[..., 0])
+UNEVEN = mf.noise.Anisotropic(np.diag([1.02, 0.98]))
+
+
+def waves(*degrees, last=1.0):
+    """W = cos(k theta) + ... + last cos(l theta)."""
+    coefficients = np.isin(np.arange(degrees[-1] + 1), degrees).astype(float)
+    coefficients[-1] = last
+    return mf.CosineSeries(coefficients)
+
+
+def followed(drift, span=(1.7, 2.03), noise=CONSTANT):
+    return mf.branches(drift, CIRCLE, span, noise=noise)
+
+
+def squares(diagram, kappa):
+    """Sums of squared moments of all states at a value of kappa, increasing."""
+    states = (state for _, state in diagram.states_at(kappa))
+    return sorted(float((state.legendre_moments**2).sum()) for state in states)
+
+
+@pytest.mark.parametrize("m", [1.0, 1 + 1e-7, 0.9999, 1.0001, 1.0003])
+def test_the_secondary_bifurcation_next_to_the_onset_is_not_missed(m):
+    """Missed before, without a word, at m = 1.0001."""
+    found, known = (
+        followed(waves(1, 2, last=m)),
+        mf.branches(waves(1, 2, last=m), CIRCLE, (1.7, 2.03)),
+    )
+    (fold,), (expected,) = found.special("fold"), known.special("fold")
+    assert fold.value == pytest.approx(expected.value, abs=1e-11)
+    assert squares(found, 1.9) == pytest.approx(squares(known, 1.9), abs=1e-11)
+    assert (m == 1) == (not found.warnings)
+    assert m == 1 or "the onsets of degrees 1 and 2 differ by" in found.warnings[0]
+
+
+@pytest.mark.parametrize("m", [1.0008, 1.001, 1.01, 1.05])
+def test_distinct_onsets_close_together(m):
+    found = followed(waves(1, 2, last=m))
+    known = mf.branches(waves(1, 2, last=m), CIRCLE, (1.7, 2.03))
+    (fold,), (expected,) = found.special("fold"), known.special("fold")
+    assert fold.value == pytest.approx(expected.value, abs=1e-11) and not found.warnings
+    (secondary,) = found.special("symmetry breaking", 1)
+    (place,) = known.special("bifurcation", 1)
+    assert secondary.value == pytest.approx(place.value, abs=1e-10)
+
+
+@pytest.mark.parametrize("degrees", [(1, 3), (2, 3), (2, 4)], ids=str)
+@pytest.mark.parametrize("m", [1.0, 1.0001], ids=str)
+def test_other_pairs_of_degrees(degrees, m):
+    """Folds, and states just above the onsets, are those of isotropic noise."""
+    drift = waves(*degrees, last=m)
+    found, known = followed(drift), mf.branches(drift, CIRCLE, (1.7, 2.03))
+    folds = [[s.value for s in one.special("fold")] for one in (found, known)]
+    assert folds[0] == pytest.approx(folds[1], abs=1e-10)
+    own, others = np.array(squares(found, 2.02)), np.array(squares(known, 2.02))
+    for value in others:  # mirror images may be listed twice
+        assert np.abs(own - value).min() < 1e-9
+
+
+def test_rays_are_those_of_isotropic_noise():
+    drift = waves(1, 2)
+    plain = MomentEquation(drift, AxialHarmonics(2, 0, 16))
+    known = rays(plain, normal_form(plain, 1)).rays
+    basis = basis_of([mf.Transformer(drift, 2.0, noise=CONSTANT)], CIRCLE)
+    assert sorted(basis.steady) == [(0, 1), (0, 2)]  # even in one coordinate: no rotation is
+    for group in basis.steady:
+        equation = equation_of(drift, basis.keeping(group))
+        base = np.zeros(len(basis.degrees))
+        ends = [equation.jacobian(equation.mean(base, 2 * np.exp(h))) for h in (1e-3, -1e-3)]
+        neutral = neutral_at(equation, 2.0, base, (ends[0] - ends[1]) / 2e-3)
+        assert neutral.degrees == [1, 2]
+        found = neutral.rays()
+        assert found.complete and found.order == "discontinuous"
+        sizes = [sorted((abs(r.linear), r.quadratic) for r in one) for one in (found.rays, known)]
+        assert np.ravel(sizes[0]) == pytest.approx(np.ravel(sizes[1]), rel=1e-6, abs=1e-9)
+
+
+def test_terms_of_series_are_derivatives_at_any_state():
+    """By Cauchy's integrals: t and t^2 by the Jacobian and its changes, under a reaction too."""
+    noise = mf.noise.MultiplicativeIto(lambda x: 1 + 0.3 * x[..., 0])
+    model = mf.Transformer(mf.SA(3.0), 2.0, noise=noise, reaction=0.2)
+    equation = equation_of(model, basis_of([model], CIRCLE))
+    rng = np.random.default_rng(0)
+    base, way = (
+        0.1 * rng.standard_normal(len(equation.degrees)) / equation.degrees**3 for _ in "ab"
+    )
+    m = np.array([base, way, 0 * way])
+    zeroth, first, second = equation.series(m, np.array([2.0, 0.0, 0.0]))
+    assert zeroth == pytest.approx(base - equation.mean(base, 2.0).moments, abs=1e-13)
+    assert first == pytest.approx(equation.jacobian(equation.mean(base, 2.0)) @ way, abs=1e-12)
+    ends = [equation.jacobian(equation.mean(base + h * way, 2.0)) @ way for h in (1e-4, -1e-4)]
+    assert second == pytest.approx((ends[0] - ends[1]) / 4e-4, abs=1e-8)
+
+
+@pytest.mark.parametrize("drift", [mf.USA(4.0), mf.SA(8.0)], ids=str)
+def test_series_of_two_equations_agree(drift):
+    basis = AxialHarmonics(3, 0, 16)
+    one = normal_form(MomentEquation(drift.as_zonal(), basis), 1)
+    other = normal_form(transport_equation(model_of(drift, basis.noise), basis), 1)
+    assert other[:5] == pytest.approx(one[:5], rel=1e-12, abs=1e-14, nan_ok=True)
+
+
+EQUAL = 0.5000166710010908  # m at which both axes have one onset, by bisection
+
+
+def test_two_onsets_of_a_state_that_is_not_uniform():
+    """Along both axes at once at m = 0.5000167; c_2 of each ray is that of its branch."""
+    found = mf.branches(waves(1, 2, last=EQUAL), mf.Circle(16), (1.7, 2.1), noise=UNEVEN)
+    one, other = found.special("bifurcation", 0)
+    assert one.value == pytest.approx(other.value, abs=1e-11) and not found.warnings
+    assert {one.character, other.character} == {"subcritical", "supercritical"}
+    base, kappa = one.state.legendre_moments, one.value
+    equation = one.state.equation.among(one.state.equation.basis.keeping((0,)))
+    assert np.abs(base).max() > 1e-2
+    states = [found.states_at(kappa * np.exp(h))[0][1].legendre_moments for h in (1e-3, -1e-3)]
+    ends = [equation.jacobian(equation.mean(m, kappa * np.exp(h)))
+            for m, h in zip(states, (1e-3, -1e-3), strict=True)]  # fmt: skip
+    neutral = neutral_at(equation, kappa, base, (ends[0] - ends[1]) / 2e-3)
+    assert neutral.degrees == [1]
+    for ray in neutral.rays().rays:
+        along = int(np.abs(ray.direction).argmax())
+        (branch,) = (number for number, state in found.states_at(2.005)
+                     if np.abs(state.legendre_moments[along]) > 0.1)  # fmt: skip
+        here = found.data.branch.values == branch
+        first, size = found.data.moments.values[here][0], equation.basis.sizes[along]
+        t = size * first[along] / ray.direction[along]
+        bent = np.log(found.data.kappa.values[here][0] / kappa) / t**2
+        assert abs(t) < 0.025 and bent == pytest.approx(ray.quadratic, abs=2 * t**2)
+
+
+def test_a_wave_next_to_another_onset_is_said():
+    """Under a phase lag waves begin at 2/cos(lag), where m = cos(lag) gives degree 2 its onset."""
+    lag = 0.5
+    c, s = np.cos(lag), np.sin(lag)
+    lagging = mf.Attention(np.eye(2), np.eye(2), np.array([[c, -s], [s, c]]), 0.0)
+    drift = lagging + c * mf.CosineSeries([0.0, 0.0, 1.0])
+    found = mf.branches(mf.Transformer(drift, 1.0), mf.Circle(16), (2.2, 2.3), max_points=30)
+    (onset,) = found.special("Hopf", 0)
+    assert onset.value == pytest.approx(2 / c, abs=1e-9)
+    assert any("onsets of degrees 1 and 2 coincide" in warning for warning in found.warnings)
