@@ -78,7 +78,9 @@ from .dynamics.observables import measure as measure
 from .dynamics.observables import merge_events as merge_events
 from .metastability import Saddle as Saddle
 from .metastability import Saddles as Saddles
+from .metastability import TransitionPath as TransitionPath
 from .metastability import saddles as saddles
+from .metastability import transition_path as transition_path
 from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA
@@ -90,6 +92,7 @@ from .models import Drift as Drift
 from .models import FeedForward as FeedForward
 from .models import Field as Field
 from .models import Hardmax as Hardmax
+from .models import HigherOrder as HigherOrder
 from .models import Interaction as Interaction
 from .models import Kuramoto as Kuramoto
 from .models import Linear as Linear

@@ -428,6 +428,8 @@ def calls():
         ("PreLN", mf.PreLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("PostLN", mf.PostLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("Field", mf.Field, {"function": np.sin}),
+        ("Potential", mf.Potential, {"function": np.sin}),
+        ("HigherOrder", mf.HigherOrder, {"modes": [2, -1]}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
         ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
         ("factor * drift", lambda factor: factor * (drift + attention), {"factor": 2.0}),
@@ -732,8 +734,9 @@ NOT_CALLED = {
         "SpecialPoint",
     ),
     *("Basins", "StationaryStates", "Stability", "Sweep", "Transition", "Tricritical"),  # results
-    *("Saddle", "Saddles"),  # results
+    *("Saddle", "Saddles", "TransitionPath"),  # results
     *("CycleBranch", "CycleSpecial"),  # results
+    "transition_path",  # of two stable states, see tests/metastability/test_transition_paths.py
     "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
     "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing
