@@ -92,6 +92,7 @@ from .models import Drift as Drift
 from .models import FeedForward as FeedForward
 from .models import Field as Field
 from .models import Hardmax as Hardmax
+from .models import HigherOrder as HigherOrder
 from .models import Interaction as Interaction
 from .models import Kuramoto as Kuramoto
 from .models import Linear as Linear

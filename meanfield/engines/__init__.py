@@ -11,6 +11,7 @@ from .combined import CombinedSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .field_sums import FieldSums
+from .many_body import MomentSums
 from .sphere import SphereModes
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "FieldSums",
     "MeanDirection",
     "Modes",
+    "MomentSums",
     "PointValues",
     "SphereModes",
     "Summation",

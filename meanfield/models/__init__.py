@@ -5,6 +5,7 @@ from .activations import gelu, relu, softplus
 from .attention import Attention, Hardmax, rescaled
 from .common_noise import CommonNoise
 from .drift import Drift
+from .higher_order import HigherOrder
 from .influence import Causal, Lorentzian, OfIndex
 from .mean_field import MeanField
 from .noise import Noise
@@ -33,6 +34,7 @@ __all__ = [
     "Field",
     "FromFile",
     "Hardmax",
+    "HigherOrder",
     "Interaction",
     "Kuramoto",
     "Linear",
