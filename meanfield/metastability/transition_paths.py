@@ -17,7 +17,7 @@ from scipy.interpolate import CubicSpline
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
 from ..bifurcation.basins import l2_distance
-from ..bifurcation.multistability import density_of, described_density, state_of
+from ..bifurcation.multistability import density_of, described_density, same_state, state_of
 from ..bifurcation.stationary import state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
@@ -40,7 +40,6 @@ from .saddles import (
     saddle_at,
     saddle_of,
     saddles,
-    same_state,
 )
 
 if TYPE_CHECKING:
