@@ -78,7 +78,9 @@ from .dynamics.observables import measure as measure
 from .dynamics.observables import merge_events as merge_events
 from .metastability import Saddle as Saddle
 from .metastability import Saddles as Saddles
+from .metastability import TransitionPath as TransitionPath
 from .metastability import saddles as saddles
+from .metastability import transition_path as transition_path
 from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA

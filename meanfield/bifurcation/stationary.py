@@ -18,7 +18,7 @@ from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.density import Density
-from ..spaces.validity import NEGATIVE_SHARE
+from ..spaces.validity import NEGATIVE_SHARE, degree_above
 from .bases import AXISYMMETRIC, UNIFORM_MOMENT, Basis, basis_on
 from .continuation import StationaryCurve
 from .derivatives import StationaryDerivative, state_derivative
@@ -43,7 +43,7 @@ FAILED = (
 MESSAGES = {
     "converged": "Newton's method converged in {steps} steps.",
     "known": "Newton's method came back to a state of apart_from: start elsewhere.",
-    "unresolved": "Degree {degree} does not resolve the state; raise max_degree.",
+    "unresolved": "Degree {degree} does not resolve the state: raise max_degree. Use {advice}.",
     "negative": "The solution is no probability density: its least value is -{negativity:.2g} "
     "times the largest.",
 }
@@ -268,10 +268,10 @@ def state_near(
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             if equation.negativity(equation.mean(iteration.x, kappa)) > CLEARLY_NEGATIVE:
                 break
-            if basis.next_degree > most:
+            if basis.degree >= most:
                 iteration = iteration._replace(status="unresolved")
                 break
-            equation = equation.finer(basis.next_degree)
+            equation = equation.finer(min(basis.next_degree, most))
             basis = equation.basis
             iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
@@ -283,6 +283,7 @@ def state_near(
     text = MESSAGES.get(status, FAILED).format(
         steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status,
         negativity=negativity,
+        advice=degree_above(basis.degree, basis.degrees, m, RESOLVED_TAIL),
     )  # fmt: skip
     return StationaryState(model, status, text, residuals, m, equation, axis)
 

@@ -15,7 +15,7 @@ from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.transport import Transport
-from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE
+from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE, degree_above
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
@@ -490,9 +490,11 @@ class DensityMotion(Motion, moves=Density):
         tail, most = float(state.spectral_tail.max()), max(rtol, DENSITY_TAIL)
         if tail <= most:
             return None
+        space = state.space
+        wanted = degree_above(space.degree, space.degrees, state.coefficients, most)
         return (
             f"The initial density is not resolved: its highest coefficients are {tail:.1e}, "
-            f"expected <= {most:.0e}. Use a degree above {state.space.degree}."
+            f"expected <= {most:.0e}. Use {wanted}."
         )
 
     def without_warning(self, state: Density, t: float, rtol: float) -> np.ndarray:

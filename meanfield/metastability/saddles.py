@@ -127,15 +127,12 @@ class Saddles(Result, Sequence[Saddle]):
 
     def contents(self) -> Contents:
         """The table, the model and all densities, for a file."""
-        ends = [[end and described_density(end.density) for end in one.ends] for one in self]
         header = {
             "model": self.state.model,
             "tried": self.tried,
             "symmetry": self.symmetry,
             "state": described_density(self.state.density),
-            "densities": [described_density(one.state.density) for one in self],
-            "ends": ends,
-            "directions": [np.asarray(one.direction, dtype=complex).view(float) for one in self],
+            "saddles": [described_saddle(one) for one in self],
         }
         return contents_of(self.data, header)
 
@@ -150,22 +147,10 @@ class Saddles(Result, Sequence[Saddle]):
                 f"The model of these saddles has functions that files do not hold: {reading.lost}. "
                 "xarray.open_dataset reads the table."
             )
-
-        def restored(described: Any) -> StationaryState:
-            return state_of(model, density_of(described), header["symmetry"])
-
-        found = []
-        for i, described in enumerate(header["densities"]):
-            here = restored(described)
-            one, other = (end and restored(end) for end in header["ends"][i])
-            parts = np.ascontiguousarray(header["directions"][i], dtype=float).view(complex)
-            direction = parts if here.density.space.dtype == complex else parts.real
-            barrier, rate, order = (data[name].values[i] for name in ("barrier", "rate", "order"))
-            found.append(
-                Saddle(here, float(barrier), float(rate), int(order), direction, (one, other))
-            )
-        stable = restored(header["state"])
-        return cls(data, stable, tuple(found), header["tried"], header["symmetry"])
+        symmetry = header["symmetry"]
+        found = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
+        stable = state_of(model, density_of(header["state"]), symmetry)
+        return cls(data, stable, found, header["tried"], symmetry)
 
     def plot(self, **options: Any) -> "Figure":
         """Draw free energies of the states and saddles, by `plotting.saddles`."""
@@ -174,6 +159,28 @@ class Saddles(Result, Sequence[Saddle]):
     def __repr__(self) -> str:
         head = f"Saddles({len(self)} around {self.state!r}, of {self.tried} states)"
         return "\n".join([head, *(f"  {one!r}" for one in self)])
+
+
+def described_saddle(saddle: Saddle) -> dict[str, Any]:
+    """Densities and numbers of a saddle, for the header of a file."""
+    return {
+        "density": described_density(saddle.state.density),
+        "ends": [end and described_density(end.density) for end in saddle.ends],
+        "direction": np.asarray(saddle.direction, dtype=complex).view(float),
+        **{name: getattr(saddle, name) for name in ("barrier", "rate", "order")},
+    }
+
+
+def saddle_of(model: Transformer, described: dict[str, Any], symmetry: Any) -> Saddle:
+    """The saddle from what `described_saddle` returned."""
+    here, one, other = (
+        end and state_of(model, density_of(end), symmetry)
+        for end in (described["density"], *described["ends"])
+    )
+    parts = np.ascontiguousarray(described["direction"], dtype=float).view(complex)
+    direction = parts if here.density.space.dtype == complex else parts.real
+    barrier, rate, order = (described[name] for name in ("barrier", "rate", "order"))
+    return Saddle(here, float(barrier), float(rate), int(order), direction, (one, other))
 
 
 @checked_call("state")
@@ -223,7 +230,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     for found in _candidates(state, symmetry):
         if found.converged and not any(same_state(found, other) for other in known):
             known.append(found)
-    around = [one for found in known if (one := _saddle(found, state, symmetry)) is not None]
+    around = [one for found in known if (one := saddle_at(found, state, symmetry)) is not None]
     around.sort(key=lambda one: one.barrier)
     return Saddles(_table(around), state, tuple(around), len(known), symmetry)
 
@@ -298,7 +305,7 @@ def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
     return float(found.eigenvalues[i].real), orders[0], np.real(found.modes[i])
 
 
-def _saddle(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
+def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
     """The saddle, if a state has index one and its unstable manifold comes down to `state`."""
     unstable = _unstable(found)
     if unstable is None:
@@ -323,7 +330,8 @@ def displaced(state: StationaryState, order: int, mode: np.ndarray, size: float)
         moments[members] += change / basis.sizes[members]
         return basis.density(moments, axis)
     if order == 0:
-        return basis.density(state.legendre_moments + change / basis.sizes, axis)
+        change = basis.padded(change / basis.sizes[: len(change)])  # modes may be of lower degree
+        return basis.density(state.legendre_moments + change, axis)
     if isinstance(basis, OnCircle):
         here = state.density
         k = np.arange(1, len(change) + 1)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from ..core.provided import FIGURES
@@ -9,7 +10,9 @@ from . import theme
 from .layouts import Canvas
 
 if TYPE_CHECKING:
-    from ..metastability import Saddles
+    from ..metastability import Saddles, TransitionPath
+
+DRAWN_IMAGES, DRAWN_ANGLES = 7, 401  # densities of a path that are drawn, and points of each
 
 
 @FIGURES.register
@@ -48,3 +51,59 @@ def saddles(saddles: "Saddles", **where: Any) -> Figure:
         if len(saddles):
             ax.legend()
     return page.figure
+
+
+@FIGURES.register
+def transition_path(path: "TransitionPath", **where: Any) -> Figure:
+    """Free energy along a path, and densities at equal distances along it, in the same colours.
+
+    Densities are over the angle on the circle, and else from the direction of the mean of the last
+    density, on S^2 along a great circle. Stable states are filled circles, saddles open ones.
+
+    Parameters
+    ----------
+    path : TransitionPath
+    ax : Axes, optional
+        Where to draw the free energy, alone.
+    width, height : float, optional
+        Of a new figure, in inches.
+
+    Returns
+    -------
+    Figure
+    """
+    length, energy = path.data.length.values, path.data.free_energy.values
+    energy = energy - energy[0]
+    with theme.style():
+        page = Canvas(2, 3.6, 3.3, **where)
+        along, *beside = page.panels
+        along.plot(length, energy, color=theme.INK)
+        turns = 1 + np.flatnonzero(np.diff(np.sign(np.diff(energy))))
+        for i in (0, *turns, -1):
+            top = i in turns and energy[i] > energy[i - 1]
+            along.plot(length[i], energy[i], "o", mfc="white" if top else theme.INK, mec=theme.INK)
+        along.set(xlabel=r"length of the path in $H^{-1}$", ylabel=r"$F(\mu) - F(a)$")
+        if beside:
+            places = np.linspace(0.0, length[-1], DRAWN_IMAGES)
+            chosen = [int(np.abs(length - place).argmin()) for place in places]
+            colours = theme.ordered_colours(len(chosen))
+            angles, points = _angles(path)
+            for i, tint in zip(chosen, colours, strict=True):
+                along.plot(length[i], energy[i], "|", color=tint, ms=9, mew=1.8)
+                beside[0].plot(angles, path.densities[i].at(points), color=tint)
+            beside[0].set(xlabel=r"$\theta$", ylabel=r"$\mu(\theta)$", xlim=(angles[0], angles[-1]))
+    return page.figure
+
+
+def _angles(path: "TransitionPath") -> tuple[np.ndarray, np.ndarray]:
+    """Angles, and unit vectors at these, at which the densities of a path are drawn."""
+    d = path.densities.dimension
+    low = 0.0 if d > 2 else -np.pi
+    angles = np.linspace(low, np.pi, DRAWN_ANGLES)
+    if d == 2:
+        return angles, np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    pole = path.densities.space.mean_direction(path.densities[-1])
+    aside = np.eye(d)[np.abs(pole).argmin()]
+    aside = aside - (aside @ pole) * pole
+    aside /= np.linalg.norm(aside)
+    return angles, np.cos(angles)[:, None] * pole + np.sin(angles)[:, None] * aside

@@ -20,7 +20,14 @@ from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
 from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.tokens import Tokens
-from .validity import DENSITY_TAIL, NEGATIVE_SHARE, REAL_ENOUGH, UNIT_MASS, tail_start
+from .validity import (
+    DENSITY_TAIL,
+    NEGATIVE_SHARE,
+    REAL_ENOUGH,
+    UNIT_MASS,
+    degree_above,
+    tail_start,
+)
 
 if TYPE_CHECKING:
     from . import Space
@@ -404,7 +411,9 @@ class Density(State):
         elif missed > 10 * tolerance:
             why = f"between points of the grid its root mean square error is {missed:.1e}"
         if why:
-            why = f"The density is not resolved: {why}. Use a degree above {self.space.degree}."
+            space = self.space
+            wanted = degree_above(space.degree, space.degrees, self.coefficients, tolerance)
+            why = f"The density is not resolved: {why}. Use {wanted}."
             warnings.warn(why, UnresolvedWarning, stacklevel=3)
         return self
 

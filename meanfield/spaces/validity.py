@@ -1,5 +1,6 @@
 """Tolerances of densities, and expansions of functions with the error of their series."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,41 @@ if TYPE_CHECKING:
 DENSITY_TAIL = 1e-8  # tolerance of the last coefficients, above which there is a warning
 UNIT_MASS = 1e-12  # tolerance of a mass of 1
 REAL_ENOUGH = 1e-12  # tolerance of imaginary parts of coefficients of order 0
+LEAST_DECAY = 0.9  # of coefficients from degree to degree, from which a degree is estimated
+TAIL_PART, HIGHEST_ADVISED = 8 / 7, 100  # all degrees to those below the tail; largest factor
+DEGREE_MARGIN = 10  # factor by which extended coefficients are to be below a tolerance
 NEGATIVE_SHARE = 1e-4  # tolerance of negative values after a run, relative to the maximum
 
 
 def tail_start(degree: int) -> float:
     """Degree above which the tail begins: the last eighth, but two degrees or more from 4 on."""
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
+
+
+def degree_above(
+    degree: int, degrees: np.ndarray, coefficients: np.ndarray, tolerance: float
+) -> str:
+    """Advice on a degree of truncation, with an estimate from the decay of coefficients.
+
+    Of `coefficients` (..., N) with `degrees` (N,), at most `degree`, the largest sizes from each
+    degree on are extended to `tolerance` as C exp(-a l^2), C exp(-a l) or C l^(-a), whichever fits
+    best. No estimate without decay.
+    """
+    sizes = np.abs(coefficients).reshape(-1, degrees.size).max(axis=0)
+    ends = np.array([degree / 4, degree / 2, tail_start(degree)])
+    levels = np.array([sizes[degrees > end].max(initial=0.0) for end in ends])
+    if levels[-1] > tolerance > 0 and levels[0] * LEAST_DECAY > levels[1] > levels[2] / LEAST_DECAY:
+        logs, wanted = np.log(levels), np.log(tolerance / DEGREE_MARGIN)
+        each = []
+        for x, back in ((ends**2, np.sqrt), (ends, float), (np.log(ends), np.exp)):
+            slope = (logs[2] - logs[1]) / (x[2] - x[1])
+            missed = abs(logs[1] + slope * (x[0] - x[1]) - logs[0])
+            with np.errstate(over="ignore"):
+                each.append((missed, back(x[2] + (wanted - logs[2]) / slope)))
+        needed = TAIL_PART * min(each)[1]
+        if needed < HIGHEST_ADVISED * degree:
+            return f"a degree above {degree}: about {math.ceil(needed)}, as its coefficients decay"
+    return f"a degree above {degree}"
 
 
 def expanded(

@@ -1,5 +1,6 @@
 """Stationary states: reference values, quadratic convergence, agreement with runs, bad input."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -154,6 +155,10 @@ def test_narrow_states_are_resolved_or_say_so():
     with pytest.warns(mf.UnresolvedWarning, match="max_degree"):
         found = mf.stationary(model(0, 1000.0), ORDERED, max_degree=64)
     assert found.status == "unresolved" and "max_degree" in found.message
+    advised = int(re.search(r"about (\d+)", found.message)[1])
+    assert mf.stationary(model(0, 1000.0), ORDERED, max_degree=advised).converged
+    with pytest.warns(mf.UnresolvedWarning):
+        assert not mf.stationary(model(0, 1000.0), ORDERED, max_degree=5 * advised // 6).converged
 
 
 def test_failures_say_so():

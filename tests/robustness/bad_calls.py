@@ -730,8 +730,9 @@ NOT_CALLED = {
         "SpecialPoint",
     ),
     *("Basins", "StationaryStates", "Stability", "Sweep", "Transition", "Tricritical"),  # results
-    *("Saddle", "Saddles"),  # results
+    *("Saddle", "Saddles", "TransitionPath"),  # results
     *("CycleBranch", "CycleSpecial"),  # results
+    "transition_path",  # of two stable states, see tests/metastability/test_transition_paths.py
     "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
     "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing

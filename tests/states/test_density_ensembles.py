@@ -1,12 +1,14 @@
 """Ensembles of densities, sampling, and how a density judges itself."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from meanfield import Circle, Density, UnresolvedWarning
+from meanfield import Circle, Density, Sphere, UnresolvedWarning, Zonal
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=30)
 
@@ -208,6 +210,26 @@ def test_an_unresolved_density_warns_with_its_tail():
     with pytest.warns(UnresolvedWarning, match=r"3\.0e-04, expected <= 1e-08"):
         mu.warn_if_unresolved()
     mu.warn_if_unresolved(tolerance=1e-3)  # a warning would be an error here
+
+
+SHARP = [(Circle, lambda t: np.exp(50 * np.cos(t))), (Sphere, lambda x, y, z: np.exp(30 * z)),
+         (lambda degree: Zonal(4, degree), lambda x: np.exp(30 * x))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("space", "f"), SHARP, ids=["circle", "sphere", "zonal"])
+def test_a_degree_is_advised_that_resolves_the_density(space, f):
+    """From degree 16: by the decay of its coefficients, not twice as high as needed."""
+    with pytest.warns(UnresolvedWarning, match="Use a degree above 16: about") as caught:
+        space(16).density(f)
+    advised = int(re.search(r"about (\d+)", str(caught[0].message))[1])
+    assert space(advised).density(f).spectral_tail <= 1e-8
+    with pytest.warns(UnresolvedWarning):
+        space(3 * advised // 4).density(f)
+
+
+def test_no_degree_is_advised_without_decay():
+    with pytest.warns(UnresolvedWarning, match=r"Use a degree above 64\.$"):
+        Circle(64).density(lambda t: 1 + np.abs(np.sin(t)))
 
 
 def test_a_density_may_touch_zero_to_rounding():

@@ -1,0 +1,611 @@
+"""Transition paths: minimum free-energy paths between two stable stationary states.
+
+Under noise with a free energy F the mean-field equation is the gradient flow of F in the
+Wasserstein geometry. The minimum free-energy path between two stable states consists of both
+halves of the unstable manifolds of the saddles between them, along which the flow d_t mu is
+tangent to the path.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from ..bifurcation import StationaryState
+from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
+from ..bifurcation.basins import l2_distance
+from ..bifurcation.multistability import density_of, described_density, state_of
+from ..bifurcation.stationary import state_near
+from ..core.cached import cached_property
+from ..core.calls import checked_call
+from ..core.checks import fitting, whole_number
+from ..core.descriptions import build
+from ..core.errors import StorageError
+from ..core.forms import Natural, Reading
+from ..core.provided import FIGURES
+from ..dynamics.motion import motion_for
+from ..dynamics.observables import measure
+from ..models.transformer import Transformer
+from ..results.files import Contents, Result, contents_of, dataset_of
+from ..solving import solve
+from ..spaces import Circle, Density, Zonal
+from ..spaces.validity import NEGATIVE_SHARE
+from .saddles import (
+    Saddle,
+    check_landscape,
+    described_saddle,
+    saddle_at,
+    saddle_of,
+    saddles,
+    same_state,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+FEWEST_IMAGES, MOST_IMAGES = 9, 10_000
+NEAR_SADDLE, NEAR_END = 1e-5, 1e-6  # L^2 distances at which runs down from a saddle begin and end
+TIME_STEP = 0.05  # between outputs of these runs, over the shorter time of growth and decay
+STRETCH_OUTPUTS, MOST_OUTPUTS = 400, 4000  # outputs of one run, and of all from one saddle
+DESCENT_RTOL = 1e-10  # of these runs
+STRING_RTOL = 1e-9
+ALIGNED = 1e-3  # largest residual of a converged path
+ROUGH, SETTLED = 0.03, 1e-7  # moves of images in one step of the string, over its spacing
+MOST_STRING_STEPS = 400
+LENGTH_NODES = 3  # of Gauss quadrature in each interval of a spline
+FEWEST_DEGREES, ROUNDING = 16, 1e-14  # least degree; smaller coefficients of states are rounding
+SHARE_OF_LENGTH = 0.1  # longest move of an image by the flow in one step, over the whole length
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TransitionPath(Result):
+    """The minimum free-energy path between two stable stationary states.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        On `image`: length (of the path up to the image, in H^-1), free_energy
+        (F - F(uniform)) and order_parameter.
+    densities : Density, (images,)
+        The ensemble of densities along the path.
+    ends : (StationaryState, StationaryState)
+        The states a and b between which the path was sought.
+    passes : tuple of Saddle
+        Saddles in the order in which the path crosses them; empty if none was found. Their states
+        differ from those on the path by a rotation or reflection.
+    method : str
+        "manifold" or "string".
+    residual : float
+        Largest component of d_t mu across the path, over the largest d_t mu on it; norms in H^-1.
+    symmetry : str or array
+    """
+
+    made_by = "transition_path"
+
+    data: "xr.Dataset"
+    densities: Density
+    ends: tuple[StationaryState, StationaryState]
+    passes: tuple[Saddle, ...]
+    method: str
+    residual: float
+    symmetry: Any
+
+    @property
+    def model(self) -> Transformer:
+        return self.ends[0].model
+
+    @property
+    def saddle(self) -> Saddle | None:
+        """The highest saddle on the path; None if none was found."""
+        return max(self.passes, key=lambda one: one.state.free_energy, default=None)
+
+    @property
+    def barrier(self) -> float:
+        """F(highest saddle) - F(a); nan without a saddle."""
+        top = self.saddle
+        return np.nan if top is None else top.state.free_energy - self.ends[0].free_energy
+
+    @property
+    def converged(self) -> bool:
+        """Whether its saddles have converged, and d_t mu is tangent to the path."""
+        tangent = bool(self.residual < ALIGNED)
+        return tangent and bool(self.passes) and all(one.converged for one in self.passes)
+
+    def contents(self) -> Contents:
+        """The table, the model and all densities, for a file."""
+        header = {
+            "model": self.model,
+            "symmetry": self.symmetry,
+            "method": self.method,
+            "residual": self.residual,
+            "ends": [described_density(end.density) for end in self.ends],
+            "path": described_density(self.densities),
+            "passes": [described_saddle(one) for one in self.passes],
+        }
+        return contents_of(self.data, header)
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The path from the contents of a file."""
+        data, header = dataset_of(contents)
+        reading = Reading(arrays=contents.long, result=True)
+        model = build(Transformer, header["model"], reading)
+        if reading.lost:
+            raise StorageError(
+                f"The model of this path has functions that files do not hold: {reading.lost}. "
+                "xarray.open_dataset reads the table."
+            )
+        symmetry = header["symmetry"]
+        a, b = (state_of(model, density_of(one), symmetry) for one in header["ends"])
+        passes = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
+        path, residual = density_of(header["path"]), float(header["residual"])
+        return cls(data, path, (a, b), passes, header["method"], residual, symmetry)
+
+    def plot(self, **options: Any) -> "Figure":
+        """Draw free energy and densities along the path, by `plotting.transition_path`."""
+        return FIGURES["transition_path"](self, **options)
+
+    def __repr__(self) -> str:
+        done = "converged" if self.converged else "not converged"
+        r = " -> ".join(f"{end.order_parameter:.4g}" for end in self.ends)
+        return (
+            f"TransitionPath(r = {r}, {len(self.densities)} images, {len(self.passes)} saddles, "
+            f"barrier {self.barrier:.8g}, {done}, residual {self.residual:.1e})"
+        )
+
+
+@checked_call("a", "b")
+def transition_path(
+    a: StationaryState,
+    b: StationaryState,
+    *,
+    images: Natural = 65,
+    method: Literal["manifold", "string"] = "manifold",
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+) -> TransitionPath:
+    """The minimum free-energy path from one stable stationary state to another.
+
+    By default it consists of both halves of the unstable manifold of the saddle between the states,
+    down which `solve` follows the equation. Saddles are found by `saddles`, around a and the stable
+    states beyond; of several ways from a to b, the one with the lowest highest saddle is taken.
+    If there is none, saddles are sought on the path of the string method.
+
+    Parameters
+    ----------
+    a, b : StationaryState
+        Stable states of one model with a free energy, as for `saddles`, on one space.
+    images : int
+        Number of densities along the path, from 9 to 10 000.
+    method : str
+        "manifold"; or "string", for the densities of the string method themselves.
+    symmetry : str or array, (k, 3, 3)
+        Symmetry of the states among which saddles are sought, as for `stationary`.
+
+    Returns
+    -------
+    TransitionPath
+        The path ends in b and begins in a, up to a rotation or reflection of a; if b is uniform it
+        begins in a. For groups on S^2, and without symmetry, it keeps the frame of the saddle.
+        Without a saddle, or where its manifold leads elsewhere, the result is the string: see
+        `converged`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments out of their range, states of two models or spaces, states that are unstable
+        or have not converged, and states that are equal up to a rotation or reflection.
+    MeanfieldError
+        For models without a free energy, such as SA.
+
+    Notes
+    -----
+    The string begins with the mixtures of a and b. In each step all images follow the equation for
+    a short time, as one ensemble of `solve`, and are then spaced equally in H^-1 by cubic splines.
+    As soon as it moves slowly, its local maxima of F are moved to saddles by Newton's method, and
+    the parts between these converge. The error of the string is of fourth order in the spacing,
+    that of the manifold about 1e-8 in L^2. Both cost about 2 s on the circle; a string that does
+    not converge ends after 400 steps.
+
+    References
+    ----------
+    E, Ren and Vanden-Eijnden, J. Chem. Phys. 126 (2007) 164103, for the simplified string method;
+    Jordan, Kinderlehrer and Otto, SIAM J. Math. Anal. 29 (1998), for the geometry.
+    """
+    _check_ends(a, b)
+    images = whole_number("images", images, least=FEWEST_IMAGES, most=MOST_IMAGES)
+    wanted = '"manifold" or "string"'
+    fitting("method", method, wanted, method in ("manifold", "string"))
+    course = _manifold(a, b, _lowest_passes(a, b, symmetry)) if method == "manifold" else None
+    if course is None:
+        string = _string(a, b, images, symmetry)
+        course = (_manifold(a, b, string.passes) if method == "manifold" else None) or string
+    rows, lengths, residual = _images_of(course, images)
+    rows = _turned(course.frame, rows, a, b)
+    table, densities = _table(course.frame, rows, lengths), course.frame.lifted(rows)
+    passes = tuple(course.passes)
+    return TransitionPath(table, densities, (a, b), passes, course.method, residual, symmetry)
+
+
+def _check_ends(a: Any, b: Any) -> None:
+    """Raise unless a and b are two stable states of one model with a free energy, on one space."""
+    check_landscape(a)
+    check_landscape(b)
+    space, other = (end.density.space for end in (a, b))
+    if a.model != b.model or space.with_degree(other.degree) != other:
+        raise ValueError(
+            "a and b must be states of one model on one space; these are of "
+            f"{a.model!r} on {space!r} and {b.model!r} on {other!r}."
+        )
+    if same_state(a, b):
+        raise ValueError(
+            f"a and b must be two states; both are {a!r}, up to a rotation or reflection. "
+            "mf.stationary_states finds others."
+        )
+
+
+# Frames ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Space of the densities on a path while it is computed, and the way to and from it.
+
+    Densities on S^2 that are symmetric about an axis are computed as functions of one variable.
+
+    Attributes
+    ----------
+    model : Transformer
+    basis : Basis
+        Basis of the states.
+    space : Space
+        Space of the rows of coefficients, (images, modes), of a path.
+    axis : Any
+        Axis of the densities on the path.
+    """
+
+    model: Transformer
+    basis: Any
+    space: Any
+    axis: Any
+
+    @classmethod
+    def of(cls, a: StationaryState, b: StationaryState, *others: StationaryState) -> Self:
+        """The frame of a path from a to b, of the degree that all these states need."""
+        states = (a, b, *others)
+        basis = max((one.equation.basis for one in states), key=lambda one: one.degree)
+        needed = [_visible_degree(one) for one in states]
+        basis = basis.finer(max(FEWEST_DEGREES, *needed))
+        space = basis.density(0.0 * basis.degrees, basis.axis).space
+        if cls.is_flat(basis):
+            space = Zonal(basis.dimension, basis.degree)
+        axis = b.axis if np.abs(b.legendre_moments).max() > UNIFORM_MOMENT else a.axis
+        return cls(a.model, basis, space, axis)
+
+    @staticmethod
+    def is_flat(basis: Any) -> bool:
+        """Whether densities of one variable stand for those on S^2."""
+        return isinstance(basis, OnSphere)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Factors (modes,) of squared coefficients in the square of the norm in H^-1."""
+        varies = self.space.degrees > 0
+        rates = np.where(varies, np.abs(self.space.laplacian), 1.0)
+        return np.where(varies, self.space.parseval / rates, 0.0)
+
+    def norms(self, changes: np.ndarray) -> np.ndarray:
+        """Norms (...,) in H^-1 of changes of coefficients (..., modes)."""
+        return np.sqrt(np.abs(changes) ** 2 @ self.weights)
+
+    def row(self, space: Any, coefficients: np.ndarray, axis: Any) -> np.ndarray:
+        """Coefficients (modes,) on the space of the path, of a density or a perturbation."""
+        if self.is_flat(self.basis):
+            masses = space.weights * space.to_values(coefficients)
+            legendre = np.polynomial.legendre.legvander(space.points @ axis, space.degree)
+            flat = Zonal(3, space.degree)
+            coefficients, space = masses @ legendre * np.sqrt(2 * flat.degrees + 1), flat
+        return np.asarray(space.resample(coefficients, self.space.degree))
+
+    def row_of(self, state: StationaryState, axis: Any = None) -> np.ndarray:
+        """Coefficients of a state, about an axis; by default its own."""
+        density = state.density
+        axis = state.axis if axis is None else axis
+        return self.row(density.space, density.coefficients, axis)
+
+    def density(self, rows: np.ndarray) -> Density:
+        """Densities with rows of coefficients (..., modes)."""
+        return Density.computed(rows, self.space)
+
+    def lifted(self, rows: np.ndarray, axis: Any = None) -> Density:
+        """Densities with rows of coefficients, on the space of the states."""
+        if not self.is_flat(self.basis):
+            return self.density(rows)
+        sizes, axis = self.basis.sizes, self.axis if axis is None else axis
+        m = np.atleast_2d(rows)[:, 1:] / sizes
+        each = Density.stack([self.basis.density(one, axis) for one in m])
+        return each if rows.ndim > 1 else each[0]
+
+    def run(self, start: Density, times: Any, rtol: float) -> Sequence[Density]:
+        """Densities at times, under the model from a start, at the degree of the frame."""
+        degree, span = self.space.degree, (0, times[-1])
+        result: Any = solve(
+            self.model, start, span, t_eval=times, rtol=rtol, min_degree=degree, max_degree=degree,
+            progress=False,
+        )  # fmt: skip
+        return list(result.states)
+
+    def velocities(self, rows: np.ndarray) -> np.ndarray:
+        """d_t of rows of coefficients (images, modes)."""
+        density = self.density(rows)
+        return np.asarray(motion_for(density)(self.model, density).velocity(rows, 0.0))
+
+    def spline(self, rows: np.ndarray) -> tuple[np.ndarray, CubicSpline]:
+        """Lengths (images,) in H^-1 along the cubic spline through rows, and it by its length."""
+        chords = np.concatenate([[0.0], np.cumsum(self.norms(np.diff(rows, axis=0)))])
+        slope = CubicSpline(chords, rows).derivative()
+        x, w = np.polynomial.legendre.leggauss(LENGTH_NODES)
+        steps = np.diff(chords)
+        places = chords[:-1, None] + (x + 1) / 2 * steps[:, None]
+        lengths = np.cumsum(self.norms(slope(places)) @ w / 2 * steps)
+        lengths = np.concatenate([[0.0], lengths])
+        return lengths, CubicSpline(lengths, rows)
+
+
+def _visible_degree(state: StationaryState) -> int:
+    """Highest degree of the coefficients of a state that are not rounding."""
+    basis = state.equation.basis
+    seen = np.abs(basis.sizes * state.legendre_moments) > ROUNDING
+    return int(basis.degrees[seen].max(initial=0))
+
+
+class _Course(NamedTuple):
+    """A path while it is computed.
+
+    Attributes
+    ----------
+    frame : _Frame
+    legs : list of ndarray, (n, modes)
+        Rows of coefficients, for each part of the path between stable states and saddles.
+    passes : sequence of Saddle
+    method : str
+    """
+
+    frame: _Frame
+    legs: list[np.ndarray]
+    passes: Sequence[Saddle]
+    method: str
+
+
+def _turned(frame: _Frame, rows: np.ndarray, a: StationaryState, b: StationaryState) -> np.ndarray:
+    """Rows of a path turned so that it ends in b, or begins in a if b is uniform."""
+    last, first = frame.row_of(b), frame.row_of(a)
+    if np.abs(last[1:]).max() > UNIFORM_MOMENT:
+        return rows * _rotation(frame.space, rows[-1], last)
+    return rows * _rotation(frame.space, rows[0], first)
+
+
+def _rotation(space: Any, row: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Factors (modes,) that turn or reflect the coefficients of a state to those wanted.
+
+    On the circle a rotation, for axisymmetric densities a reflection; else 1.
+    """
+    candidates = [np.ones(len(row))]
+    if isinstance(space, Zonal):
+        candidates.append((-1.0) ** space.degrees)
+    if isinstance(space, Circle):
+        visible = np.flatnonzero(np.abs(wanted[1:]) > VISIBLE_MOMENT * np.abs(wanted[1:]).max())
+        k = int(visible[0]) + 1 if np.abs(wanted[1:]).max() > UNIFORM_MOMENT else 1
+        first = np.angle(row[k] / wanted[k]) if wanted[k] else 0.0
+        turns = (first + 2 * np.pi * np.arange(k)) / k
+        candidates = [np.exp(-1j * space.degrees * turn) for turn in turns]
+    return min(candidates, key=lambda factors: float(np.linalg.norm(factors * row - wanted)))
+
+
+# The manifold ------------------------------------------------------------------------------------
+
+
+def _lowest_passes(a: StationaryState, b: StationaryState, symmetry: Any) -> list[Saddle]:
+    """Saddles on the way from a to b whose highest one is lowest; empty if none is known."""
+    reached: list[StationaryState] = []
+    waiting: list[tuple[float, StationaryState, list[Saddle]]] = [(-np.inf, a, [])]
+    while waiting:
+        height, here, way = waiting.pop(int(np.argmin([entry[0] for entry in waiting])))
+        if same_state(here, b):
+            return way
+        if any(same_state(here, other) for other in reached):
+            continue
+        reached.append(here)
+        for one in saddles(here, symmetry=symmetry):
+            if one.ends[1] is not None and one.ends[0] is not None:
+                waiting.append((max(height, one.state.free_energy), one.ends[1], [*way, one]))
+    return []
+
+
+def _manifold(a: StationaryState, b: StationaryState, passes: Sequence[Saddle]) -> _Course | None:
+    """The path over saddles, along their unstable manifolds.
+
+    None without saddles, and if a manifold leads to another end than the flow from farther away,
+    as it does at a saddle whose symmetry a stable state lacks.
+    """
+    frame, legs = _Frame.of(a, b, *(one.state for one in passes)), list[np.ndarray]()
+    for saddle in reversed(passes):
+        up, down = (_descent(frame, saddle, which) for which in (0, 1))
+        if up is None or down is None:
+            return None
+        up = up[::-1]
+        if legs:  # turned so that the path is continuous at the stable state between two saddles
+            factors = _rotation(frame.space, down[-1], legs[0][0])
+            up, down = factors * up, factors * down
+        legs = [up, down, *legs]
+    return _Course(frame, legs, passes, "manifold") if legs else None
+
+
+def _descent(frame: _Frame, saddle: Saddle, which: int) -> np.ndarray | None:
+    """Rows of coefficients from a saddle down to one of its ends, along the unstable manifold.
+
+    None if the end is not reached.
+    """
+    state, end = saddle.state, saddle.ends[which]
+    assert end is not None
+    top, bottom = frame.row_of(state), frame.row_of(end, state.axis)
+    direction = frame.row(state.density.space, saddle.direction, state.axis)
+    rows = [top, top + (NEAR_SADDLE if which == 0 else -NEAR_SADDLE) * direction]
+    step = TIME_STEP / max(saddle.rate, end.stability(1).gap)
+    times = step * np.arange(STRETCH_OUTPUTS + 1)
+    last = frame.density(bottom)
+    while len(rows) < MOST_OUTPUTS:
+        start = frame.density(rows[-1])
+        states = frame.run(start, times, DESCENT_RTOL)
+        far = np.array([l2_distance(one, last) for one in states[1:]]) > NEAR_END
+        count = len(far) if far.all() else int(np.argmin(far))
+        rows += [one.coefficients for one in states[1 : count + 1]]
+        if count < len(far):
+            return np.array([*rows, bottom])
+    return None
+
+
+# The string --------------------------------------------------------------------------------------
+
+
+def _string(a: StationaryState, b: StationaryState, images: int, symmetry: Any) -> _Course:
+    """The string between two states, leg by leg between stable states and saddles.
+
+    Without saddles where they were not found.
+    """
+    frame = _Frame.of(a, b)
+    ends = [frame.row_of(one) for one in (a, b)]
+    if isinstance(frame.space, Circle):
+        k = frame.space.degrees
+        ends = [row * np.exp(1j * k * one.axis) for row, one in zip(ends, (a, b), strict=True)]
+    share = np.linspace(0, 1, images)[:, None]
+    rough = _evolved(frame, [(1 - share) * ends[0] + share * ends[1]], ROUGH)
+    found = _passes_on(frame, rough[0], a, b, symmetry)
+    if found is None:
+        return _Course(frame, _evolved(frame, rough, SETTLED), [], "string")
+    nodes, places, passes = found
+    cut = [rough[0][i : j + 1].copy() for i, j in pairwise([0, *places, images - 1])]
+    for leg, (first, last) in zip(cut, pairwise([ends[0], *nodes, ends[1]]), strict=True):
+        leg[0], leg[-1] = first, last
+    counts = _parts(frame, cut, images)
+    cut = [_spaced(frame, leg, count)[1] for leg, count in zip(cut, counts, strict=True)]
+    return _Course(frame, _evolved(frame, cut, SETTLED), passes, "string")
+
+
+def _passes_on(
+    frame: _Frame, rows: np.ndarray, a: StationaryState, b: StationaryState, symmetry: Any
+) -> tuple[list[np.ndarray], list[int], list[Saddle]] | None:
+    """Saddles and the stable states between them near the extremes of F on a string.
+
+    Rows of coefficients of these, indices of their images, and the saddles; None unless the string
+    leads over saddles from a to b.
+    """
+    energies = measure(frame.model, frame.density(rows))["free_energy"]
+    turns = np.diff(np.sign(np.diff(energies)))
+    places = [int(i) + 1 for i in np.flatnonzero(turns)]
+    nodes: list[np.ndarray] = []
+    passes: list[Saddle] = []
+    here = a
+    for i in places:
+        guess = frame.lifted(rows[i], frame.basis.axis)
+        state = state_near(frame.model, guess, symmetry)
+        if not state.converged:
+            return None
+        nodes.append(frame.row_of(state, frame.basis.axis))
+        if turns[i - 1] < 0:
+            saddle = saddle_at(state, here, symmetry)
+            if saddle is None:
+                return None
+            passes.append(saddle)
+        here = state
+    beyond = [*(place for place in places if turns[place - 1] > 0), None]
+    reached = passes and all(one.converged for one in passes) and len(beyond) == len(passes)
+    if not reached or not same_state(_beyond(passes[-1]), b):
+        return None
+    return nodes, places, passes
+
+
+def _beyond(saddle: Saddle) -> StationaryState:
+    """The stable state beyond a saddle whose ends are known."""
+    end = saddle.ends[1]
+    assert end is not None
+    return end
+
+
+def _evolved(frame: _Frame, legs: list[np.ndarray], tolerance: float) -> list[np.ndarray]:
+    """Legs of a string after steps until no image moves by more than `tolerance` spacings.
+
+    Also after the last step allowed, and before a step after which densities would be negative.
+    """
+    for _ in range(MOST_STRING_STEPS):
+        rows = np.concatenate(legs)
+        length = sum(float(frame.spline(leg)[0][-1]) for leg in legs)
+        fastest = float(frame.norms(frame.velocities(rows)).max())
+        duration = SHARE_OF_LENGTH * length / fastest
+        final = frame.run(frame.density(rows), [0, duration], STRING_RTOL)[-1]
+        places = np.cumsum([len(leg) for leg in legs])[:-1]
+        moved = np.split(np.array(final.coefficients), places)
+        for new, old in zip(moved, legs, strict=True):
+            new[0], new[-1] = old[0], old[-1]
+        moved = [_spaced(frame, leg, len(leg) - 1)[1] for leg in moved]
+        values = frame.density(np.concatenate(moved)).values
+        if values.min() < -NEGATIVE_SHARE * values.max():
+            break  # a spline oscillates at a kink of a string that does not converge
+        change = float(frame.norms(np.concatenate(moved) - rows).max())
+        legs = moved
+        if change < tolerance * length / len(rows):
+            break
+    return legs
+
+
+# Images ------------------------------------------------------------------------------------------
+
+
+def _spaced(
+    frame: _Frame, leg: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lengths, rows and unit tangents at the ends of `count` equal parts of a leg."""
+    lengths, curve = frame.spline(leg)
+    places = np.linspace(0.0, lengths[-1], count + 1)
+    rows, tangents = curve(places), curve.derivative()(places)
+    rows[0], rows[-1] = leg[0], leg[-1]
+    return places, rows, tangents / frame.norms(tangents)[:, None]
+
+
+def _parts(frame: _Frame, legs: Sequence[np.ndarray], images: int) -> list[int]:
+    """Number of parts of each leg, in proportion to their lengths; at least 2."""
+    lengths = np.array([frame.spline(leg)[0][-1] for leg in legs])
+    parts = np.maximum(2, np.rint((images - 1) * lengths / lengths.sum())).astype(int)
+    parts[np.argmax(parts)] += images - 1 - parts.sum()
+    return [int(part) for part in parts]
+
+
+def _images_of(course: _Course, images: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Rows and lengths of the images on a path, and its residual: see `TransitionPath`."""
+    frame, legs = course.frame, course.legs
+    rows, lengths, across, fastest = [legs[0][:1]], [np.zeros(1)], 0.0, 0.0
+    for leg, count in zip(legs, _parts(frame, legs, images), strict=True):
+        places, here, tangents = _spaced(frame, leg, count)
+        rows.append(here[1:])
+        lengths.append(lengths[-1][-1] + places[1:])
+        speeds = frame.velocities(here)
+        along = (speeds * tangents.conj()).real @ frame.weights
+        across = max(across, float(frame.norms(speeds - along[:, None] * tangents).max()))
+        fastest = max(fastest, float(frame.norms(speeds).max()))
+    return np.concatenate(rows), np.concatenate(lengths), across / fastest
+
+
+def _table(frame: _Frame, rows: np.ndarray, lengths: np.ndarray) -> "xr.Dataset":
+    import xarray as xr
+
+    measured = measure(frame.model, frame.density(rows))
+    uniform = measure(frame.model, frame.space.uniform())["free_energy"]
+    columns = {
+        "length": lengths,
+        "free_energy": measured["free_energy"] - uniform,
+        "order_parameter": measured["order_parameter"],
+    }
+    return xr.Dataset({name: ("image", column) for name, column in columns.items()})
