@@ -225,9 +225,7 @@ class EquationFamily:
         derivatives = partial(self.changes, value), lambda: self._neighbours(value)
         try:
             with naming_value(self.drift, self.name, value):
-                equation = equation_of(source, self.basis, *derivatives)
-                getattr(equation, "heads", None)  # raises for points of another dimension
-            return equation
+                return _with_velocity(equation_of(source, self.basis, *derivatives))
         except (ValueError, MeanfieldError) as error:  # for example beyond a pole
             if self.span[0] <= value <= self.span[1]:
                 raise
@@ -289,9 +287,7 @@ class EquationFamily:
         """The general equation at a value."""
         with naming_value(self.drift, self.name, value):
             model = model_of(self._source(value), self.basis.noise)
-            equation = transport_equation(model, self.basis)
-            equation.heads  # noqa: B018 - raises for points of another dimension
-        return equation
+            return _with_velocity(transport_equation(model, self.basis))
 
     def stencil(self, value: float) -> tuple[Array, Array]:
         """Values, (7,), and weights, (7,), of a difference formula for d/dp at a value.
@@ -328,6 +324,13 @@ class EquationFamily:
         source = self._source(value)
         with naming_value(self.drift, self.name, value):
             return interactions(getattr(source, "zonal", source), self.basis)
+
+
+def _with_velocity(equation: Any) -> Any:
+    """An equation, after its velocity is made, which raises for points of another dimension."""
+    if isinstance(equation, TransportEquation) and not isinstance(equation, IndexedEquation):
+        equation.heads  # noqa: B018
+    return equation
 
 
 def parameters_of(source: Any) -> list[str]:
