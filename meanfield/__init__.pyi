@@ -92,6 +92,7 @@ from .models import Drift as Drift
 from .models import FeedForward as FeedForward
 from .models import Field as Field
 from .models import Hardmax as Hardmax
+from .models import HigherOrder as HigherOrder
 from .models import Interaction as Interaction
 from .models import Kuramoto as Kuramoto
 from .models import Linear as Linear
@@ -101,6 +102,7 @@ from .models import Noise as Noise
 from .models import Norm as Norm
 from .models import Normalisation as Normalisation
 from .models import OfIndex as OfIndex
+from .models import PairKernel as PairKernel
 from .models import PeriodicKernel as PeriodicKernel
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise

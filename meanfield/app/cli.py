@@ -243,7 +243,7 @@ def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: b
             run = short.extend(until, progress=False if quiet else None)
         except ValueError as error:
             raise MeanfieldError(f"{file}: {str(error).replace('t_end', '--until')}") from error
-        written = run.save(target)
+        written = run.save(target, dense="dense" in run.stored)
     if not quiet:
         click.echo(Run.report(run, f"wrote {written}"))
     problems = Run.problems(run)

@@ -250,7 +250,8 @@ def run_config(
         result = config.run(out=out, resume=resume, progress=progress)
         parts = result if isinstance(result, tuple) else (result,)
         for part, file in zip(parts, files, strict=False):
-            part.save(file)
+            options = {"dense": True} if "dense" in getattr(part, "stored", {}) else {}
+            part.save(file, **options)
         if not config.problems(result):
             for checkpoint in map(checkpoint_of, files):
                 checkpoint.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import fitting, whole_number
+from ..core.checks import finite, fitting, whole_number
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -163,7 +163,8 @@ class Cycle(Result):
 
     def at(self, phase: float) -> Density:
         """The density at a phase, of period 1: at the time `phase` times `period`."""
-        return self._basis.density(self.coefficients(phase) / self._basis.sizes)
+        coefficients = self.coefficients(finite("phase", phase))
+        return self._basis.density(coefficients / self._basis.sizes)
 
     @checked_call("observable")
     def extremes(self, observable: Callable[[Any], float]) -> tuple[float, float]:

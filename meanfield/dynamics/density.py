@@ -10,6 +10,7 @@ from numpy.random import Generator
 from ..core.annotations import ArrayIndex, JsonTable, Observations, PassedOn, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..models import Drift, HigherOrder
 from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Space
@@ -239,17 +240,15 @@ class DensityMotion(Motion, moves=Density):
         frequency, space = self.model.frequency, self.like.space
         if frequency is None:
             return
-        drift = self.plain.drift
+        drift, isotropic = self.plain.drift, self.model.noise.laplacian
         if not isinstance(frequency, Lorentzian) or space.dimension != 2:
             raise MeanfieldError(
                 f"frequency = {frequency!r} is for densities on the circle that are indexed by it, "
                 "circle.indexed(f, NormalIndex(...)); a Density has frequency=Lorentzian(width)."
             )
-        one_pole = self.plain.is_zonal and not drift.normalised and self.model.noise.laplacian
-        if one_pole:
-            W = np.abs(self.plain.zonal.attraction(max(space.degree, 8), 2))
-            one_pole = bool((W[..., 2:] <= MULTIPLIER_ROUNDING * W[..., 1:2]).all())
-        if not one_pole:
+        degree = max(space.degree, 8)
+        exact = isotropic and not self.plain.extras
+        if not (exact and all(_of_degree_one(part, degree) for _, part in drift.terms)):
             raise MeanfieldError(
                 "Lorentzian frequencies are exact for a drift of degree 1, such as c * Kuramoto(), "
                 f"with isotropic noise: {drift!r} couples moments that have their poles in both "
@@ -672,6 +671,16 @@ class DensityMotion(Motion, moves=Density):
         gain = (space.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, space.to_values(change) * _log(state.values))
         return gain - loss / self.model.kappa_at(self.inside(t))
+
+
+def _of_degree_one(part: Drift, degree: int) -> bool:
+    """Whether velocities on the circle have harmonics of degree 1 alone, up to `degree`."""
+    if isinstance(part, HigherOrder):
+        return abs(part.harmonic) == 1
+    if not part.is_zonal or part.normalised:
+        return False
+    W = np.abs(part.as_zonal().attraction(degree, 2))
+    return bool((W[..., 2:] <= MULTIPLIER_ROUNDING * W[..., 1:2]).all())
 
 
 def _sizes(density: Density) -> np.ndarray:

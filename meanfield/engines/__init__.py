@@ -11,6 +11,8 @@ from .combined import CombinedSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .field_sums import FieldSums
+from .many_body import MomentSums
+from .pair_kernels import PairSums
 from .sphere import SphereModes
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "FieldSums",
     "MeanDirection",
     "Modes",
+    "MomentSums",
+    "PairSums",
     "PointValues",
     "SphereModes",
     "Summation",

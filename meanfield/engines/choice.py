@@ -12,7 +12,17 @@ from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind, ancestor
-from ..models import Attention, Causal, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
+from ..models import (
+    Attention,
+    Causal,
+    Drift,
+    Hardmax,
+    HigherOrder,
+    MeanField,
+    PairKernel,
+    Pointwise,
+    ZonalDrift,
+)
 from .attention import AttentionSums
 from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
@@ -22,6 +32,8 @@ from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .field_sums import MODES_BY_DIMENSION, FieldSums
 from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING
+from .many_body import MomentSums
+from .pair_kernels import PairSums
 
 FEWEST_FOR_MODES = 256  # for fewer tokens, sums over all pairs take at most 60 us and are exact
 LEVEL_NODE_COUNT = 65  # inner products at which Z is evaluated to find its maximum
@@ -229,9 +241,11 @@ CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
 }
 SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
     Hardmax: lambda drift, request: AttentionSums(drift, request.asked.threads),
+    HigherOrder: lambda drift, request: MomentSums(drift),
     MeanField: lambda drift, request: FieldSums(
         drift, request.asked.threads, whole=bool(request.whole_for)
     ),
+    PairKernel: lambda drift, request: PairSums(drift),
     Pointwise: lambda drift, request: PointValues(drift),
 }
 

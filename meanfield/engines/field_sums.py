@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
-from ..models import Attention, MeanField, Pointwise, ZonalDrift
+from ..models import Attention, HigherOrder, MeanField, PairKernel, Pointwise, ZonalDrift
 from .attention import AttentionSums
 from .attention_modes import AttentionModes, NoModes
 from .circle import CircleModes
@@ -15,6 +15,8 @@ from .contract import Engine
 from .direct import DirectSums
 from .harmonics import HarmonicEngine
 from .kernels import FINEST_DEGREE
+from .many_body import MomentPoints
+from .pair_kernels import PairPoints
 from .sphere import SphereModes
 
 MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
@@ -47,6 +49,8 @@ class FieldSums(Engine):
             ZonalDrift: ZonalPoints if whole else zonal_field,
             Attention: AttentionPoints,
             Pointwise: lambda part, *_: PointValues(part),
+            HigherOrder: lambda part, *_: MomentPoints(part),
+            PairKernel: lambda part, space, _: PairPoints(part, space),
         }
         self._parts: list[Any] = [
             (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))

@@ -5,11 +5,13 @@ from .activations import gelu, relu, softplus
 from .attention import Attention, Hardmax, rescaled
 from .common_noise import CommonNoise
 from .drift import Drift
+from .higher_order import HigherOrder
 from .influence import Causal, Lorentzian, OfIndex
 from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
 from .norms import Norm
+from .pair_kernel import PairKernel
 from .parameters import FromFile, PerLayer
 from .periodic import PeriodicKernel
 from .pointwise import FeedForward, Field, Pointwise, Potential
@@ -33,6 +35,7 @@ __all__ = [
     "Field",
     "FromFile",
     "Hardmax",
+    "HigherOrder",
     "Interaction",
     "Kuramoto",
     "Linear",
@@ -42,6 +45,7 @@ __all__ = [
     "Norm",
     "Normalisation",
     "OfIndex",
+    "PairKernel",
     "PerLayer",
     "PeriodicKernel",
     "Pointwise",

@@ -67,7 +67,11 @@ class FigureRegistry:
 
     def drawn(self, name: str) -> list[tuple[type, type]]:
         """The classes of states and of spaces for which a function of this name is registered."""
-        return [pair for pair, functions in self._entries.items() if name in [*functions]]
+        return [
+            pair
+            for pair, functions in self._entries.items()
+            if isinstance(name, str) and name in functions
+        ]
 
     def of(self, solution: Solution) -> dict[str, Draw]:
         """All functions for the states of a solution on their space, by name."""

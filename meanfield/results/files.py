@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from os import PathLike
@@ -142,9 +142,13 @@ class Result(ReadOnlyArrays, Shown, ABC):
         TypeError, ValueError
             If `path` is not a path, or has the suffix of another format.
         """
+        return self.written(path, self.contents)
+
+    def written(self, path: str | Path, contents_of: Callable[[], Contents]) -> Path:
+        """Write what `contents_of()` returns to the file of this result; see `save`."""
         table = "observables" if hasattr(type(self), "observables") else "data"
         path = result_path("path", path, table)
-        contents = self.contents()
+        contents = contents_of()
         contents.header["result"] = type(self).__name__
         return write_whole(path, _netcdf(contents))
 

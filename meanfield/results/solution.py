@@ -32,6 +32,7 @@ from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
 from .files import Contents, Result, archived, load, unarchived
+from .kept_steps import KeptSteps
 from .provenance import provenance
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ PER_MEMBER = (  # arrays in stats of ensembles
     *("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree"),
     *("rate_of_change", "t_end", "status"),
 )
-LAST = "last"  # name of the snapshot at the end of a run, as an array of bytes
+LAST, DENSE = "last", "dense"  # names of the snapshots of a run, as arrays of bytes
 MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
@@ -250,6 +251,65 @@ class Solution(Result):
 
     # Elsewhere -----------------------------------------------------------------------------
 
+    def __call__(self, t: float | np.ndarray) -> Any:
+        """State at the time t, or the run at increasing times t, with observables.
+
+        At a saved time it is the saved state. At other times the run must have been solved with
+        ``dense=True``: the last steps before t are repeated, at most 32 in general, and the state
+        is interpolated within a step as at an output. It equals that of a run with t in `t_eval`.
+
+        Parameters
+        ----------
+        t : float or array
+            A time of the span of the run, or increasing ones.
+
+        Returns
+        -------
+        State or Solution
+            A state of the kind of the run; for an array of times a `Solution`.
+
+        Raises
+        ------
+        ValueError
+            If t is outside the span of the run.
+        MeanfieldError
+            If the run kept no steps from which the state at t can be found.
+        """
+        return EXTENSIONS["evaluated"](self, t)
+
+    def save(self, path: str | Path, *, dense: bool = False) -> Path:
+        """Write everything to a NetCDF file, atomically; read it back with `meanfield.load`.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file.
+        dense : bool
+            Whether the file has the steps that a run with ``solve(..., dense=True)`` kept, so that
+            it can be evaluated at any time when it is read.
+
+        Raises
+        ------
+        StorageError
+            If there is no such folder, it is not writable, or the disk is full.
+        MeanfieldError
+            If the run kept no steps.
+        TypeError, ValueError
+            If `path` is not a path, or has the suffix of another format.
+        """
+        if not boolean("dense", dense):
+            return super().save(path)
+        kept = self.stored.get("dense")
+        if kept is None:
+            raise MeanfieldError("dense=True: the run kept no steps; solve it with dense=True.")
+
+        def contents() -> Contents:
+            whole = self.contents()
+            whole.long[DENSE] = np.frombuffer(archived(kept.arrays()), dtype=np.uint8)
+            return whole
+
+        return self.written(path, contents)
+
     @property
     def extend(self) -> Callable[..., "Solution"]:
         """The function of t_end that returns the run to this later time: see `meanfield.extend`."""
@@ -324,6 +384,8 @@ class Solution(Result):
         if LAST in contents.long:
             kept["last"] = unarchived(contents.long[LAST].tobytes())
             kept["engine"] = header["engine"]
+        if DENSE in contents.long:
+            kept["dense"] = KeptSteps.of_arrays(unarchived(contents.long[DENSE].tobytes()))
         if reading.lost:  # observables cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}

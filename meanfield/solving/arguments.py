@@ -122,6 +122,7 @@ class Arguments:
     seed: object
     apart: bool
     autonomous: bool
+    dense: bool
     threads: int
     progress: bool | None
     keeper: Keeper
@@ -143,6 +144,7 @@ class Arguments:
         steady_tolerance: float,
         events: Any,
         tangents: Any,
+        dense: bool,
         engine: Summation | None,
         merge: float | None,
         rng: Any,
@@ -197,6 +199,11 @@ class Arguments:
         for name, value in {**degrees, "engine": engine, "merge": merge, "rng": rng}.items():
             if value is not None and not motion.takes(name):
                 raise ValueError(kind.refusal(name, value))
+        if dense and motion.random:
+            raise ValueError(
+                "dense=True is for runs without random numbers, whose steps can be repeated up to "
+                f"any time; for {model!r} give the times in t_eval."
+            )
         if until and motion.random:
             raise ValueError(
                 'until="steady" is for states that come to rest; what is moved by random numbers '
@@ -228,6 +235,7 @@ class Arguments:
             steady=steady_tolerance if until else 0.0,
             events=events,
             tangents=isinstance(tangents, Sized) and len(tangents) > 0,
+            dense=dense,
             engine=engine,
             merge=merge,
             rng=streams[0],
@@ -270,6 +278,8 @@ class Arguments:
             kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
         if self.breaks:
             kept["breaks"] = list(self.breaks)
+        if self.dense:
+            kept["dense"] = True
         return {
             "t_start": self.start,
             "t_eval": self.times.tolist(),

@@ -23,9 +23,11 @@ from .arguments import PROVENANCE_KEYS, STEADY_TOLERANCE, Arguments, Requested
 from .checkpoint import Keeper
 from .conditions import Condition
 from .integration import RESUMABLE
+from .replica_integration import separate_steps
 from .solve import solved
 from .streams import Seeds, generator_of
 
+UNBOUNDED = 2**62  # attempts of steps
 WHOLE = 1e-9  # relative rounding up to which a span is a whole number of intervals
 
 
@@ -117,27 +119,19 @@ def extend(
         callback = functions["callback"] if callback is None else callback
         observe = functions["observe"] if observe is None else observe
     stops = [] if until is None else [Condition(until)]
-    longer = Arguments.of(
-        run.model,
-        run.stored.get("initial", run.states[0]),
-        (run.options["t_start"], t_end),
-        np.array([*old, *_later_times(old, run.options["t_start"], t_end, t_eval)]),
-        run.options.get("breaks", ()),
-        _requested(run, functions),
-        rtol=run.rtol,
-        until="steady" if run.options["steady_tolerance"] else None,
-        steady_tolerance=run.options["steady_tolerance"] or STEADY_TOLERANCE,
+    if separate_steps(run.stored["last"]) and (events or stops or callback):
+        raise MeanfieldError(
+            "The replicas of the run take separate steps, and so have no state after every step "
+            "for events, until or a callback: solve again with them."
+        )
+    longer = arguments_of(
+        run,
+        [*old, *_later_times(old, run.options["t_start"], t_end, t_eval)],
         events=(*([events] if callable(events) else events or ()), *stops),
         callback=callback,
-        tangents=(),
         max_steps=max_steps,
         progress=progress,
-        engine=_engine_of(run.stored["engine"]),
-        merge=run.options.get("merge"),
         threads=threads,
-        rng=_random_numbers(run.options.get("seed")),
-        keeper=Keeper(None, 0.0, False),
-        provenance=_provenance(run),
     )
     extended = solved(longer, observe, earlier=run)
     extended.options.update({name: run.options[name] for name in run.options if name != "t_eval"})
@@ -146,12 +140,40 @@ def extend(
     return extended
 
 
+def arguments_of(run: Solution, outputs: Sequence[float], **more: Any) -> Arguments:
+    """Arguments with which a run was solved, but for its outputs, and for functions and `more`."""
+    given: dict[str, Any] = {"events": (), "callback": None, "progress": False}
+    given |= {"max_steps": UNBOUNDED, "threads": 1}
+    return Arguments.of(
+        run.model,
+        run.stored.get("initial", run.states[0]),
+        (run.options["t_start"], outputs[-1]),
+        np.array(outputs),
+        run.options.get("breaks", ()),
+        _requested(run, run.stored.get("functions")),
+        rtol=run.rtol,
+        until="steady" if run.options["steady_tolerance"] else None,
+        steady_tolerance=run.options["steady_tolerance"] or STEADY_TOLERANCE,
+        tangents=(),
+        dense=run.options.get("dense", False),
+        engine=_engine_of(run.stored["engine"]),
+        merge=run.options.get("merge"),
+        rng=_random_numbers(run.options.get("seed")),
+        keeper=Keeper(None, 0.0, False),
+        provenance=_provenance(run),
+        **given | more,
+    )
+
+
 def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.ndarray:
     """Outputs after those of a run, up to a new end: those asked for, or at the mean distance."""
     if t_eval is not None:
         times = np.atleast_1d(real_array("t_eval", t_eval))
-        within = times.ndim == 1 and times.size and old[-1] < times[0] and times[-1] <= end
-        wanted = f"times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
+        increase = times.ndim == 1 and times.size and (np.diff(times) > 0).all()
+        within = increase and old[-1] < times[0] and times[-1] <= end
+        wanted = (
+            f"increasing times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
+        )
         return fitting("t_eval", times, wanted, bool(within))
     first, intervals = (old[0], len(old) - 1) if len(old) > 1 else (start, 1)
     distance = (old[-1] - first) / intervals

@@ -5,6 +5,7 @@ has passed an output waits until all others have passed it; the states at the ou
 interpolated. A replica that is steady, or for which no step is short enough, keeps its last state.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -209,3 +210,8 @@ def has_own_steps(arguments: Arguments) -> bool:
     looked_at = bool(arguments.events or arguments.callback or arguments.tangents)
     explicit = bool(getattr(arguments.scheme, "explicit", False))
     return bool(arguments.motion.members) and explicit and not looked_at
+
+
+def separate_steps(snapshot: Mapping[str, Any]) -> bool:
+    """True for a snapshot of replicas that take separate steps."""
+    return "kept" in snapshot

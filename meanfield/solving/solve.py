@@ -21,6 +21,7 @@ from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
 from ..lowlevel.progress import Interruption, Progress
 from ..models.transformer import Transformer
+from ..results.kept_steps import KeptSteps
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
@@ -29,10 +30,12 @@ from .checkpoint import Keeper
 from .conditions import holding
 from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
-from .replica_integration import ReplicaIntegration, has_own_steps
+from .replica_integration import ReplicaIntegration, has_own_steps, separate_steps
 from .spectral_integration import CommonNoiseIntegration, SpectralIntegration
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
+STEPS_BETWEEN = 32  # largest number of steps between snapshots of a run with dense=True
+PAUSES = 64  # snapshots of an ensemble whose members have separate steps
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
 
 
@@ -53,6 +56,7 @@ def solve(
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
     tangents: Sequence[Any] = (),
+    dense: bool = False,
     min_degree: Natural | None = None,
     max_degree: Natural | None = None,
     max_steps: Natural = 10_000_000,
@@ -149,6 +153,12 @@ def solve(
         nodes, or coefficients of all nodes; if each node has its own beta, "beta" changes all by
         the same number, and "beta[0]" that of one node. For Tokens, Characteristics and Gaussian,
         without noise, a direction is a change of their arrays: see the page Derivatives.
+    dense : bool
+        Keep snapshots of steps, so that the result can be evaluated at any time, ``run(t)``, as if
+        with an output there. Not for runs with random numbers. They take at most 0.5 GB.
+    dense : bool
+        Keep snapshots of steps, at most 0.5 GB, so that the result can be evaluated at any time,
+        ``run(t)``, as if with an output there. Not for runs with random numbers.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
@@ -233,6 +243,7 @@ def solve(
         events=events,
         callback=callback,
         tangents=tangents,
+        dense=dense,
         max_steps=max_steps,
         progress=progress,
         engine=engine,
@@ -249,7 +260,7 @@ def solved(
     arguments: Arguments, observe: Any, tangents: Any = (), earlier: Solution | None = None
 ) -> Solution:
     """Result of a run with checked arguments, which may go on from the end of an earlier one."""
-    observables = checked_observables(observe, _start(arguments))
+    observables = checked_observables(observe, start_of(arguments))
     wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
         one = _SolvedRun(arguments, progress_bar, earlier)
@@ -262,6 +273,8 @@ def solved(
     engine, given = describe(arguments.engine), OwnFunctions(observe=observe)
     given.update({name: getattr(arguments, name) for name in ("scheme", "events", "callback")})
     run.stored.update(last=one.last, engine=engine, functions=given)
+    if one.kept is not None:
+        run.stored["dense"] = one.kept
     if wanted:
         run.stored["tangents"] = tangents_of(run, *recorded(run), wanted, arguments.motion)
     return run
@@ -283,20 +296,28 @@ class _SolvedRun:
         Arguments, with the outputs of the run that is extended, if any.
     last : dict
         Snapshot of the integration at the end of the run.
+    kept : KeptSteps or None
+        Snapshots at the beginnings of steps, with ``dense=True``.
     """
 
     def __init__(self, arguments: Arguments, progress: Progress, earlier: Solution | None):
         self._progress = progress
         self.arguments, self._began = arguments, time.perf_counter()
-        self._integration = _integration_of(arguments)
+        separate = None if earlier is None else separate_steps(earlier.stored["last"])
+        self._integration = integration_of(arguments, apart=separate)
         self._record = _Record([[] for _ in arguments.events], arguments.times.tolist())
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self.last: dict[str, Any] = {}
+        self.kept = KeptSteps() if arguments.dense else None
+        self._marks = _marks(arguments, self._integration)
         self._resumed = bool(kept or earlier)
         if kept:
             self._go_on(kept, _Record.of_arrays(kept, arguments.motion))
+            self.kept = KeptSteps.of_arrays(kept) if arguments.dense else None
         elif earlier is not None:
             self._go_on(earlier.stored["last"], _Record.of_solution(earlier))
+            if self.kept is not None and "dense" in earlier.stored:
+                self.kept = earlier.stored["dense"].copied()
         self._watch = None
         if arguments.events and not arguments.apart:
             self._watch = EventWatch(arguments.events, self._integration)
@@ -358,6 +379,7 @@ class _SolvedRun:
                 status = "event"
             if self._resumed:
                 status = self._asked_to_stop()
+            self._keep()
             for t, elapsed in zip(self.arguments.times, run.outputs, strict=True):
                 if status is None and elapsed >= run.elapsed:
                     status = self._to(float(elapsed), interruption)
@@ -380,14 +402,19 @@ class _SolvedRun:
         run, arguments = self._integration, self.arguments
         looked_at = bool(arguments.callback or arguments.events)
         limit = 1 if looked_at else run.pause
+        if self.kept is not None:
+            limit = min(limit, STEPS_BETWEEN)
         while run.elapsed < elapsed:
             before, left = run.elapsed, arguments.max_steps - run.attempts
             if left <= 0 and not run.within:
                 return "max_steps"
-            code = run.advance(elapsed, min(limit, left))
+            mark = min((m for m in self._marks if m > run.elapsed), default=elapsed)
+            code = run.advance(min(mark, elapsed), min(limit, left))
             if code in FAILURES:
                 return FAILURES[code]
             moved = run.elapsed > before or code == STALLED
+            if moved:
+                self._keep()
             if looked_at and moved and (status := self._look()):
                 return status
             if code == STEADY:
@@ -400,6 +427,12 @@ class _SolvedRun:
             self._progress.show(run.progress, f"solve t = {run.t:.4g}, {run.size}")
             self._keeper.save_now_and_then(self._arrays)
         return None
+
+    def _keep(self) -> None:
+        """Keep a snapshot at the beginning of a step, with ``dense=True``."""
+        run = self._integration
+        if self.kept is not None and (self._marks.size or not run.within):
+            self.kept.keep(run.elapsed, float(self.arguments.times[-1]), run.snapshot)
 
     def _look(self) -> str | None:
         """Evaluate events and callback after a step; return the status if they end the run."""
@@ -417,9 +450,9 @@ class _SolvedRun:
 
     def _arrays(self) -> dict[str, Any]:
         """Content of a checkpoint: the snapshot of the integration, and the record."""
-        return self._integration.snapshot() | self._record.arrays(
-            self.arguments.motion, self._seconds()
-        )
+        record = self._record.arrays(self.arguments.motion, self._seconds())
+        kept = {} if self.kept is None else self.kept.arrays()
+        return self._integration.snapshot() | record | kept
 
     def _seconds(self) -> float:
         return self._record.seconds + time.perf_counter() - self._began
@@ -486,14 +519,31 @@ class _SolvedRun:
         return f"The density of member {index} at t = {t:g} {why}"
 
 
-def _integration_of(arguments: Arguments) -> Integration:
-    """Integration of the kind that suits the state, the noise and the events."""
+def integration_of(arguments: Arguments, *, apart: bool | None = None) -> Integration:
+    """Integration of the kind that suits the state, the noise and the events.
+
+    `apart` tells whether replicas of tokens have separate steps; by default it is decided here.
+    """
     if not arguments.motion.semilinear:
-        kind = ReplicaIntegration if has_own_steps(arguments) else FlowIntegration
+        apart = has_own_steps(arguments) if apart is None else apart
+        kind = ReplicaIntegration if apart else FlowIntegration
         return kind(arguments)
     if arguments.motion.random:
         return CommonNoiseIntegration(arguments)
     return EnsembleIntegration(arguments) if arguments.apart else SpectralIntegration(arguments)
+
+
+def _marks(arguments: Arguments, integration: Integration) -> np.ndarray:
+    """Times at which a run with ``dense=True`` pauses, as if for an output.
+
+    They are for ensembles whose members have separate steps: between outputs these are at different
+    times. Without dense output there are none, as steps would end at them.
+    """
+    apart = isinstance(integration, EnsembleIntegration | ReplicaIntegration)
+    continuous = getattr(arguments.scheme, "dense", True) is not None
+    if not (arguments.dense and apart and continuous):
+        return np.zeros(0)
+    return np.linspace(0.0, integration.duration, PAUSES + 1)[1:]
 
 
 @dataclass
@@ -563,7 +613,7 @@ def _listed(times: np.ndarray) -> list[Any]:
     return [row[~np.isnan(row)].tolist() for row in rows]
 
 
-def _start(arguments: Arguments) -> Solution:
+def start_of(arguments: Arguments) -> Solution:
     """Solution that consists of the initial state alone."""
     end: dict[str, Any] = {"status": "finished", "message": "", "stats": {}, "warning": None}
     return _solution(arguments, _Record([], [], [arguments.start], [arguments.state], end=end))

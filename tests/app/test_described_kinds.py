@@ -71,6 +71,10 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
                 "positions": st.just({"kind": "ALiBi", "slopes": 0.5}),
             },
         ),
+        "HigherOrder": (
+            {"modes": st.lists(st.sampled_from([1, -1, 2, 64]), min_size=1, max_size=5)},
+            {},
+        ),
         "Hardmax": ({}, {"V": matrices, "ties": st.floats(0, 1e-6)}),
         "FeedForward": (
             {"inner": st.just([[1.0, 2.0]]), "outer": st.just([[1.0], [0.0]])},

@@ -260,6 +260,7 @@ def calls():
         lambda mu: (mu.values * np.log(mu.values)) @ mu.space.weights,
         lambda mu: 1 + np.log(mu.values),
     )
+    kept = mf.solve(quiet, three, span, t_eval=[0.01], dense=True)
     path = mf.solve(quiet, three, span, t_eval=[0.0, 0.005, 0.01])
     around = mf.solve(quiet, tokens, span)
     law = mf.solve(mf.Transformer(attention), gaussian, span, t_eval=[0.0, 0.01])
@@ -427,6 +428,9 @@ def calls():
         ("PreLN", mf.PreLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("PostLN", mf.PostLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("Field", mf.Field, {"function": np.sin}),
+        ("Potential", mf.Potential, {"function": np.sin}),
+        ("PairKernel", mf.PairKernel, {"kernel": np.add, "tolerance": 1e-9}),
+        ("HigherOrder", mf.HigherOrder, {"modes": [2, -1]}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
         ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
         ("factor * drift", lambda factor: factor * (drift + attention), {"factor": 2.0}),
@@ -485,7 +489,7 @@ def calls():
                 **{"callback": None, "observe": None, "min_degree": 8, "max_degree": 16},
                 **{"max_steps": 1000, "progress": False, "checkpoint": None},
                 **{"checkpoint_every": 60.0, "resume": False, "provenance": None},
-                **{"steady_tolerance": 1e-10, "merge": None, "engine": None},
+                **{"steady_tolerance": 1e-10, "merge": None, "engine": None, "dense": True},
             },
         ),
         (
@@ -505,7 +509,8 @@ def calls():
                 **{"threads": 1},
             },
         ),
-        ("Solution.save", run.save, {"path": folder / "other.nc"}),
+        ("Solution.__call__", kept, {"t": 0.005}),
+        ("Solution.save", kept.save, {"path": folder / "other.nc", "dense": True}),
         ("Solution.plot", run.plot, {"kind": "overview"}),
         ("Solution.animate", run.animate, {"path": folder / "movie.gif", "fps": 20.0, "dpi": 20.0}),
         ("load", mf.load, {"path": file}),

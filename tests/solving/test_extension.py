@@ -179,7 +179,7 @@ def test_shorter_ends_are_refused(tmp_path):
         mf.solve(SA, X, (0, 0.5), t_eval=EARLY[:2], checkpoint=path, resume=True)
     with pytest.raises(mf.CheckpointError, match="differ: t_eval"):
         mf.solve(SA, X, (0, 2), t_eval=[0.5, 2.0], checkpoint=path, resume=True)
-    with pytest.raises(ValueError, match="t_eval must be times after the last output"):
+    with pytest.raises(ValueError, match="t_eval must be increasing times after the last output"):
         run.extend(2.0, t_eval=[0.5, 2.0])
 
 
@@ -201,3 +201,14 @@ def test_warnings_of_an_extension_are_about_the_line_that_asks_for_it():
         with pytest.warns(mf.UnresolvedWarning) as caught:
             extend(5)
         assert [one.filename for one in caught] == [__file__]
+
+
+def test_replicas_keep_common_or_separate_steps():
+    """Common steps with tangents, which an extension has not; no events for separate ones."""
+    common = mf.solve(SA, STARTS, (0, 1), t_eval=[1.0], tangents=["beta"]).extend(2)
+    whole = mf.solve(SA, STARTS, (0, 2), t_eval=[1.0, 2.0], tangents=["beta"])
+    assert np.allclose(common.final.x, whole.final.x, rtol=0, atol=1e-6)
+    separate = mf.solve(SA, STARTS, (0, 1), t_eval=[1.0])
+    for name, function in (("events", crosses), ("until", crosses), ("callback", crosses)):
+        with pytest.raises(mf.MeanfieldError, match="take separate steps"):
+            separate.extend(2, **{name: function})

@@ -1,0 +1,86 @@
+"""Snapshots of an integration at the beginnings of its steps, of a bounded size.
+
+A run with them can be evaluated at any time: the steps after a snapshot are repeated.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from ..core.checks import available_memory
+
+Snapshot = dict[str, Any]  # arrays by name
+
+KEPT_BYTES = 1 << 29  # of all snapshots of a run
+OVERHEAD = 160  # bytes of an array without its numbers
+PART_OF_MEMORY = 0.25  # of the available memory, which snapshots may take
+AT, END = "kept.at", "kept.end"  # entries of a snapshot: its time, and the end of its run
+
+
+class KeptSteps:
+    """Snapshots of an integration in the order of their times.
+
+    Once they exceed KEPT_BYTES, or PART_OF_MEMORY, every second one is dropped, and so is every
+    second one from then on: an evaluation repeats twice as many steps.
+
+    Attributes
+    ----------
+    snapshots : list of dict
+        Snapshots with the entries AT, the time relative to the start, and END, the last output.
+    every : int
+        One of so many beginnings of steps is kept.
+    """
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+        self.every, self._seen, self._bytes = 1, 0, 0
+        self._most = min(KEPT_BYTES, PART_OF_MEMORY * available_memory())
+
+    def keep(self, elapsed: float, end: float, snapshot: Callable[[], Snapshot]) -> None:
+        """Keep what `snapshot()` returns at the time `elapsed` of a run to `end`, if it is due."""
+        self._seen += 1
+        if (self._seen - 1) % self.every:
+            return
+        one = {name: np.array(values) for name, values in snapshot().items()}
+        self._add({**one, AT: np.array(elapsed), END: np.array(end)})
+        if self._bytes > self._most and len(self.snapshots) > 2:
+            self.every *= 2
+            kept, self.snapshots, self._bytes = self.snapshots[::2], [], 0
+            for each in kept:
+                self._add(each)
+
+    def _add(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        self._bytes += sum(array.nbytes + OVERHEAD for array in snapshot.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the snapshots take."""
+        return self._bytes
+
+    def before(self, elapsed: float) -> Snapshot | None:
+        """Last snapshot at or before a time; None if there is none."""
+        i = bisect_right(self.snapshots, elapsed, key=lambda one: float(one[AT]))
+        return self.snapshots[i - 1] if i else None
+
+    def copied(self) -> "KeptSteps":
+        """Snapshots to which more can be added."""
+        return KeptSteps.of_arrays(self.arrays())
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of all snapshots by the number of the snapshot and the name of the array."""
+        each = enumerate(self.snapshots)
+        return {f"dense.{i:09d}.{name}": v for i, one in each for name, v in one.items()}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Snapshots from the arrays that `arrays` returned, among others."""
+        kept, each = cls(), dict[str, Snapshot]()
+        for key in sorted(name for name in arrays if name.startswith("dense.")):
+            _, number, name = key.split(".", 2)
+            each.setdefault(number, {})[name] = arrays[key]
+        for one in each.values():
+            kept._add(one)
+        return kept

@@ -1,0 +1,100 @@
+"""Evaluation of a run that has ended, at any time of its span.
+
+The steps after the last snapshot before this time are repeated, with an output at the time.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import fitting, real_array
+from ..core.errors import MeanfieldError
+from ..core.provided import EXTENSIONS
+from ..results.kept_steps import AT, END, KeptSteps
+from ..results.solution import Solution, State
+from ..steppers.advance import STEADY
+from .ensemble import ALL_ENDED
+from .extension import arguments_of
+from .integration import FAILURES, Integration
+from .replica_integration import separate_steps
+from .solve import integration_of, start_of
+from .watching import checked_observables, observed
+
+ENDED = {*FAILURES, ALL_ENDED, STEADY}  # codes of the reasons why no member goes on
+OF_ALL_TIMES = ("dense", "functions", "initial", "engine", "extra", "provenance")
+
+
+@EXTENSIONS.register
+def evaluated(run: Solution, t: Any) -> Any:
+    """State of a run at the time `t`, or the run at several times; see `Solution.__call__`."""
+    times = real_array("t", t)
+    several = times.ndim == 1 and times.size > 0 and bool((np.diff(times) > 0).all())
+    fitting("t", t, "a time, or increasing times", times.ndim == 0 or several)
+    start = run.options.get("t_start", run.t[0]) if _kept(run) else run.t[0]
+    within = start <= times.min() and times.max() <= run.t[-1]
+    fitting("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", within)
+    saved = dict(zip(run.t.tolist(), run.states, strict=True))
+    integrations: dict[float, Integration] = {}
+    states = tuple(
+        saved[one] if one in saved else _state_at(run, one, integrations)
+        for one in times.ravel().tolist()
+    )
+    if times.ndim == 0:
+        return states[0]
+    stored = {name: run.stored[name] for name in OF_ALL_TIMES if name in run.stored}
+    found = replace(run, t=times, states=states, stored={**stored, "observed": {}})
+    if observe := run.stored.get("functions", {}).get("observe"):
+        arguments = arguments_of(run, run.options["t_eval"])
+        observables = checked_observables(observe, start_of(arguments))
+        found.stored["observed"] = observed(observables, found)
+    return found
+
+
+def _kept(run: Solution) -> KeptSteps | None:
+    """Snapshots that a run kept, if any."""
+    return run.stored.get("dense")
+
+
+def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -> State:
+    """State at a time that is not among those of the run.
+
+    `integrations` has one integration for each end of the run, to be used again.
+    """
+    kept, elapsed = _kept(run), t - run.options.get("t_start", 0.0)
+    snapshot = kept.before(elapsed) if kept else None
+    if kept is None or snapshot is None:
+        since = "" if kept is None else f", and kept steps from t = {_first(run, kept):g} on"
+        nearest = run.t[np.abs(run.t - t).argmin()]
+        raise MeanfieldError(
+            f"The run has no state at t = {t:.17g}{since}. Give dense=True to solve, and to "
+            "run.save if it is saved, or this time in t_eval. The nearest saved time is "
+            f"{nearest:.17g}."
+        )
+    end = float(snapshot[END])
+    if end not in integrations:
+        integrations[end] = _integration(run, end, separate_steps(snapshot))
+    integration = integrations[end]
+    integration.restore(snapshot)
+    while integration.elapsed < elapsed:
+        if integration.advance(elapsed, integration.pause) in ENDED:
+            break
+    return integration.state
+
+
+def _first(run: Solution, kept: KeptSteps) -> float:
+    return float(run.options["t_start"]) + float(kept.snapshots[0][AT])
+
+
+def _integration(run: Solution, end: float, apart: bool) -> Integration:
+    """Integration that can repeat the steps of a run to `end`; `apart` is about replicas."""
+    arguments = arguments_of(run, [end])
+    if arguments.apart and run.options["events"]:
+        functions = run.stored.get("functions")
+        if not functions:
+            raise MeanfieldError(
+                "Events end the members of this ensemble, and a file holds no functions: evaluate "
+                "the run in memory, or solve again."
+            )
+        arguments = replace(arguments, events=functions["events"])
+    return integration_of(arguments, apart=apart)
