@@ -102,6 +102,7 @@ from .models import Noise as Noise
 from .models import Norm as Norm
 from .models import Normalisation as Normalisation
 from .models import OfIndex as OfIndex
+from .models import PairKernel as PairKernel
 from .models import PeriodicKernel as PeriodicKernel
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise

@@ -12,6 +12,7 @@ from .contract import Engine
 from .direct import DirectSums, MeanDirection
 from .field_sums import FieldSums
 from .many_body import MomentSums
+from .pair_kernels import PairSums
 from .sphere import SphereModes
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "MeanDirection",
     "Modes",
     "MomentSums",
+    "PairSums",
     "PointValues",
     "SphereModes",
     "Summation",

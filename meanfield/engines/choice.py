@@ -19,6 +19,7 @@ from ..models import (
     Hardmax,
     HigherOrder,
     MeanField,
+    PairKernel,
     Pointwise,
     ZonalDrift,
 )
@@ -32,6 +33,7 @@ from .direct import DirectSums, MeanDirection
 from .field_sums import MODES_BY_DIMENSION, FieldSums
 from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING
 from .many_body import MomentSums
+from .pair_kernels import PairSums
 
 FEWEST_FOR_MODES = 256  # for fewer tokens, sums over all pairs take at most 60 us and are exact
 LEVEL_NODE_COUNT = 65  # inner products at which Z is evaluated to find its maximum
@@ -243,6 +245,7 @@ SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
     MeanField: lambda drift, request: FieldSums(
         drift, request.asked.threads, whole=bool(request.whole_for)
     ),
+    PairKernel: lambda drift, request: PairSums(drift),
     Pointwise: lambda drift, request: PointValues(drift),
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
-from ..models import Attention, HigherOrder, MeanField, Pointwise, ZonalDrift
+from ..models import Attention, HigherOrder, MeanField, PairKernel, Pointwise, ZonalDrift
 from .attention import AttentionSums
 from .attention_modes import AttentionModes, NoModes
 from .circle import CircleModes
@@ -16,6 +16,7 @@ from .direct import DirectSums
 from .harmonics import HarmonicEngine
 from .kernels import FINEST_DEGREE
 from .many_body import MomentPoints
+from .pair_kernels import PairPoints
 from .sphere import SphereModes
 
 MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
@@ -49,6 +50,7 @@ class FieldSums(Engine):
             Attention: AttentionPoints,
             Pointwise: lambda part, *_: PointValues(part),
             HigherOrder: lambda part, *_: MomentPoints(part),
+            PairKernel: lambda part, space, _: PairPoints(part, space),
         }
         self._parts: list[Any] = [
             (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))

@@ -11,6 +11,7 @@ from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
 from .norms import Norm
+from .pair_kernel import PairKernel
 from .parameters import FromFile, PerLayer
 from .periodic import PeriodicKernel
 from .pointwise import FeedForward, Field, Pointwise, Potential
@@ -44,6 +45,7 @@ __all__ = [
     "Norm",
     "Normalisation",
     "OfIndex",
+    "PairKernel",
     "PerLayer",
     "PeriodicKernel",
     "Pointwise",

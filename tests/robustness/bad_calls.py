@@ -429,6 +429,7 @@ def calls():
         ("PostLN", mf.PostLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("Field", mf.Field, {"function": np.sin}),
         ("Potential", mf.Potential, {"function": np.sin}),
+        ("PairKernel", mf.PairKernel, {"kernel": np.add, "tolerance": 1e-9}),
         ("HigherOrder", mf.HigherOrder, {"modes": [2, -1]}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
         ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),

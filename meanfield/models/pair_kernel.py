@@ -1,0 +1,106 @@
+"""Drifts of any kernel of two points: v(x) = P_x int k(x, y) dmu(y), over int z(x, y) dmu(y)."""
+
+from dataclasses import KW_ONLY
+
+import numpy as np
+
+from ..core.annotations import Function
+from ..core.checks import fitting, returned, takes
+from ..core.forms import Positive
+from .drift import Drift
+from .pointwise import shown
+
+
+class PairKernel(Drift):
+    """A velocity field given by a kernel of two points.
+
+        v(x) = P_x int k(x, y) dmu(y) / int z(x, y) dmu(y)
+
+    on the sphere, without P_x in R^d. Drifts that have a class of their own are faster: zonal
+    kernels, in O(n), and `Attention`.
+
+    Parameters
+    ----------
+    kernel : callable
+        k of points x (..., d) and y (..., d), whose leading axes broadcast; it returns vectors
+        (..., d), to which their shapes broadcast.
+    weight : callable, optional
+        z > 0 of points as those of k; it returns numbers (...). 1 by default.
+    tolerance : float
+        Of densities, relative to the largest value of k: that of the harmonics of y ↦ k(x, y) that
+        are left out, and of matrices of low rank in place of large ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no functions; where they are evaluated, if they return no finite real numbers,
+        or another shape.
+    MeanfieldError
+        On densities, if harmonics do not resolve k or z as functions of y, or a large matrix has
+        no low rank; with the accuracy, or the rank and the error, that were reached.
+
+    Notes
+    -----
+    Tokens cost O(n^2) values of k. Of densities the matrix of k on the grid is dense where it has
+    up to 2^23 entries, else of low rank r by adaptive cross approximation: O(r N) a step. See
+    `engines.pair_kernels`.
+
+    Examples
+    --------
+    Attraction to points turned by a matrix R, with weights that fall with the distance:
+
+    >>> def k(x, y):
+    ...     return np.exp(-((x - y) ** 2).sum(axis=-1, keepdims=True)) * (y @ R.T)
+    >>> drift = PairKernel(k)
+    """
+
+    kernel: Function
+    _: KW_ONLY
+    weight: Function | None = None
+    tolerance: Positive = 1e-11
+
+    def validate(self) -> None:
+        super().validate()
+        for name, function in (("kernel", self.kernel), ("weight", self.weight)):
+            fits = function is None or takes(function, 2)
+            fitting(name, function, "a function of points x and y, (..., d)", fits, TypeError)
+
+    @property
+    def normalised(self) -> bool:  # type: ignore[override]
+        return self.weight is not None
+
+    def rate(self, t: float = 0.0) -> np.ndarray:
+        """1, as the size of k is not known in advance."""
+        return np.ones(())
+
+    def known_rate(self, on_sphere: bool) -> bool:
+        return False
+
+    def values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Checked values k(x, y), (..., d), at points whose leading axes broadcast."""
+        shape = np.broadcast_shapes(x.shape, y.shape)
+        return _checked("PairKernel.kernel, of pairs of points,", self.kernel(shown(x), shown(y)),
+                        shape)  # fmt: skip
+
+    def weights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Checked values z(x, y), (...)."""
+        assert self.weight is not None
+        shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        name = "PairKernel.weight, of pairs of points,"
+        return _checked(name, self.weight(shown(x), shown(y)), shape)
+
+    def why_not_finite(self, largest: float) -> str:
+        return (
+            f"{self!r} returned values that are not finite, at points with components up to "
+            f"{largest:.3g}, or its weights add up to 0. Look at what it does to them."
+        )
+
+
+def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
+    """Real values, broadcast to a shape; TypeError or ValueError for others."""
+    array = np.asarray(values)
+    try:
+        array = np.broadcast_to(array, shape)
+    except ValueError:
+        pass  # `returned` refuses the shape
+    return np.asarray(returned(name, array, shape), dtype=float)
