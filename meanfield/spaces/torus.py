@@ -188,20 +188,22 @@ class Torus(Space):
 
     # Densities -----------------------------------------------------------------------------
 
-    def von_mises(self, mean: Sequence[float], concentration: float) -> Density:
+    def von_mises(self, mean: float | Sequence[float], concentration: float) -> Density:
         """prod_i exp(concentration cos(x_i - mean_i)) / I_0(concentration).
 
         Parameters
         ----------
-        mean : sequence of m floats
-            Mean angles in radians.
+        mean : float or sequence of m floats
+            Mean angles in radians; one number is that of all.
         concentration : float
             >= 0; 0 is the uniform density.
         """
         from scipy.special import ive
 
-        angles = np.atleast_1d(finite_array("mean", mean))
-        fitting("mean", mean, f"{self.circles} angles in radians", angles.shape == (self.circles,))
+        angles = finite_array("mean", mean)
+        wanted = f"{self.circles} angles in radians, or one"
+        fitting("mean", mean, wanted, angles.shape in ((), (self.circles,)))
+        angles = np.broadcast_to(angles, (self.circles,))
         number = one_number("concentration", concentration, "concentration >= 0", 0)
         series = ive(np.arange(self.degree + 1), number) / ive(0, number)
         fits = np.isfinite(series).all()

@@ -9,7 +9,8 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError
-from meanfield.metastability.transition_paths import _rotation
+from meanfield.metastability.saddles import saddle_at
+from meanfield.metastability.transition_paths import _images_of, _manifold, _rotation
 
 USA = mf.Transformer(mf.USA(4.0), 0.402)
 TWO_CLUSTERS = mf.Transformer(mf.CosineSeries((0, 0, 1, 0, 0.9)), 1.9)
@@ -147,6 +148,20 @@ def test_factors_turn_and_reflect_states():
     series = np.array([1, 0.3, 0.2, -0.1])
     mirrored = series * [1, -1, 1, -1]
     np.testing.assert_allclose(_rotation(zonal, mirrored, series) * mirrored, series, atol=1e-14)
+
+
+def test_a_path_among_states_of_a_group_is_the_axisymmetric_one():
+    """On S^2 with C3v, from its own saddle, without the slow search; lengths to 1e-9."""
+    model, space = CASES[3]
+    found = mf.stationary_states(model, space, symmetry="C3v")
+    ordered, top, uniform = sorted(found, key=lambda s: -s.order_parameter)
+    saddle = saddle_at(top, uniform, "C3v")
+    course = _manifold(uniform, ordered, [saddle])
+    _, lengths, residual = _images_of(course, 33)
+    here = path(model, space, images=33)
+    assert abs(saddle.barrier - here.barrier) < 1e-12
+    assert abs(lengths[-1] - here.data.length.values[-1]) < 1e-9
+    assert residual < 1e-5
 
 
 def test_files_and_figures_hold_paths(tmp_path):

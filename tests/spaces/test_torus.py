@@ -129,6 +129,8 @@ def test_von_mises_is_the_product_of_its_factors():
     points = torus.embed(np.array([[0.1, 0.2], [2.0, 5.0]]))
     product = factors[0].at(points[:, :2]) * factors[1].at(points[:, 2:])
     np.testing.assert_allclose(mu.at(points), product, rtol=1e-13)
+    same = torus.von_mises(0.3, 2.0).coefficients  # as configurations give it
+    np.testing.assert_array_equal(same, torus.von_mises([0.3, 0.3], 2.0).coefficients)
     with pytest.raises(TypeError, match="2 densities on a Circle"):
         torus.product([circle.uniform(), mf.Sphere(3).uniform()])
 
