@@ -76,10 +76,17 @@ from .dynamics.observables import cluster_labels as cluster_labels
 from .dynamics.observables import inner_product_histogram as inner_product_histogram
 from .dynamics.observables import measure as measure
 from .dynamics.observables import merge_events as merge_events
+from .metastability import EscapeTime as EscapeTime
+from .metastability import FirstPassages as FirstPassages
+from .metastability import MeanEstimate as MeanEstimate
 from .metastability import Saddle as Saddle
 from .metastability import Saddles as Saddles
+from .metastability import SplittingStudy as SplittingStudy
 from .metastability import TransitionPath as TransitionPath
+from .metastability import escape_time as escape_time
+from .metastability import first_passages as first_passages
 from .metastability import saddles as saddles
+from .metastability import splitting as splitting
 from .metastability import transition_path as transition_path
 from .models import L2 as L2
 from .models import SA as SA

@@ -74,12 +74,12 @@ def check(kind: Any) -> list[str]:
     """
     if not isinstance(kind, Kind):
         raise TypeError(f"check expects a kind, an object such as USA(4.0); got {as_given(kind)}.")
-    done = []
+    laws = []
     for family, law in CHECKS:
         if isinstance(kind, family):
             law(kind)
-            done.append((law.__doc__ or "").split("\n")[0])
-    return done
+            laws.append((law.__doc__ or "").split("\n")[0])
+    return laws
 
 
 def _close(law: str, values: Values, expected: Values, tolerance: float) -> None:
@@ -98,10 +98,10 @@ def _is_described(kind: Kind) -> None:
     arrays: dict[str, np.ndarray] = {}
     table = json.loads(json.dumps(describe(kind, arrays)))
     reading = Reading(arrays=arrays, result=True)
-    again = build(type(kind).family, table, reading)
+    restored = build(type(kind).family, table, reading)
     name = type(kind).__name__
-    assert reading.lost or again == kind, f"The table {table} of {name} gives {again!r}."
-    assert repr(again) == repr(kind), f"{name} prints {kind!r}, and {again!r} after a file."
+    assert reading.lost or restored == kind, f"The table {table} of {name} gives {restored!r}."
+    assert repr(restored) == repr(kind), f"{name} prints {kind!r}, and {restored!r} after a file."
     home = sys.modules.get(type(kind).__module__)
     if not reading.lost and getattr(home, name, None) is type(kind):
         assert pickle.loads(pickle.dumps(kind)) == kind, f"{name} is another one after pickling."
@@ -114,42 +114,42 @@ def _is_described(kind: Kind) -> None:
 @_law_of(ZonalDrift)
 def _multipliers_are_those_of_the_slope(drift: ZonalDrift) -> None:
     """Multipliers of W are those of `slope` where Z = 1, in dimensions 2, 3 and 6."""
-    single = drift.member((0,) * len(drift.shape))
-    if single.normalised:  # slope and weight may have a factor in common, of each row its own
+    member = drift.member((0,) * len(drift.shape))
+    if member.normalised:  # slope and weight may have a factor in common, of each row its own
         return
     for d in (2, 3, 6):
-        slopes = quadrature_multipliers(single.slope, 9, d, continuous=False)
+        slopes = quadrature_multipliers(member.slope, 9, d, continuous=False)
         expected = (slopes[:-2] - slopes[2:]) / (2 * np.arange(1, 9) + d - 2)
-        computed, scale = single.attraction(8, d)[1:], np.abs(slopes).max()
-        _close(f"attraction(8, {d}) against slope", computed / scale, expected / scale, 1e-9)
+        multipliers, scale = member.attraction(8, d)[1:], np.abs(slopes).max()
+        _close(f"attraction(8, {d}) against slope", multipliers / scale, expected / scale, 1e-9)
 
 
 @_law_of(ZonalDrift)
 def _functions_of_the_inner_product_fit(drift: ZonalDrift) -> None:
     """Z is positive, and W' is the derivative of W where Z = 1."""
-    single, t = drift.member((0,) * len(drift.shape)), np.linspace(-1, 1, 201)
+    member, t = drift.member((0,) * len(drift.shape)), np.linspace(-1, 1, 201)
     with np.errstate(over="ignore"):
-        weight = np.broadcast_to(single.weight(t), t.shape)
-    least = weight.min() if weight[-1] > 0 else weight[-1]
-    assert weight[-1] > 0 and least >= 0, (
+        weight = np.broadcast_to(member.weight(t), t.shape)
+    minimum = weight.min() if weight[-1] > 0 else weight[-1]
+    assert weight[-1] > 0 and minimum >= 0, (
         "Sums are divided by weight(t): it has to be >= 0, and > 0 at t = 1; "
-        f"{type(drift).__name__} has {least:.3g}."
+        f"{type(drift).__name__} has {minimum:.3g}."
     )
-    if not single.normalised:
+    if not member.normalised:
         try:
-            integral = Primitive(single.slope)
+            integral = Primitive(member.slope)
         except MeanfieldError as error:
-            has_potential = type(single).potential is not ZonalDrift.potential
+            has_potential = type(member).potential is not ZonalDrift.potential
             assert has_potential, (
                 f"The default potential did not converge: write potential(t). {error}."
             )
             return
-        near = 2.0 ** -np.arange(1, 50)
-        t = np.concatenate([np.sort(np.append(t, near - 1)), 1 - near, [1.0]])
-        computed = single.potential(t) - single.potential(np.zeros(1))
+        distances = 2.0 ** -np.arange(1, 50)
+        t = np.concatenate([np.sort(np.append(t, distances - 1)), 1 - distances, [1.0]])
+        potential = member.potential(t) - member.potential(np.zeros(1))
         law = "potential(t) - potential(0) against the integral of slope, relative to max |W|"
         scale = np.abs(integral(t)).max() or 1.0
-        _close(law, computed / scale, integral(t) / scale, 1e-10)
+        _close(law, potential / scale, integral(t) / scale, 1e-10)
 
 
 @_law_of(ZonalDrift)
@@ -160,9 +160,9 @@ def _members_are_single_drifts(drift: ZonalDrift) -> None:
     for index in np.ndindex(*drift.shape):
         one = drift.member(index)
         for name in ("slope", "weight", "potential"):
-            values, alone = getattr(drift, name)(nodes)[index], getattr(one, name)(t)
-            tolerance = 1e-13 * max(1, np.abs(alone).max())
-            _close(f"{name} of the member {index}", values, alone, tolerance)
+            values, expected = getattr(drift, name)(nodes)[index], getattr(one, name)(t)
+            tolerance = 1e-13 * max(1, np.abs(expected).max())
+            _close(f"{name} of the member {index}", values, expected, tolerance)
 
 
 @_law_of(ZonalDrift)
@@ -203,17 +203,17 @@ def _weights_are_those_of_pairs(weights: Weights) -> None:
     block = weights.of_logits(logits[:, :5, :7].copy(), part) / 20
     scale = np.abs(pairs).max()
     _close("of_logits of a block of pairs", block, pairs[:, :5, :7], 1e-10 * scale)
-    again = weights.of_logits(logits.copy(), squares) / 20
-    assert np.array_equal(pairs, again), (
+    repeated = weights.of_logits(logits.copy(), squares) / 20
+    assert np.array_equal(pairs, repeated), (
         "of_logits of the same pairs differs: it may not change them."
     )
     expected = pairs @ x
     if weights.normalised:
         expected /= pairs.sum(axis=2, keepdims=True)
-    computed = AttentionSums(Attention(K=0.5, weights=weights)).attention(0.0, x, masses)
+    attention = AttentionSums(Attention(K=0.5, weights=weights)).attention(0.0, x, masses)
     if type(weights).attend is Weights.attend:
-        _close("Attention against pairs", computed, expected, 1e-10 * np.abs(expected).max())
-    assert np.isfinite(computed).all(), "Attention is not finite."
+        _close("Attention against pairs", attention, expected, 1e-10 * np.abs(expected).max())
+    assert np.isfinite(attention).all(), "Attention is not finite."
     _resumes(Transformer(Attention(weights=weights)), Tokens.uniform(20, 3, rng=0))
 
 
@@ -238,21 +238,21 @@ def _noise_keeps_tokens_on_the_sphere(noise: Noise) -> None:
     x = Tokens.uniform(50, d, rng=0, shape=(d,)).x.copy()  # d replicas: axes are easily confused
     strengths = 0.1 * np.arange(1, d + 1)
     increments = noise.increments(x.shape, np.random.default_rng(1))
-    moved = _moved(lambda x: noise.moved(x, strengths, increments), x)
-    near = noise.moved(x, strengths * (1 + 1e-7), increments)
-    _close("Moves at two close strengths", near, moved, 1e-6)
+    points = _checked_move(lambda x: noise.moved(x, strengths, increments), x)
+    close_points = noise.moved(x, strengths * (1 + 1e-7), increments)
+    _close("Moves at two close strengths", close_points, points, 1e-6)
     for i, one in enumerate(np.eye(d, dtype=bool)):
-        alone = noise.moved(x[one], strengths[one], increments[one])
-        _close(f"Replica {i} of {d}, with its own s, against it alone", moved[one], alone, 1e-13)
+        replica = noise.moved(x[one], strengths[one], increments[one])
+        _close(f"Replica {i} of {d}, with its own s, against it alone", points[one], replica, 1e-13)
 
 
-def _moved(move: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    """Moved points, which is the same at each call, with lengths 1; `x` is not changed."""
-    before, moved = x.copy(), move(x)
-    assert np.array_equal(x, before), "moved writes into the points that it is given."
-    _close("Lengths after noise", np.linalg.norm(moved, axis=2), 1.0, 1e-13)
-    assert np.array_equal(moved, move(x)), "The same increments move points differently."
-    return moved
+def _checked_move(move: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The moved points, after checks: unit lengths, equal results of two calls, `x` unchanged."""
+    original, points = x.copy(), move(x)
+    assert np.array_equal(x, original), "moved writes into the points that it is given."
+    _close("Lengths after noise", np.linalg.norm(points, axis=2), 1.0, 1e-13)
+    assert np.array_equal(points, move(x)), "The same increments move points differently."
+    return points
 
 
 @_law_of(Noise)
@@ -273,20 +273,20 @@ def _a_run_with_noise_comes_back(noise: Noise) -> None:
 
 
 @_law_of(CommonNoise)
-def _common_noise_keeps_points_on_the_sphere(common: CommonNoise) -> None:
+def _common_noise_keeps_points_on_the_sphere(noise: CommonNoise) -> None:
     """Moves keep lengths, depend on increments alone, and each replica has its own."""
     x = Tokens.uniform(50, 3, rng=0, shape=(2,)).x.copy()
     strengths = np.array([0.1, 0.2])
-    increments = common.increments(2, 3, np.random.default_rng(1))
-    moved = _moved(lambda x: common.moved(x, strengths, increments, x), x)
-    alone = common.moved(x[1:], strengths[1:], increments[1:], x[1:])
-    _close("The second replica, against it alone", moved[1:], alone, 1e-13)
+    increments = noise.increments(2, 3, np.random.default_rng(1))
+    points = _checked_move(lambda x: noise.moved(x, strengths, increments, x), x)
+    replica = noise.moved(x[1:], strengths[1:], increments[1:], x[1:])
+    _close("The second replica, against it alone", points[1:], replica, 1e-13)
 
 
 @_law_of(CommonNoise)
-def _runs_with_common_noise_come_back(common: CommonNoise) -> None:
+def _runs_with_common_noise_come_back(noise: CommonNoise) -> None:
     """Runs of tokens and of a density are saved, loaded and resumed bit for bit."""
-    model = Transformer(SA(1.0), 10.0, common=common)
+    model = Transformer(SA(1.0), 10.0, common=noise)
     _resumes(model, Tokens.uniform(20, 3, rng=0).broadcast(model.shape))
     _resumes(model, Circle(16).von_mises(0.0, 0.5))
 
@@ -297,11 +297,11 @@ def _runs_with_common_noise_come_back(common: CommonNoise) -> None:
 @_law_of(State)
 def _a_state_is_what_it_holds(state: AnyObject) -> None:
     """The arrays of a state, and its header, give it back."""
-    again = type(state).unstacked(type(state).stacked([state]), state.header())[0]
+    restored = type(state).unstacked(type(state).stacked([state]), state.header())[0]
     for name, (dims, values) in state.arrays().items():
         assert len(dims) == np.ndim(values), "Axes have names."
-        other = again.arrays()[name][1]
-        assert np.array_equal(values, other), f"{name} is another one after a file."
+        stored = restored.arrays()[name][1]
+        assert np.array_equal(values, stored), f"{name} is another one after a file."
 
 
 @_law_of(State)
@@ -310,8 +310,8 @@ def _coordinates_of_a_state_give_it_back(state: AnyObject) -> None:
     motion = motion_for(state)(Transformer(SA(1.0)), state)
     if not motion.semilinear:
         y = motion.coordinates(state)
-        again = motion.coordinates(motion.state_of(y))
-        _close("Coordinates of the state with these coordinates", again, y, 1e-12)
+        restored = motion.coordinates(motion.state_of(y))
+        _close("Coordinates of the state with these coordinates", restored, y, 1e-12)
         velocity = motion.velocity(y, 0.0)
         assert velocity.shape == y.shape, f"Velocities have shape {velocity.shape}, not {y.shape}."
     _resumes(Transformer(SA(1.0)), state)
@@ -325,12 +325,12 @@ def _resumes(model: Transformer, state: AnyObject) -> None:
         options: dict[str, PassedOn] = {"t_eval": times, "rtol": 1e-8, "progress": False}
         if model.noisy:
             options |= {"rng": 0, "dt": DURATION / 10}
-        whole = solve(model, state, (0, DURATION), **options)
-        kept: dict[str, PassedOn] = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
-        solve(model, state, (0, DURATION), **options, **kept, max_steps=1)
-        resumed = solve(model, state, (0, DURATION), **options, **kept, resume=True)
-        whole.save(path / "run.nc")
-        loaded = load(path / "run.nc")
-        for run, what in ((resumed, "resumed"), (loaded, "loaded")):
-            same = digest(run.states) == digest(whole.states)
-            assert same, f"A run that was {what} differs from the whole."
+        full_run = solve(model, state, (0, DURATION), **options)
+        file: dict[str, PassedOn] = {"checkpoint": path / "run.checkpoint", "checkpoint_every": 0.0}
+        solve(model, state, (0, DURATION), **options, **file, max_steps=1)
+        resumed = solve(model, state, (0, DURATION), **options, **file, resume=True)
+        full_run.save(path / "run.nc")
+        stored = load(path / "run.nc")
+        for run, verb in ((resumed, "resumed"), (stored, "loaded")):
+            is_same = digest(run.states) == digest(full_run.states)
+            assert is_same, f"A run that was {verb} differs from the whole."

@@ -31,7 +31,7 @@ PACKAGE_ENTRY = """\
 }}"""
 
 
-def citation(*used: Any) -> str:
+def citation(*objects: Any) -> str:
     """BibTeX entries of the package and of the sources of the arguments.
 
     Parameters
@@ -57,7 +57,7 @@ def citation(*used: Any) -> str:
     >>> print(mf.citation(mf.USA(1.0)).count("@"))
     2
     """
-    texts = [text for thing in used for text in _texts(thing)]
+    texts = [text for thing in objects for text in _texts(thing)]
     cited = {key: entry for text in texts for key, entry in entries().items() if key in text}
     return "\n\n".join([PACKAGE_ENTRY.format(version=__version__), *cited.values()])
 
@@ -67,11 +67,11 @@ def entries() -> dict[str, str]:
     """The BibTeX entries, by the text that docstrings use for them."""
     by_text = {}
     for line in REFERENCES.read_text(encoding="utf-8").splitlines():
-        known = KNOWN_FIELD.search(line)
-        if known is None:
+        field = KNOWN_FIELD.search(line)
+        if field is None:
             raise MeanfieldError(f"references.bib: no field `known` in {line[:60]!r}.")
         head, *fields = FIELD_SEPARATOR.split(KNOWN_FIELD.sub("", line).removesuffix("}"))
-        by_text[known[1]] = ",\n  ".join([head, *fields]) + "\n}"
+        by_text[field[1]] = ",\n  ".join([head, *fields]) + "\n}"
     return by_text
 
 
@@ -94,9 +94,9 @@ def _texts(thing: Any) -> Iterator[str]:
         parts = thing.made_with()
     else:
         values = vars(thing).values()
-        within = [
+        candidates = [
             part for value in values for part in (value if type(value) is tuple else (value,))
         ]
-        parts = [part for part in within if isinstance(part, Kind)]
+        parts = [part for part in candidates if isinstance(part, Kind)]
     for part in parts:
         yield from _texts(part)

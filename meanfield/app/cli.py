@@ -35,8 +35,8 @@ FORCE = option("--force", "Overwrite an existing result.")
 QUIET = option("--quiet -q", "No progress bar and no report.")
 
 
-def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked:
+def _print_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
+    if requested:
         from ..core.version import version_of  # slow to import
 
         click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
@@ -66,18 +66,18 @@ def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]
 # Commands that run a configuration ---------------------------------------------------------------
 
 
-def task(metavar: str, what: str, *more: Decorator, required: bool = True) -> Decorator:
+def task(metavar: str, result_name: str, *further: Decorator, required: bool = True) -> Decorator:
     """Define a command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
 
-    `what` names the result; `more` are further options, passed to the configuration. Unless it is
-    `required`, CONFIG.toml may be left out.
+    `result_name` names the result; `further` are further options, passed to the configuration.
+    Unless it is `required`, CONFIG.toml may be left out.
     """
     default = "by default the name of the configuration, in this folder"
     options = (
         argument("config", "CONFIG.toml", required),
         option("--out", f"NetCDF file to write; {default}.", metavar, commands.FILE_NAME),
-        option("--resume", f"Continue an interrupted {what} from its checkpoint."),
-        *(FORCE, QUIET, *more),
+        option("--resume", f"Continue an interrupted {result_name} from its checkpoint."),
+        *(FORCE, QUIET, *further),
     )
 
     def decorate(described: Callable[..., Any]) -> click.Command:
@@ -182,7 +182,7 @@ def run_task(
     resume: bool,
     extend: Path | None = None,
     until: float | None = None,
-    **more: Any,
+    **settings: Any,
 ) -> None:
     """Read a configuration, check the files of its result, run it, and write, draw and print.
 
@@ -198,28 +198,28 @@ def run_task(
             )
         extend_run(extend, until, out, force, quiet)
         return
-    asked = read_config(config)
-    if asked.work != name:
-        right = asked.work.replace("_", "-")
-        raise MeanfieldError(f"{config} is for another command: use meanfield {right} {config}.")
-    asked = replace(asked, imports=click.get_current_context().find_root().obj, **more)
+    parsed = read_config(config)
+    if parsed.work != name:
+        proper = parsed.work.replace("_", "-")
+        raise MeanfieldError(f"{config} is for another command: use meanfield {proper} {config}.")
+    parsed = replace(parsed, imports=click.get_current_context().find_root().obj, **settings)
     out = Path(config.with_suffix(".nc").name) if out is None else out
-    check_outputs(asked.outputs(out), config, resume, force)
-    picture = check_figure(out, metavar, resume or force) if asked.drawn else out
+    check_outputs(parsed.outputs(out), config, resume, force)
+    picture = check_figure(out, metavar, resume or force) if parsed.drawn else out
     with commands.plain_warnings() as shown:
-        result = run_config(asked, out, resume=resume, progress=False if quiet else None)
-        figure = asked.figure(result)
+        result = run_config(parsed, out, resume=resume, progress=False if quiet else None)
+        figure = parsed.figure(result)
         if figure is not None:
             try:
                 figure.savefig(picture)
             except StorageError as error:
-                again = f"meanfield plot {asked.outputs(out)[0]} -o {picture}"
+                again = f"meanfield plot {parsed.outputs(out)[0]} -o {picture}"
                 raise StorageError(f"{error} The result is written: draw it by {again}") from error
     if not quiet:
         count = len(result) if isinstance(result, tuple) else 1
-        wrote = f"wrote {', '.join(map(str, asked.outputs(out)[:count]))}"
-        click.echo(asked.report(result, wrote + (f" and {picture}" if figure else "")))
-    problems = asked.problems(result)
+        wrote = f"wrote {', '.join(map(str, parsed.outputs(out)[:count]))}"
+        click.echo(parsed.report(result, wrote + (f" and {picture}" if figure else "")))
+    problems = parsed.problems(result)
     for problem in problems:
         if not any(message in problem for message in shown):
             click.echo(problem, err=True)
@@ -286,8 +286,8 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
                 f"{there[0]} exists and there is no checkpoint {checkpoint_of(there[0])}: there is "
                 "nothing to resume. `meanfield plot` draws it; --force runs it again."
             )
-        missing = checkpoint_of(files[0])
-        click.echo(f"no checkpoint {missing}: starting from the beginning", err=True)
+        checkpoint = checkpoint_of(files[0])
+        click.echo(f"no checkpoint {checkpoint}: starting from the beginning", err=True)
     elif not (resume or force) and (there or checkpoints):
         raise MeanfieldError(
             f"{[*there, *checkpoints][0]} exists. Use --force to overwrite it, --out for another "
@@ -334,7 +334,7 @@ def plot(
     from ..core.files import check_writable
     from ..results.files import load
 
-    loaded: Any = load(result)  # a missing file is reported first
+    drawable: Any = load(result)  # a missing file is reported first
     if (figure is None) == (output is None):
         raise MeanfieldError(
             f"expected one file to draw in; got {'none' if figure is None else 'two'}. "
@@ -349,18 +349,18 @@ def plot(
         if movie and value is not None:
             raise MeanfieldError(f"{name} is for figures; {output} is a movie: leave it out")
     options: dict[str, Any] = {"times": times, "title": title}
-    asked = {name: value for name, value in options.items() if value is not None}
-    if asked and not hasattr(loaded, "animate"):
-        names = " and ".join(f"--{name}" for name in asked)
+    given_options = {name: value for name, value in options.items() if value is not None}
+    if given_options and not hasattr(drawable, "animate"):
+        names = " and ".join(f"--{name}" for name in given_options)
         raise MeanfieldError(f"{names}: expected a run; {result} is none. Leave it out")
-    if movie and not hasattr(loaded, "animate"):
+    if movie and not hasattr(drawable, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     try:
         with commands.plain_warnings():
             if movie:
-                loaded.animate(output, **asked)
+                drawable.animate(output, **given_options)
             else:
-                loaded.plot(*([] if kind is None else [kind]), **asked).savefig(output)
+                drawable.plot(*([] if kind is None else [kind]), **given_options).savefig(output)
     except (ValueError, TypeError, OSError) as error:  # unknown kind, movie or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")
@@ -422,8 +422,8 @@ def probe(
         if path is None:
             continue
         if path.suffix.lower() not in endings:
-            wanted = f"a file {', '.join(endings[:-1])} or {endings[-1]}"
-            raise MeanfieldError(f"{name} takes {wanted}; got {path}.")
+            expected = f"a file {', '.join(endings[:-1])} or {endings[-1]}"
+            raise MeanfieldError(f"{name} takes {expected}; got {path}.")
         if path.exists() and not force:
             raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {name}.")
         check_writable(path)
@@ -442,8 +442,8 @@ def probe(
                 progress=False if quiet else None,
             )
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
-        named = str(error) if str(source) in str(error) else f"{source}: {error}"
-        raise MeanfieldError(named) from error
+        message = str(error) if str(source) in str(error) else f"{source}: {error}"
+        raise MeanfieldError(message) from error
     probe_report.save(out)
     if cosines is not None:
         probe_report.histograms().savefig(cosines)
@@ -545,11 +545,11 @@ def literature(words: tuple[str, ...]) -> None:
     from .literature import in_words, rows, sources
 
     word = " ".join(words)
-    chosen = rows(word)
+    statements = rows(word)
     if word:
-        click.echo("\n\n".join(map(in_words, chosen)))
+        click.echo("\n\n".join(map(in_words, statements)))
     else:
-        click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in chosen))
+        click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in statements))
         click.echo("\nSources, by the beginnings of keys:\n")
         click.echo("\n".join(f"{name + ':':<9}{about}" for name, about in sources().items()))
 

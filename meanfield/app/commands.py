@@ -46,8 +46,8 @@ def numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        wanted = "expected numbers separated by commas, 0.1,0.5"
-        raise click.BadParameter(f"{wanted}; got {text!r}") from None
+        expected = "expected numbers separated by commas, 0.1,0.5"
+        raise click.BadParameter(f"{expected}; got {text!r}") from None
 
 
 FILE_NAME = FileName()
@@ -64,13 +64,13 @@ class Commands(click.Group):
     ``--import`` may stand before or after the name of a command.
     """
 
-    def main(self, *given: Any, **named: Any) -> Any:
+    def main(self, *arguments: Any, **options: Any) -> Any:
         """Run a command; characters that the terminal cannot encode are escaped."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, ValueError):  # another type of stream, or closed
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
-            return super().main(*given, **named)
+            return super().main(*arguments, **options)
         except OSError as error:  # from output of click itself, such as help on a full disk
             code, text = in_words(error, {})
             click.echo(text, err=True)
@@ -82,8 +82,8 @@ class Commands(click.Group):
         def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
             context.find_root().obj |= {name: import_kinds(name) for name in modules}
 
-        more = IMPORT | {"expose_value": False, "is_eager": True, "callback": import_more}
-        command.params.append(click.Option(["--import", "modules"], **more))
+        settings = IMPORT | {"expose_value": False, "is_eager": True, "callback": import_more}
+        command.params.append(click.Option(["--import", "modules"], **settings))
         super().add_command(command, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -185,8 +185,8 @@ def import_kinds(name: str) -> str:
 
 def _import_file(path: Path) -> ModuleType:
     """Import a Python file as the module of its name."""
-    known = sys.modules.get(path.stem)
-    if known is not None and getattr(known, "__file__", None) != str(path.absolute()):
+    existing = sys.modules.get(path.stem)
+    if existing is not None and getattr(existing, "__file__", None) != str(path.absolute()):
         raise ImportError(f"a module {path.stem} exists already; rename the file")
     spec = spec_from_file_location(path.stem, path.absolute())
     if spec is None or spec.loader is None or not path.is_file():

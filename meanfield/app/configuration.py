@@ -93,8 +93,8 @@ def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading
             tables[name] = forms[name].read(value, name, reading)
         else:
             homes = [f"[{table}]" for table in required if name in forms[table].keys]
-            near = f"; did you mean {name} in {' or '.join(homes)}?" if homes else ""
-            hint = near or nearest(str(name), forms)
+            home_hint = f"; did you mean {name} in {' or '.join(homes)}?" if homes else ""
+            hint = home_hint or nearest(str(name), forms)
             reading.refuse(name, f"unknown key{hint} (valid here: {', '.join(forms)})")
     for name in required:
         if name not in data:
@@ -110,10 +110,10 @@ def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
     """
     first_use: dict[int, tuple[str, str]] = {}
     for key, seed, group in (s for name, value in data.items() for s in _seeds(value, name, name)):
-        other, elsewhere = first_use.setdefault(seed, (key, group))
-        if elsewhere != group:
+        first, first_group = first_use.setdefault(seed, (key, group))
+        if first_group != group:
             yield (
-                f"{other} and {key} are both {seed}: the same random numbers would be used twice; "
+                f"{first} and {key} are both {seed}: the same random numbers would be used twice; "
                 "give one of them another seed"
             )
 
@@ -159,11 +159,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return data
 
 
-def _deeper_than(most: int, data: Plain) -> bool:
+def _deeper_than(depth: int, data: Plain) -> bool:
     """Whether tables and arrays are nested deeper than this."""
-    for _ in range(most):
+    for _ in range(depth):
         entries = (v.values() if isinstance(v, Mapping) else v for v in data)
-        data = [v for some in entries for v in some if isinstance(v, Mapping | list)]
+        data = [v for table in entries for v in table if isinstance(v, Mapping | list)]
         if not data:
             return False
     return True
@@ -180,15 +180,15 @@ def schema(kind: str = "solve") -> Schema:
         For other kinds.
     """
     fitting("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
-    chosen = TASKS[kind]
+    task = TASKS[kind]
     definitions: Schema = {}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": kind,
-        "description": chosen.__doc__,
+        "description": task.__doc__,
         "type": "object",
-        "properties": {name: form.json(definitions) for name, form in chosen.forms().items()},
-        "required": list(chosen.required()),
+        "properties": {name: form.json(definitions) for name, form in task.forms().items()},
+        "required": list(task.required()),
         "additionalProperties": False,
         "$defs": definitions,
     }

@@ -78,8 +78,8 @@ class Runs(Work):
         if isinstance(value, list | tuple):
             return [self.contents(entry) for entry in value]
         folder = Path() if self.source is None else self.source.parent
-        named = isinstance(value, str) and value.endswith((*NUMBER_FORMATS, *RESULT_FORMATS))
-        if named and (folder / value).is_file():
+        is_file_name = isinstance(value, str) and value.endswith((*NUMBER_FORMATS, *RESULT_FORMATS))
+        if is_file_name and (folder / value).is_file():
             return value, checksum(folder / value)
         return value
 
@@ -93,17 +93,17 @@ class Runs(Work):
         if size != 1:
             arrays = self._array_keys(points)
             for point in points:
-                others = {n: v for n, v in point.parameters.items() if not _joins(n, v, arrays)}
-                groups.setdefault(repr(others), []).append(point)
+                fixed = {n: v for n, v in point.parameters.items() if not _joins(n, v, arrays)}
+                groups.setdefault(repr(fixed), []).append(point)
         else:
             groups = {point.key: [point] for point in points}
-        fair = -(-len(points) // (BATCHES_PER_WORKER * workers)) if workers > 1 else MAX_BATCH
+        share = -(-len(points) // (BATCHES_PER_WORKER * workers)) if workers > 1 else MAX_BATCH
         batches = []
-        for some in groups.values():
-            most = self._most_of(some, seed) if len(some) > 1 else 1
-            most = min(most, fair) if size is None else min(size, len(some) if most else 1)
-            most = max(most, 1)
-            batches += [some[i : i + most] for i in range(0, len(some), most)]
+        for group in groups.values():
+            length = self._batch_size(group, seed) if len(group) > 1 else 1
+            length = min(length, share) if size is None else min(size, len(group) if length else 1)
+            length = max(length, 1)
+            batches += [group[i : i + length] for i in range(0, len(group), length)]
         return batches
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
@@ -111,10 +111,10 @@ class Runs(Work):
             if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
                 import_kinds(name)
         changes = [self._changes(point, seed) for point in points]
-        joined = self._joined(changes) if len(points) > 1 else None
-        if joined is None:
+        batch = self._ensemble_of(changes) if len(points) > 1 else None
+        if batch is None:
             return [self._run(change) for change in changes]
-        run = joined.config.solved(joined.model, joined.start, **joined.options, **QUIET_OPTIONS)
+        run = batch.config.solved(batch.model, batch.start, **batch.options, **QUIET_OPTIONS)
         if run.status == "interrupted":
             raise KeyboardInterrupt  # start no further runs
         ends = np.broadcast_to(run.stats.get("status", run.status), run.shape)
@@ -127,53 +127,53 @@ class Runs(Work):
         """The values of the parameters at a point, and its seeds."""
         return point.parameters | ({} if seed is None else self._seeds(point, seed))
 
-    def _joined(self, changes: Sequence[Mapping[str, Any]]) -> "_EnsembleRun | None":
+    def _ensemble_of(self, changes: Sequence[Mapping[str, Any]]) -> "_EnsembleRun | None":
         """The ensemble whose members are these runs, or None if they form none.
 
         Every member gives bit-for-bit the results of the single run.
         """
         first = changes[0]
-        differ = [name for name in first if any(one[name] != first[name] for one in changes)]
-        arrays = {n: [one[n] for one in changes] for n in differ if n.startswith(MODEL_PREFIX)}
+        differ = [name for name in first if any(c[name] != first[name] for c in changes)]
+        arrays = {n: [c[n] for c in changes] for n in differ if n.startswith(MODEL_PREFIX)}
         config, last = self._read({**first, **arrays}), self._read(changes[-1])
         start, table = last.begin(), config.tables["solve"]
         if start.shape or any(name in table for name in SINGLE_RUN_OPTIONS):
             return None
-        kind, model, alone = motion_for(start), config.posed(start)[0], last.posed(start)[0]
-        drawn, options = last.draws(alone, start), {}
-        if not kind.members_as_alone or (drawn and not (kind.draws_by_member and "dt" in table)):
+        kind, model, single = motion_for(start), config.posed(start)[0], last.posed(start)[0]
+        random, options = last.draws(single, start), {}
+        if not kind.members_as_alone or (random and not (kind.draws_by_member and "dt" in table)):
             return None
-        if drawn or len(differ) > len(arrays):
-            each = [*map(self._read, changes[:-1]), last]
+        if random or len(differ) > len(arrays):
+            configs = [*map(self._read, changes[:-1]), last]
             try:
-                start = type(start).stack([one.begin() for one in each])
+                start = type(start).stack([c.begin() for c in configs])
             except (TypeError, ValueError):  # different sizes or kinds
                 return None
-            seeds = [one.tables["solve"].get("rng") for one in each]
-            if drawn and not all(isinstance(seed, int) for seed in seeds):
+            seeds = [c.tables["solve"].get("rng") for c in configs]
+            if random and not all(isinstance(seed, int) for seed in seeds):
                 return None
-            options = {"rng": Seeds(tuple(seeds))} if drawn else {}
-        as_alone = digest(model.member(len(changes) - 1)) == digest(alone)
+            options = {"rng": Seeds(tuple(seeds))} if random else {}
+        as_alone = digest(model.member(len(changes) - 1)) == digest(single)
         return _EnsembleRun(config, model, start, options) if as_alone else None
 
-    def _most_of(self, points: list[SweepPoint], seed: int | None) -> int:
+    def _batch_size(self, points: list[SweepPoint], seed: int | None) -> int:
         """The best size of an ensemble of these points; 0 if they form none."""
         try:
-            joined = self._joined([self._changes(point, seed) for point in points[:2]])
-            if joined is None:
+            ensemble = self._ensemble_of([self._changes(point, seed) for point in points[:2]])
+            if ensemble is None:
                 return 0
-            table = joined.config.tables["solve"]
+            table = ensemble.config.tables["solve"]
             layer = table.get("dt") if table.get("scheme") is Layers else None
             _, times = times_of(table["t_span"], table.get("t_eval"), layer)
         except (MeanfieldError, ValueError, TypeError):  # single runs report it
             return 0
-        state = joined.start
+        state = ensemble.start
         arrays = [array for name in state.parts if (array := getattr(state, name)) is not None]
         numbers = sum(array.nbytes for array in arrays) // (
             BYTES_PER_NUMBER * (2 if state.shape else 1)
         )
-        moved = MAX_BATCH if motion_for(state).semilinear else NUMBERS_PER_STEP // numbers
-        return min(MAX_BATCH, moved, NUMBERS_PER_OUTPUT // (numbers * len(times)))
+        by_state = MAX_BATCH if motion_for(state).semilinear else NUMBERS_PER_STEP // numbers
+        return min(MAX_BATCH, by_state, NUMBERS_PER_OUTPUT // (numbers * len(times)))
 
     def _run(self, changes: Mapping[str, Any]) -> Solution:
         return self._read(changes).run(**QUIET_OPTIONS)
@@ -269,14 +269,14 @@ class _EnsembleRun(NamedTuple):
 def _members(run: Solution) -> list[Outcome]:
     """The outcomes of the members of an ensemble with one axis, as single runs have them."""
     data = run.observables
-    kept = {
+    variables = {
         name: variable
         for name, variable in Outcome.of(run).variables.items()
         if name != MEMBER_AXIS and (name in data.dims or not variable.is_coordinate)
     }
-    kept[STATUS] = Variable((), np.array("finished"))
+    variables[STATUS] = Variable((), np.array("finished"))
     return [
-        Outcome({name: _of_member(variable, number) for name, variable in kept.items()})
+        Outcome({name: _of_member(variable, number) for name, variable in variables.items()})
         for number in range(run.shape[0])
     ]
 
@@ -328,8 +328,8 @@ def _range(key: str, table: Mapping[str, Any]) -> list[float]:
         spacing = table.get("spacing", "linear")
         fitting("spacing", spacing, " or ".join(SPACINGS), spacing in list(SPACINGS))
         ends = [real(name, table[name], "finite", np.isfinite) for name in ("first", "last")]
-        wanted = "above 0, and so the last, for a logarithmic spacing"
-        fitting("first", ends[0], wanted, spacing == "linear" or min(ends) > 0)
+        expected = "above 0, and so the last, for a logarithmic spacing"
+        fitting("first", ends[0], expected, spacing == "linear" or min(ends) > 0)
     except ValueError as error:
         raise ConfigError(f"sweep.parameters.{key}: {error}") from error
     return SPACINGS[spacing](*ends, count).tolist()

@@ -48,8 +48,8 @@ def html_of(markdown: str) -> str:
     for match in MARKDOWN_PIECE.finditer(markdown):
         pieces.append(_text(markdown[at : match.start()]))
         if match["formula"]:
-            inside = _Formula(match["formula"].replace(r"\|", "|")).html()
-            pieces.append(f'<span class="formula">{inside}</span>')
+            formula = _Formula(match["formula"].replace(r"\|", "|")).html()
+            pieces.append(f'<span class="formula">{formula}</span>')
         elif match["code"]:
             pieces.append(f"<code>{escape(match['code'])}</code>")
         else:
@@ -62,17 +62,17 @@ def plain(markdown: str) -> str:
     """Convert to text for a terminal: indices and exponents as ρ_i, x^(1/2), or small digits."""
     text = html_of(markdown).replace(THIN_SPACE, " ")
     while match := HTML_INDEX.search(text):  # from the inside
-        text = text[: match.start()] + _small(*match.groups()) + text[match.end() :]
+        text = text[: match.start()] + _script(*match.groups()) + text[match.end() :]
     return unescape(HTML_TAG.sub("", text))
 
 
-def _small(kind: str, html: str) -> str:
+def _script(kind: str, html: str) -> str:
     """An exponent or an index as text; numbers in superscript or subscript digits."""
-    inside = HTML_TAG.sub("", html)
-    if re.fullmatch("[−0-9]+", inside):
-        return inside.translate(SMALL_DIGITS[kind])
+    content = HTML_TAG.sub("", html)
+    if re.fullmatch("[−0-9]+", content):
+        return content.translate(SMALL_DIGITS[kind])
     sign = "^" if kind == "sup" else "_"
-    return sign + (inside if len(inside) == 1 else f"({inside})")
+    return sign + (content if len(content) == 1 else f"({content})")
 
 
 def _text(markdown: str) -> str:
@@ -98,24 +98,24 @@ class _Formula:
         name = token.removeprefix("\\")
         if token in "^_":
             tag = "sup" if token == "^" else "sub"
-            inside, self._binary = self._argument(), True
-            return f"<{tag}>{inside}</{tag}>"
+            content, self._binary = self._argument(), True
+            return f"<{tag}>{content}</{tag}>"
         if token == "{":
-            inside = self.html()
+            content = self.html()
             del self._tokens[:1]
-            return inside
+            return content
         if name in RELATIONS:
             return self._relation(RELATIONS[name])
         if token == " ":
             return ""
-        between, self._binary = self._binary, token not in "([,"
-        return self._symbol(token, name, between)
+        is_binary, self._binary = self._binary, token not in "([,"
+        return self._symbol(token, name, is_binary)
 
-    def _symbol(self, token: str, name: str, between: bool) -> str:
+    def _symbol(self, token: str, name: str, is_binary: bool) -> str:
         of_function, self._of_function = self._of_function, False
         if name in ("frac", "tfrac") and token != name:
-            of = f"{_grouped(self._argument())}/{_grouped(self._argument())}"
-            return f"({of})" if of_function or self._factor_follows() else of
+            fraction = f"{_grouped(self._argument())}/{_grouped(self._argument())}"
+            return f"({fraction})" if of_function or self._factor_follows() else fraction
         if name == "sqrt":
             return f"√{_grouped(self._argument())}"
         if name in ACCENTS and token != name:
@@ -133,15 +133,15 @@ class _Formula:
         if token != name and name.isalpha():  # \log and the like
             self._binary = self._tokens[:1] in ([], ["^"], ["_"], ["("], [")"])
             self._of_function = True
-            return THIN_SPACE * between + name + ("" if self._binary else THIN_SPACE)
+            return THIN_SPACE * is_binary + name + ("" if self._binary else THIN_SPACE)
         if token != name:  # \, and other spaces
             return THIN_SPACE
         return f"<i>{token}</i>" if token.isalpha() else escape(token) + THIN_SPACE * (token == ",")
 
     def _relation(self, sign: str) -> str:
         """A relation with spaces around it, or without if it is the sign of a number."""
-        between, self._binary = self._binary, False
-        return THIN_SPACE + escape(sign) + THIN_SPACE if between else escape(sign)
+        is_binary, self._binary = self._binary, False
+        return THIN_SPACE + escape(sign) + THIN_SPACE if is_binary else escape(sign)
 
     def _words(self) -> str:
         """The verbatim argument of a text command."""
@@ -166,5 +166,5 @@ class _Formula:
 def _grouped(html: str) -> str:
     """The expression, in parentheses unless it is one symbol or number."""
     index = r"<sub>(\d+|<i>.</i>)</sub>|<sup>[^<]*</sup>"
-    alone = re.fullmatch(rf"(<i>.{{1,2}}</i>|ℓ|\d+)({index})?", html)
-    return html if alone else f"({html})"
+    is_simple = re.fullmatch(rf"(<i>.{{1,2}}</i>|ℓ|\d+)({index})?", html)
+    return html if is_simple else f"({html})"

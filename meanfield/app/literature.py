@@ -88,7 +88,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        """All words in which a search looks."""
+        """The text of the row that a search reads."""
         words = self.key, self.title, self.where, self.says, self.found, self.correction
         return "\n".join([*words, *self.checks, *self.draws])
 
@@ -112,13 +112,13 @@ class Row:
         if not self.verdict.startswith(HOLDS):
             return self.verdict
         runs = last_runs()
-        here = [script for script in self.scripts if "/" not in script]
-        wrong = [
+        scripts = [script for script in self.scripts if "/" not in script]
+        contradictions = [
             f"{script} {run['verdict']} ({run['date']})" if run else f"{script} has no recorded run"
-            for script, run in ((script, runs.get(script)) for script in here)
+            for script, run in ((script, runs.get(script)) for script in scripts)
             if run is None or run["verdict"] != HOLDS
         ]
-        return f"{NOT_SHOWN}: {', '.join(wrong)}" if wrong else self.verdict
+        return f"{NOT_SHOWN}: {', '.join(contradictions)}" if contradictions else self.verdict
 
     @property
     def claims(self) -> list[Claim]:
@@ -131,21 +131,21 @@ class Row:
         """
         claims = []
         for script, _, words in (check.partition(": ") for check in self.checks if ":" in check):
-            named = [c for c in _claims() if c.script == script and c.text.startswith(words)]
-            if len(named) != 1:
+            matches = [c for c in _claims() if c.script == script and c.text.startswith(words)]
+            if len(matches) != 1:
                 raise ValueError(
                     f"{words!r} has to begin one claim of {script} in docs/reference/claims.md; it "
-                    f"begins {len(named)}. Name a claim by its first words, as they stand there."
+                    f"begins {len(matches)}. Name a claim by its first words, as they stand there."
                 )
-            claims += named
+            claims += matches
         return claims
 
 
 @cache
 def _claims() -> list[Claim]:
-    kept = APP_FOLDER / "claims.md"  # within a wheel
+    packaged = APP_FOLDER / "claims.md"  # within a wheel
     return read_claims(
-        kept if kept.exists() else APP_FOLDER.parents[1] / "docs/reference/claims.md"
+        packaged if packaged.exists() else APP_FOLDER.parents[1] / "docs/reference/claims.md"
     )
 
 
@@ -168,9 +168,9 @@ def read_claims(page: Path) -> list[Claim]:
                 f"{page.name}, line {number}: a row has four cells (claim, script, asked, "
                 f"measured); this one has {len(cells)}. Within a formula write \\vert for |."
             )
-        named = SCRIPT_CELL.fullmatch(cells[1])
-        if named:
-            claims.append(Claim(cells[0], named[1], *cells[2:]))
+        script = SCRIPT_CELL.fullmatch(cells[1])
+        if script:
+            claims.append(Claim(cells[0], script[1], *cells[2:]))
         elif not OTHER_CELL.fullmatch(cells[1]):
             raise ValueError(
                 f"{page.name}, line {number}: the second cell names a script, as `name.py`, or a "
@@ -202,9 +202,9 @@ def rows(word: str = "") -> list[Row]:
     MeanfieldError
         If there is no such row.
     """
-    every = [Row(**entries) for entries in _table()["row"]]
-    named = [row for row in every if word in (row.key, row.key.partition(":")[2])]
-    rows = named or [row for row in every if word.casefold() in row.text.casefold()]
+    all_rows = [Row(**entries) for entries in _table()["row"]]
+    by_key = [row for row in all_rows if word in (row.key, row.key.partition(":")[2])]
+    rows = by_key or [row for row in all_rows if word.casefold() in row.text.casefold()]
     if not rows:
         raise MeanfieldError(
             f"no row of the literature has {word!r}; expected the key of a row or a word of its "
@@ -244,12 +244,12 @@ def in_words(row: Row) -> str:
             part = ", of smaller sizes alone, as of --quick" if run["quick"] else ""
             last_run = f"last run {run['date']}, meanfield {run['version']}: {run['verdict']}{part}"
         lines += ["", f"{path} ({last_run})" if last_run else path]
-        named = [claim for claim in row.claims if claim.script == script]
-        lines += [f"  - {c.text}\n    asked {c.asked}; measured {c.measured}" for c in named]
-    alone = [f"  python validation/{script}" for script in row.scripts if "/" not in script]
-    if alone:
+        claims = [claim for claim in row.claims if claim.script == script]
+        lines += [f"  - {c.text}\n    asked {c.asked}; measured {c.measured}" for c in claims]
+    commands = [f"  python validation/{script}" for script in row.scripts if "/" not in script]
+    if commands:
         lines += ["", "To repeat it, within the source of the project, a script alone or all:"]
-        lines += [*alone, f'  make validate VALIDATE_ARGS="--row {row.key}"']
+        lines += [*commands, f'  make validate VALIDATE_ARGS="--row {row.key}"']
     if row.draws:
         lines += ["", "To draw it, within the source of the project:"]
         lines += [f"  python examples/{script}" for script in row.draws]

@@ -295,9 +295,9 @@ class Run(Configuration):
         if run.final.replicated and len(run.shape) == axes + 1:
             columns["replica"] = np.arange(run.shape[0]).reshape(-1, *(1,) * axes)
         columns |= {name: values for name, values in run.parameters.items() if values.ndim}
-        measured = measure(run.model, run.final, float(run.t[-1]))
-        known = (name for name in PRINTED_OBSERVABLES if name in measured)
-        columns |= {name: measured[name] for name in known if not np.isnan(measured[name]).all()}
+        last = measure(run.model, run.final, float(run.t[-1]))
+        known = (name for name in PRINTED_OBSERVABLES if name in last)
+        columns |= {name: last[name] for name in known if not np.isnan(last[name]).all()}
         values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
         rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
         lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]
@@ -377,9 +377,9 @@ class ParameterSweep(OnWorkers):
                 columns[name] = data[name].values
         rows = []
         for index in np.ndindex(shape):
-            here = [data[axis].values[i] for axis, i in zip(axes, index, strict=True)]
-            here += [values[index] for values in columns.values()]
-            rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in here])
+            row = [data[axis].values[i] for axis, i in zip(axes, index, strict=True)]
+            row += [values[index] for values in columns.values()]
+            rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in row])
         names = [*axes, *columns]
         lines = [f"{wrote} ({len(rows)} runs)", "", "at the end of each run:"]
         return "\n".join([*lines, *_shortened(names, rows, "more")])
@@ -404,8 +404,8 @@ class ChaosStudy(OnWorkers):
         return [] if study.success else ["interrupted: --resume continues the study"]
 
     def figure(self, study: "Study") -> "Figure | None":
-        measured = study.data.attrs["distances"] or "coupling" in study.data
-        return study.plot() if study.success and measured else None
+        has_distances = study.data.attrs["distances"] or "coupling" in study.data
+        return study.plot() if study.success and has_distances else None
 
     def report(self, study: "Study", wrote: str) -> str:
         """Means of distances at the last time against n, their rates, and weak errors."""
@@ -446,27 +446,27 @@ class BifurcationDiagram(Configuration):
     def report(self, diagram: "Diagram", wrote: str) -> str:
         """The special points, and the reason why each branch ends."""
         data, name = diagram.data, diagram.parameter
-        where = f"{data.attrs['drift']} on {data.attrs['space']}"
+        title = f"{data.attrs['drift']} on {data.attrs['space']}"
         if not diagram.special_points:
             low, high = data.attrs[name]
             return (
-                f"{where}: no onset of the uniform state for {low:g} < {name} < {high:g}\n{wrote}"
+                f"{title}: no onset of the uniform state for {low:g} < {name} < {high:g}\n{wrote}"
             )
         rows = [["", "branch", "degree", name, "r", "F - F(unif)", ""]]
-        for special in sorted(diagram.special_points, key=lambda s: (s.branch, s.value)):
-            state = special.state
+        for point in sorted(diagram.special_points, key=lambda s: (s.branch, s.value)):
+            state = point.state
             energy = f"{state.free_energy:.3g}" if diagram.drift.gradient_flow else "-"
             rows.append([
-                f"{special.character} {special.kind}".strip(), f"{special.branch}",
-                f"{special.degree}", f"{special.value:.10g}", f"{state.order_parameter:.6g}",
-                energy, special.status,
+                f"{point.character} {point.kind}".strip(), f"{point.branch}",
+                f"{point.degree}", f"{point.value:.10g}", f"{state.order_parameter:.6g}",
+                energy, point.status,
             ])  # fmt: skip
-        lines = [f"{where}, special points:", *_aligned(rows)]
+        lines = [f"{title}, special points:", *_aligned(rows)]
         for number, end in enumerate(diagram.ends, start=1):
-            here = data[name].values[data.branch.values == number]
+            places = data[name].values[data.branch.values == number]
             lines.append(
-                f"branch {number}: {len(here)} points, {name} from {here.min():.6g} to "
-                f"{here.max():.6g}; ends: {end}"
+                f"branch {number}: {len(places)} points, {name} from {places.min():.6g} to "
+                f"{places.max():.6g}; ends: {end}"
             )
         return "\n".join([*lines, wrote])
 
@@ -534,8 +534,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
 
 
-def _shortened(names: list[str], rows: list[list[str]], more: str) -> list[str]:
+def _shortened(names: list[str], rows: list[list[str]], noun: str) -> list[str]:
     """The lines of a table of observables, which ends after twenty rows."""
     left = len(rows) - MAX_TABLE_ROWS
-    end = [f"... and {left} {more} in the file"] if left > 0 else []
+    end = [f"... and {left} {noun} in the file"] if left > 0 else []
     return [*_aligned([names, *rows[:MAX_TABLE_ROWS]]), *end]

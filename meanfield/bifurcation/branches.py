@@ -43,7 +43,7 @@ from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .normal_forms import Onset
 from .stability import GROWING_RATE
-from .stationary import StationaryState, check_model, state_at, state_near
+from .stationary import StationaryState, check_along, state_at, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -202,8 +202,7 @@ def branches(
     begun += _checked_starts(starts, span, space)
     drift = source
     if not isinstance(drift, Drift | type):
-        for value in span:
-            check_model(with_parameter(drift, name, value), space)
+        check_along(drift, name, span, space)
     basis = basis_along(drift, name, span, noise, space, symmetry)
     if not basis.symmetric:
         where = "where the uniform density does not rest"

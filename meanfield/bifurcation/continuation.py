@@ -103,16 +103,6 @@ class Curve(ABC):
         question = () if self.journal is None else (self._digest, what, *given)
         return recalled(self.journal, question, find)
 
-    @abstractmethod
-    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-        """F at z, (N + k - 1,), and a function that computes its Jacobian (N + k - 1, N + k).
-
-        Raises
-        ------
-        OutsideDomain
-            If there is no equation for the parameters.
-        """
-
     def value(self, p: float) -> float:
         """The value that a last parameter p represents: exp(p) for kappa, else p."""
         return float(p)
@@ -121,10 +111,7 @@ class Curve(ABC):
         """The last parameter p that represents a value: log(kappa), or the value itself."""
         return float(value)
 
-    def jacobian(self, z: np.ndarray) -> np.ndarray:
-        """dF/dz, (N + k - 1, N + k)."""
-        return self.system(z)[1]()
-
+    @abstractmethod
     def solved(
         self, start: np.ndarray, row: np.ndarray, value: float, most: int | None = None
     ) -> np.ndarray | None:
@@ -133,31 +120,9 @@ class Curve(ABC):
         None if Newton's method does not converge, or needs more than `most` steps.
         """
 
-        def bordered(z: np.ndarray) -> Any:
-            try:
-                with np.errstate(all="ignore"):  # too long a step may overflow
-                    residual, jacobian = self.system(z)
-            except OutsideDomain:  # too long a step; Newton's method halves it
-                return np.full(len(z), np.inf), lambda: np.eye(len(z))
-            return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
-
-        def find() -> np.ndarray:
-            iteration = newton(bordered, start, CURVE_TOLERANCE)
-            good = iteration.converged and not (most and len(iteration.residuals) > most)
-            return iteration.x if good else np.zeros(0)
-
-        z = self.recalled("solved", (start, row, value, most), find)
-        return z if z.size else None
-
+    @abstractmethod
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         """The point z with its unit tangent t, <t, direction> > 0 in the metric of the curve."""
-
-        def find() -> np.ndarray:
-            matrix = np.vstack([self.jacobian(z), self._lengths * direction])
-            tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
-            return tangent / np.sqrt(self._lengths @ tangent**2)
-
-        return CurvePoint(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
 
     def distance(self, point: CurvePoint, other: CurvePoint) -> float:
         """Distance from `point` to `other` along the tangent of `point`."""
@@ -197,7 +162,52 @@ class Curve(ABC):
         return float(self._lengths * new.tangent @ point.tangent)
 
 
-class StationaryCurve(Curve):
+class DenseCurve(Curve):
+    """Curve of equations whose Jacobian is one matrix."""
+
+    @abstractmethod
+    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """F at z, (N + k - 1,), and a function that computes its Jacobian (N + k - 1, N + k).
+
+        Raises
+        ------
+        OutsideDomain
+            If there is no equation for the parameters.
+        """
+
+    def jacobian(self, z: np.ndarray) -> np.ndarray:
+        """dF/dz, (N + k - 1, N + k)."""
+        return self.system(z)[1]()
+
+    def solved(
+        self, start: np.ndarray, row: np.ndarray, value: float, most: int | None = None
+    ) -> np.ndarray | None:
+        def bordered(z: np.ndarray) -> Any:
+            try:
+                with np.errstate(all="ignore"):  # too long a step may overflow
+                    residual, jacobian = self.system(z)
+            except OutsideDomain:  # too long a step; Newton's method halves it
+                return np.full(len(z), np.inf), lambda: np.eye(len(z))
+            return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
+
+        def find() -> np.ndarray:
+            iteration = newton(bordered, start, CURVE_TOLERANCE)
+            good = iteration.converged and not (most and len(iteration.residuals) > most)
+            return iteration.x if good else np.zeros(0)
+
+        z = self.recalled("solved", (start, row, value, most), find)
+        return z if z.size else None
+
+    def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
+        def find() -> np.ndarray:
+            matrix = np.vstack([self.jacobian(z), self._lengths * direction])
+            tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+            return tangent / np.sqrt(self._lengths @ tangent**2)
+
+        return CurvePoint(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
+
+
+class StationaryCurve(DenseCurve):
     """Stationary states (m, p) of one symmetry as kappa or a parameter of the model changes.
 
     A subclass maps p to (equation, kappa): p is log kappa, or a parameter of the drift or model.

@@ -235,9 +235,6 @@ class CycleCurve(Curve):
                 rates[index] -= speed * (turning @ c)
         return rates
 
-    def system(self, z: Array) -> Any:
-        raise NotImplementedError("orbits have bordered systems: see `bordered`")
-
     def bordered(self, z: Array, row: Array, value: float) -> Any:
         """Collocation equations, phase conditions and <row, z> = value; and their derivative."""
         orbit = self.orbit(z)

@@ -25,6 +25,7 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import fitting
 from ..core.differences import NODES, WEIGHTS
+from ..core.errors import MeanfieldError
 from .bases import Array
 from .continuation import curve_of
 from .cycle import basis_of_cycles, kappa_range
@@ -61,6 +62,12 @@ class NeutralPair(NamedTuple):
 def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPair:
     """The pair at a special point, at a value of the parameter of a curve."""
     density = point.state.density
+    if motion.turnings:
+        raise MeanfieldError(
+            f"The model is invariant under rotations: at {point.parameter} = {point.value:.8g} no "
+            "cycle begins, but rotating waves, which are branches of `branches` with a speed, and "
+            "standing waves, which mf.cycle finds from the end of a run."
+        )
     if density.space.degree > motion.basis.degree:
         motion = CoefficientFlow(motion.states.finer(density.space.degree))
     basis, p = motion.basis, motion.states.coordinate(value)
@@ -91,6 +98,8 @@ def first_lyapunov(point: Any) -> float:
     ------
     ValueError
         For other special points.
+    MeanfieldError
+        For models invariant under rotations, whose pair begins a rotating wave.
     """
     fitting("point", point, "a SpecialPoint of the kind Hopf", getattr(point, "kind", "") == "Hopf")
     model = point.state.model

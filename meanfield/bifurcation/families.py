@@ -1,6 +1,7 @@
 """Families of models along one parameter: their equations, and the bases to solve these in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any
 
@@ -115,9 +116,27 @@ def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, sym
         return basis_of([model], space, symmetry)
     if name == "kappa":
         return basis_of([source], space, symmetry)
+    models = [with_parameter(source, name, value) for value in probed_values(span)]
+    return basis_of(models, space, symmetry)
+
+
+def probed_values(span: tuple[float, float]) -> tuple[float, float, float]:
+    """Both ends of a range, and one value between."""
     low, high = span
-    values = low, low + BETWEEN * (high - low), high
-    return basis_of([with_parameter(source, name, value) for value in values], space, symmetry)
+    return low, low + BETWEEN * (high - low), high
+
+
+@contextmanager
+def naming_value(source: Any, name: str, value: float) -> Iterator[None]:
+    """Errors about the model of a function say for which value of its parameter."""
+    try:
+        yield
+    except (ValueError, MeanfieldError) as error:
+        if isinstance(source, Kind | type):
+            raise
+        kind = MeanfieldError if isinstance(error, MeanfieldError) else ValueError
+        text = f"At {name} = {value:.6g} the model of the family does not fit: {error}"
+        raise kind(text) from error
 
 
 def symmetries_of(model: Transformer, space: Space) -> Symmetries:
@@ -205,8 +224,9 @@ class EquationFamily:
             raise OutsideDomain(str(error)) from error
         derivatives = partial(self.changes, value), lambda: self._neighbours(value)
         try:
-            return equation_of(source, self.basis, *derivatives)
-        except MeanfieldError as error:  # for example beyond a pole, after too long a step
+            with naming_value(self.drift, self.name, value):
+                return _with_velocity(equation_of(source, self.basis, *derivatives))
+        except (ValueError, MeanfieldError) as error:  # for example beyond a pole
             if self.span[0] <= value <= self.span[1]:
                 raise
             raise OutsideDomain(str(error)) from error
@@ -250,10 +270,9 @@ class EquationFamily:
         """
         points, slopes = self.stencil(value)
         points, slopes = points[slopes != 0], slopes[slopes != 0]
-        noise, basis, many = self.basis.noise, self.basis, self._ensemble(points)
+        basis, many = self.basis, self._ensemble(points)
         if many is None:
-            sources = map(self._source, points.tolist())
-            return slopes, [transport_equation(model_of(one, noise), basis) for one in sources]
+            return slopes, [self._neighbour(point) for point in points.tolist()]
         model = self.at(value).model
         of = basis.degree, basis.dimension
         w, z = np.atleast_2d(many.attraction(*of)), many.normaliser(*of)
@@ -263,6 +282,12 @@ class EquationFamily:
         else:
             each = [scaled(*one) for one in zip(w, np.atleast_2d(z), strict=True)]
         return slopes, [TransportEquation(model, basis, zonal=[one]) for one in each]
+
+    def _neighbour(self, value: float) -> TransportEquation:
+        """The general equation at a value."""
+        with naming_value(self.drift, self.name, value):
+            model = model_of(self._source(value), self.basis.noise)
+            return _with_velocity(transport_equation(model, self.basis))
 
     def stencil(self, value: float) -> tuple[Array, Array]:
         """Values, (7,), and weights, (7,), of a difference formula for d/dp at a value.
@@ -292,9 +317,20 @@ class EquationFamily:
         many = self._ensemble(values)
         if many is not None:
             return interactions(many, self.basis)
-        singles = map(self._source, values.tolist())
-        drifts = [getattr(one, "zonal", one) for one in singles]
-        return [member for drift in drifts for member in interactions(drift, self.basis)]
+        return [member for value in values.tolist() for member in self._single(value)]
+
+    def _single(self, value: float) -> list[Interactions | None]:
+        """Multipliers at one value."""
+        source = self._source(value)
+        with naming_value(self.drift, self.name, value):
+            return interactions(getattr(source, "zonal", source), self.basis)
+
+
+def _with_velocity(equation: Any) -> Any:
+    """An equation, after its velocity is made, which raises for points of another dimension."""
+    if isinstance(equation, TransportEquation) and not isinstance(equation, IndexedEquation):
+        equation.heads  # noqa: B018
+    return equation
 
 
 def parameters_of(source: Any) -> list[str]:

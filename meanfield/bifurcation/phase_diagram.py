@@ -32,7 +32,7 @@ from .branches import Following, Search, asked_degrees, checked_source, varied
 from .clustered_states import clustered_states
 from .continuation import StationaryCurve
 from .diagram import Diagram, SpecialPoint
-from .families import EquationFamily, with_parameter
+from .families import EquationFamily
 from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, normal_form, zeros
 from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, critical, first_onset
@@ -52,7 +52,7 @@ from .special_curves import (
     hopf_curve_at,
     reference,
 )
-from .stationary import check_model
+from .stationary import check_along
 
 PHASE_DEGREE = 64
 PARAMETER_GRID = 81  # values on critical curves; sign changes are sought between neighbours
@@ -178,8 +178,7 @@ def phase_diagram(
     drift, noise, ranges = _asked(drift, noise, beta, vary, kappa)
     name, span = next(iter(ranges.items()))
     if not isinstance(drift, Drift | type) and len(ranges) == 1:
-        for value in span:
-            check_model(with_parameter(drift, name, value).replace(kappa=1.0), space)
+        check_along(drift, name, span, space, kappa=1.0)
     plane = plane_of(drift, ranges, noise, space)
     basis = plane.basis
     unused = f"left out under {noise!r}"

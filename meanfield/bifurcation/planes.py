@@ -16,12 +16,12 @@ from ..spaces import Space
 from .bases import AXISYMMETRIC, Array
 from .continuation import StationaryCurve, curve_of
 from .families import (
-    BETWEEN,
     RECENT_EQUATIONS,
     EquationFamily,
     OutsideDomain,
     basis_along,
     basis_of,
+    probed_values,
     with_parameter,
 )
 from .journal import AnswerJournal
@@ -193,10 +193,8 @@ def plane_of(drift: Any, ranges: Mapping[str, Span], noise: Noise, space: Space)
                                                          AXISYMMETRIC))  # fmt: skip
     plane = ParameterPlane(drift, name, span, None, *others[0])
     corners = [
-        plane.model(low + part * (high - low), first + share * (last - first))
-        for (low, high), (first, last) in [ranges.values()]
-        for part in (0.0, BETWEEN, 1.0) for share in (0.0, BETWEEN, 1.0)
-    ]  # fmt: skip
+        plane.model(p, q) for p in probed_values(span) for q in probed_values(plane.second_span)
+    ]
     for model in corners:
         check_model(model, space)
     basis = basis_of(corners, space)

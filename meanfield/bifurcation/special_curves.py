@@ -25,7 +25,7 @@ import numpy as np
 
 from .branch_switching import AMPLITUDE
 from .branches import Following
-from .continuation import CURVE_TOLERANCE, Curve, CurvePoint
+from .continuation import CURVE_TOLERANCE, CurvePoint, DenseCurve
 from .cycle_onset import LEAST_FREQUENCY, lyapunov_coefficient
 from .detection import LONGEST_SEARCH, SHORTEST_SEARCH, located
 from .families import EquationFamily
@@ -137,7 +137,7 @@ class KappaRange(NamedTuple):
         return self.low * unit, self.high * unit
 
 
-class SpecialCurve(Curve):
+class SpecialCurve(DenseCurve):
     """Curve of special points z = (m, log kappa, p) of one kind, or a piece of it.
 
     Parameters

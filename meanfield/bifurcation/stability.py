@@ -8,6 +8,7 @@ maps functions of one order to functions of the same order. With test functions 
            + w_j int mu <grad p_i, grad(gain p_j)>.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,24 +98,32 @@ def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
     """
     if not getattr(equation, "gradient_flow", False) or not equation.basis.dense:
         return stability_of(equation, m, kappa, 1).stable
+    for basis, w, covariance in covariances(equation, m, kappa):
+        roots = np.sqrt(kappa * np.abs(w))
+        values = np.linalg.eigvalsh(np.diag(np.sign(w)) - roots[:, None] * covariance * roots)
+        turned = neutral_among(values, basis, m)
+        if np.count_nonzero(np.delete(values, turned) < 0) > np.count_nonzero(w < 0):
+            return False
+    return True
+
+
+def covariances(
+    equation: Any, m: np.ndarray, kappa: float
+) -> Iterator[tuple[Basis, np.ndarray, np.ndarray]]:
+    """For each order with attraction: its basis, the nonzero w_i, and Cov(p_i, p_j) of those."""
     mean = equation.mean(m, kappa)
     for order in range(equation.basis.orders):
         basis = equation.basis.of_order(order)
         w = equation.multipliers(basis)
         felt = np.flatnonzero(kappa * np.abs(w) > COUNTED_ATTRACTION)
         if not felt.size:
-            return True  # no w_i in this order, nor in higher ones
+            return  # no w_i in this order, nor in higher ones
         p, w = basis.values[felt], w[felt]
         covariance = (p * mean.weights) @ p.T
         if order == 0:
             means = p @ mean.weights
             covariance -= np.outer(means, means)
-        roots = np.sqrt(kappa * np.abs(w))
-        values = np.linalg.eigvalsh(np.diag(np.sign(w)) - roots[:, None] * covariance * roots)
-        turned = np.argsort(np.abs(values))[: basis.rotations(m)]
-        if np.count_nonzero(np.delete(values, turned) < 0) > np.count_nonzero(w < 0):
-            return False
-    return True
+        yield basis, w, covariance
 
 
 def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int) -> Any:

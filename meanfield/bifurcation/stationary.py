@@ -22,7 +22,7 @@ from ..spaces.validity import NEGATIVE_SHARE, degree_above
 from .bases import AXISYMMETRIC, UNIFORM_MOMENT, Basis, basis_on
 from .continuation import StationaryCurve
 from .derivatives import StationaryDerivative, state_derivative
-from .families import basis_of, equation_of
+from .families import basis_of, equation_of, naming_value, probed_values, with_parameter
 from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
 from .stability import Stability, is_stable, stability_of
@@ -396,6 +396,19 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
         MOTIONS[type(like)](model, like, rtol=COARSEST)  # raises if it moves no such densities
         alone = getattr(space, "slice_space", space)
         check_differentiable(model.at_each_place.replace(reaction=0.0), alone)
+
+
+def check_along(
+    source: Any, name: str, span: tuple[float, float], space: Space, kappa: float | None = None
+) -> None:
+    """`check_model` at three values of a parameter, with another kappa if it is given.
+
+    Errors name the value at which the model of a function does not fit.
+    """
+    for value in probed_values(span):
+        model = with_parameter(source, name, value)
+        with naming_value(source, name, value):
+            check_model(model if kappa is None else model.replace(kappa=kappa), space)
 
 
 def _check_symmetry(

@@ -49,8 +49,8 @@ class Batch(NamedTuple):
     @property
     def point(self) -> SweepPoint:
         """The point of the sweep under which a store keeps the results of the batch."""
-        named = self._asdict()
-        return SweepPoint(key_of({name: digest(value) for name, value in named.items()}), named)
+        values = self._asdict()
+        return SweepPoint(key_of({name: digest(value) for name, value in values.items()}), values)
 
     @property
     def replicas(self) -> slice:
@@ -70,13 +70,13 @@ class Batch(NamedTuple):
 
 def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
     """All batches of a study, small sizes first."""
-    together = {n: min(max(TOKENS_PER_BATCH // n, 1), MAX_REPLICAS) for n in sizes}
-    count = sum(-(-replicas // size) for size in together.values())
-    what = f"replicas = {replicas}, in {count} batches"
-    check_memory(what, (NUMBERS_PER_BATCH, count), "replicas or sizes")
+    widths = {n: min(max(TOKENS_PER_BATCH // n, 1), MAX_REPLICAS) for n in sizes}
+    count = sum(-(-replicas // size) for size in widths.values())
+    purpose = f"replicas = {replicas}, in {count} batches"
+    check_memory(purpose, (NUMBERS_PER_BATCH, count), "replicas or sizes")
     return [
         Batch(n, begin // size, size, min(size, replicas - begin))
-        for n, size in together.items()
+        for n, size in widths.items()
         for begin in range(0, replicas, size)
     ]
 
@@ -121,11 +121,11 @@ class Experiment(Work):
 
     def try_measurements(self) -> None:
         """Call every distance and functional once, so that errors appear before the first run."""
-        few = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
+        tokens = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
         for measure in self.distances.values():
-            _real(measure(few, self.start), few.shape)
+            _real(measure(tokens, self.start), tokens.shape)
         for value in self.functionals.values():
-            _real(value(few), few.shape)
+            _real(value(tokens), tokens.shape)
             _real(value(self.start), ())
 
     def limits(self, name: str) -> np.ndarray:
@@ -144,19 +144,19 @@ class Experiment(Work):
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
-        found = [self._each(path, measure) for measure in self.distances.values()]
+        rows = [self._series(path, measure) for measure in self.distances.values()]
         for value in self.functionals.values():
-            found.append(np.stack([_real(value(tokens), tokens.shape) for tokens in path]))
+            rows.append(np.stack([_real(value(tokens), tokens.shape) for tokens in path]))
         if self.coupled:
             noise = batch.seeds(self.seed, 3)[1]  # the same increments again
-            alone = self.model.replace(drift=MeanField(self.law))
-            followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
-            found.append(np.stack(list(map(_apart, path, followed))))
-            found.append(np.stack(list(map(_apart_up_to_rotation, path, followed))))
+            mean_field = self.model.replace(drift=MeanField(self.law))
+            limit_path = self._path(mean_field, tokens, noise, batch, "tokens in the mean field")
+            rows.append(np.stack(list(map(_coupling_distance, path, limit_path))))
+            rows.append(np.stack(list(map(_apart_up_to_rotation, path, limit_path))))
         if self.floor:
             independent = [batch.cut(self._sample(law, batch, samples)) for law in self.laws]
-            found += [self._each(independent, measure) for measure in self.distances.values()]
-        return np.array(found, float).reshape(-1, len(self.times), batch.kept)
+            rows += [self._series(independent, measure) for measure in self.distances.values()]
+        return np.array(rows, float).reshape(-1, len(self.times), batch.kept)
 
     # The interface of a sweep over batches --------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Experiment(Work):
         return [self.law[int(np.abs(self.law.t - t).argmin())] for t in self.times]
 
     def _path(
-        self, model: Transformer, tokens: Tokens, rng: np.random.Generator, batch: Batch, what: str
+        self, model: Transformer, tokens: Tokens, rng: np.random.Generator, batch: Batch, noun: str
     ) -> list[Tokens]:
         """The tokens of the replicas that are used, at `times`."""
         options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
@@ -192,10 +192,10 @@ class Experiment(Work):
         options |= {"t_eval": self.times, "breaks": self.breaks, "progress": False}
         run = solve(model, tokens, span, **options)
         if not run.success:
-            raise MeanfieldError(f"A run of {len(tokens)} {what} ended early: {run.message}")
+            raise MeanfieldError(f"A run of {len(tokens)} {noun} ended early: {run.message}")
         return [batch.cut(state) for state in run if isinstance(state, Tokens)]
 
-    def _each(self, states: list[Tokens], measure: Measured) -> np.ndarray:
+    def _series(self, states: list[Tokens], measure: Measured) -> np.ndarray:
         pairs = zip(states, self.laws, strict=True)
         return np.stack([_real(measure(tokens, law), tokens.shape) for tokens, law in pairs])
 
@@ -215,13 +215,13 @@ def _real(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _apart(a: Tokens, b: Tokens) -> np.ndarray:
+def _coupling_distance(a: Tokens, b: Tokens) -> np.ndarray:
     """Root mean square of the Euclidean distance between coupled tokens, (replicas,)."""
     return np.sqrt(((a.x - b.x) ** 2).sum(axis=-1).mean(axis=-1))
 
 
 def _apart_up_to_rotation(a: Tokens, b: Tokens) -> np.ndarray:
-    """The least `_apart` over rotations of one of the two (Kabsch), by singular vectors."""
+    """The least `_coupling_distance` over rotations of one set (Kabsch), by singular vectors."""
     left, _, right = np.linalg.svd(np.swapaxes(a.x, -1, -2) @ b.x)
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[..., None]
-    return _apart(a, Tokens(b.x @ np.swapaxes(left @ right, -1, -2)))
+    return _coupling_distance(a, Tokens(b.x @ np.swapaxes(left @ right, -1, -2)))

@@ -29,7 +29,7 @@ def _with_cells(tokens: Tokens, law: Density, p: float) -> Any:
     return wasserstein(tokens, law, p, cells=cells)
 
 
-def _first(state: Any) -> Any:
+def _first_coordinate(state: Any) -> Any:
     return state.expect(lambda x: x[..., 0])
 
 
@@ -55,7 +55,7 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
         },
         ("W1", "W2", "H^-1"),
         {
-            "x_1": _first,
+            "x_1": _first_coordinate,
             "|m_1|^2": partial(_square_of_mean, dimension=2),
             "|m_2|^2": _square_of_second_moment,
         },
@@ -68,7 +68,7 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
             "W2": partial(_with_cells, p=2),
         },
         ("mmd", "H^-2"),
-        {"x_1": _first, "|m_1|^2": partial(_square_of_mean, dimension=3)},
+        {"x_1": _first_coordinate, "|m_1|^2": partial(_square_of_mean, dimension=3)},
     ),
 }
 
@@ -80,7 +80,7 @@ def measurements_on(space: Space) -> Measurements | None:
 
 
 def chosen_of(
-    what: str, chosen: Any, named: dict[str, Named], default: Iterable[str]
+    argument: str, chosen: Any, functions: dict[str, Named], default: Iterable[str]
 ) -> dict[str, Named]:
     """Distances or functionals by name: of a mapping, of a list of names, or by default.
 
@@ -90,13 +90,13 @@ def chosen_of(
         For anything else.
     """
     if isinstance(chosen, Mapping):
-        good = all(isinstance(name, str) and callable(f) for name, f in chosen.items())
-        return dict(fitting(what, chosen, "names with callables", good, TypeError))
+        fits = all(isinstance(name, str) and callable(f) for name, f in chosen.items())
+        return dict(fitting(argument, chosen, "names with callables", fits, TypeError))
     a_sequence = isinstance(chosen, Sequence | set | None) and not isinstance(chosen, str | bytes)
-    fitting(what, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
+    fitting(argument, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:
-        known = isinstance(name, str) and name in named
-        fitting(what, name, f"some of {', '.join(named)}", known)
-    fitting(what, names, "names that differ from each other", len(set(names)) == len(names))
-    return {name: named[name] for name in names}
+        is_known = isinstance(name, str) and name in functions
+        fitting(argument, name, f"some of {', '.join(functions)}", is_known)
+    fitting(argument, names, "names that differ from each other", len(set(names)) == len(names))
+    return {name: functions[name] for name in names}

@@ -157,14 +157,14 @@ class Study(Result):
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
-        one = isinstance(name, str) and name in names
+        is_known = isinstance(name, str) and name in names
         final: Any = self.law.final
         measurements = measurements_on(final.space)
-        others = measurements.distances if measurements is not None else {}
+        distances = measurements.distances if measurements is not None else {}
         advice = nearest(name, names, "'{}'").removeprefix("; ").capitalize()
-        if isinstance(name, str) and name in others:
+        if isinstance(name, str) and name in distances:
             advice = f'Pass distances=["{name}"] to measure it.'
-        fitting("name", name, f"one of {', '.join(names)}", one, advice=advice)
+        fitting("name", name, f"one of {', '.join(names)}", is_known, advice=advice)
         return self._selected(name, t).transpose("n", "replica").values
 
     def _selected(self, name: str, t: float | None) -> "xr.DataArray":
@@ -173,8 +173,8 @@ class Study(Result):
         if t is None:
             return table.isel(t=-1)
         margin = 1e-9 * times[-1]
-        wanted = f"from {times[0]:g} to {times[-1]:g}, the times of this study"
-        t = real("t", t, wanted, lambda t: times[0] - margin <= t <= times[-1] + margin)
+        expected = f"from {times[0]:g} to {times[-1]:g}, the times of this study"
+        t = real("t", t, expected, lambda t: times[0] - margin <= t <= times[-1] + margin)
         return table.sel(t=t, method="nearest")
 
 
@@ -201,17 +201,17 @@ def rate_of(
     x = np.log(list(rows))
     weights = np.array([np.abs(row.mean()) / _error(row) for row in rows.values()])
     sizes_of = [(RATE_RESAMPLES, len(row)) for row in rows.values()]
-    chosen = [generator.integers(size[1], size=size) for size in sizes_of]
-    draws = np.stack([row[i].mean(axis=1) for row, i in zip(rows.values(), chosen, strict=True)])
+    indices = [generator.integers(size[1], size=size) for size in sizes_of]
+    draws = np.stack([row[i].mean(axis=1) for row, i in zip(rows.values(), indices, strict=True)])
     exponent, logarithm = np.polyfit(x, np.log(np.abs(means)), 1, w=weights)
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(draws))
     logs = logs[:, np.isfinite(logs).all(axis=0)]
-    spread = np.polyfit(x, logs, 1, w=weights)[0] if logs.size else np.array([np.nan])
-    low, high = np.quantile(spread, [(1 - RATE_CONFIDENCE) / 2, (1 + RATE_CONFIDENCE) / 2])
-    wider, best = _widening(min(map(len, rows.values()))), float(exponent)
-    interval = (best - wider * (best - float(low)), best + wider * (float(high) - best))
-    return Rate(best, float(np.exp(logarithm)), interval)
+    powers = np.polyfit(x, logs, 1, w=weights)[0] if logs.size else np.array([np.nan])
+    low, high = np.quantile(powers, [(1 - RATE_CONFIDENCE) / 2, (1 + RATE_CONFIDENCE) / 2])
+    factor, power = _widening(min(map(len, rows.values()))), float(exponent)
+    interval = (power - factor * (power - float(low)), power + factor * (float(high) - power))
+    return Rate(power, float(np.exp(logarithm)), interval)
 
 
 def _widening(replicas: int) -> float:

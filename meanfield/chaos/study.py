@@ -134,47 +134,47 @@ def propagation_of_chaos(
     time; Fournier and Guillin, Probab. Theory Relat. Fields 162 (2015), for independent samples.
     """
     measurements = _checked_problem(model, mu0)
-    chosen, at = list(Many(NATURAL).check("sizes", sizes)), _checked_times(times)
-    fits = bool(chosen) and chosen[0] >= 2 and sorted(set(chosen)) == chosen
-    fitting("sizes", chosen, "increasing numbers of tokens >= 2", fits)
+    counts, at = list(Many(NATURAL).check("sizes", sizes)), _checked_times(times)
+    fits = bool(counts) and counts[0] >= 2 and sorted(set(counts)) == counts
+    fitting("sizes", counts, "increasing numbers of tokens >= 2", fits)
     replicas = whole_number("replicas", replicas, least=2)
     path = None if store is None else path_of("store", store).absolute()
-    wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
+    expected = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
     seed: Any = rng
     number = isinstance(seed, Integral) and not isinstance(seed, bool | np.timedelta64)
-    seed = int(fitting("rng", seed, wanted, number and 0 <= seed < MAX_SEED))
+    seed = int(fitting("rng", seed, expected, number and 0 <= seed < MAX_SEED))
     if dt is not None:
         dt = positive("dt", dt)
         fitting("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
-    measured = (
+    functions = (
         chosen_of("distances", distances, measurements.distances, measurements.default),
         chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),
     )
-    _check_names(*measured)
+    _check_names(*functions)
     breaks = breaks_of(breaks, (0.0, at[-1]))
     law = _mean_field(model, mu0, at, coupling, rtol, breaks)
-    experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed, breaks)
+    experiment = Experiment(model, mu0, law, at, *functions, coupling, floor, dt, seed, breaks)
     experiment.try_measurements()
     count = len(experiment.names)
-    what = f"replicas = {replicas} of {len(chosen)} sizes at {len(at)} times"
-    numbers = (2 * count, len(chosen), len(at), replicas)
-    check_memory(what, numbers, "replicas, sizes or times")
-    batches = batches_of(chosen, replicas)
+    purpose = f"replicas = {replicas} of {len(counts)} sizes at {len(at)} times"
+    numbers = (2 * count, len(counts), len(at), replicas)
+    check_memory(purpose, numbers, "replicas, sizes or times")
+    batches = batches_of(counts, replicas)
     outcomes, finished = run_points(
         experiment,
         [batch.point for batch in batches],
         store=path,
         executor=executor,
         progress=progress,
-        name=f"chaos: {', '.join(measured[0])}" if measured[0] else "chaos",
+        name=f"chaos: {', '.join(functions[0])}" if functions[0] else "chaos",
     )
-    tables = np.full((count, len(chosen), len(at), replicas), np.nan)
+    tables = np.full((count, len(counts), len(at), replicas), np.nan)
     for batch, outcome in zip(batches, outcomes, strict=True):
         if outcome is not None:
             measures = outcome.variables[VALUE].values
-            tables[:, chosen.index(batch.n), :, batch.replicas] = measures
-    named = dict(zip(experiment.names, tables, strict=True))
-    return Study.of(experiment, chosen, named, "finished" if finished else "interrupted")
+            tables[:, counts.index(batch.n), :, batch.replicas] = measures
+    results = dict(zip(experiment.names, tables, strict=True))
+    return Study.of(experiment, counts, results, "finished" if finished else "interrupted")
 
 
 # The mean field -----------------------------------------------------------------------------
@@ -204,17 +204,17 @@ def _mean_field(
     if not field:
         return _run_densities(model, start, np.union1d([0.0], times), rtol, breaks)
     evenly = np.linspace(0, end, FIRST_INTERVALS + 1)
-    apart = np.abs(evenly[:, None] - times).min(axis=1) > TIME_RESOLUTION * end
-    knots = np.union1d(times, evenly[apart])
+    is_new = np.abs(evenly[:, None] - times).min(axis=1) > TIME_RESOLUTION * end
+    knots = np.union1d(times, evenly[is_new])
     for _ in range(MAX_REFINEMENTS):
         middles = (knots[1:] + knots[:-1]) / 2
         law = _run_densities(model, start, np.union1d(knots, middles), rtol, breaks)
-        bad = _misses(law)
-        if not bad.any():
+        coarse = _misses(law)
+        if not coarse.any():
             return law
-        bad[:-1] |= bad[1:]  # neighbours too, as a spline is not local
-        bad[1:] |= bad[:-1]
-        knots = np.union1d(knots, middles[bad])
+        coarse[:-1] |= coarse[1:]  # neighbours too, as a spline is not local
+        coarse[1:] |= coarse[:-1]
+        knots = np.union1d(knots, middles[coarse])
     raise MeanfieldError(
         f"The density changes too fast for a field in time: {len(knots)} outputs up to t = "
         f"{end:g} do not resolve it. Ask for coupling=False, or for a shorter time."
@@ -258,8 +258,8 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
     advice = "Or solve for Tokens and a Density with the same rng and dt."
     one = model.common is None
     fitting("common", model.common, "left out, as the law is random under it", one, advice=advice)
-    wanted, kept = "left out, as it changes masses of tokens", not model.reaction
-    fitting("reaction", model.reaction, wanted, kept, MeanfieldError)
+    expected, constant = "left out, as it changes masses of tokens", not model.reaction
+    fitting("reaction", model.reaction, expected, constant, MeanfieldError)
     measurements, spaces = measurements_on(mu0.space), " or ".join(s.__name__ for s in MEASUREMENTS)
     single = measurements is not None and not mu0.shape and not model.shape
     fitting("mu0, model", (mu0, model), f"a single density on {spaces}, and a single model", single)
@@ -269,10 +269,10 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
 def _checked_times(times: Any) -> np.ndarray:
     """The times, which increase and are >= 0."""
     array = real_array("times", times)
-    good = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
-    apart = good and array[-1] > 0 and (np.diff(array) > TIME_RESOLUTION * array[-1]).all()
-    wanted = "a list of increasing times >= 0, the last > 0, no two closer than 1e-9 of the last"
-    fitting("times", times, wanted, apart)
+    valid = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
+    fits = valid and array[-1] > 0 and (np.diff(array) > TIME_RESOLUTION * array[-1]).all()
+    expected = "a list of increasing times >= 0, the last > 0, no two closer than 1e-9 of the last"
+    fitting("times", times, expected, fits)
     return array
 
 
@@ -280,8 +280,8 @@ def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
     """Raise ValueError for names that are reserved or taken, or that a file cannot hold."""
     names = [*distances, *functionals]
     reserved = f"{', '.join(RESERVED_NAMES)}, 'floor of ...' and 'limit of ...'"
-    wanted = f"printable, different from each other and from {reserved}, without '/'"
+    expected = f"printable, different from each other and from {reserved}, without '/'"
     for i, name in enumerate(names):
-        kept = name in RESERVED_NAMES or name.startswith(("floor of ", "limit of "))
-        fits = not kept and name not in names[:i] and is_variable_name(name)
-        fitting("Names of distances and functionals", name, wanted, fits)
+        taken = name in RESERVED_NAMES or name.startswith(("floor of ", "limit of "))
+        fits = not taken and name not in names[:i] and is_variable_name(name)
+        fitting("Names of distances and functionals", name, expected, fits)

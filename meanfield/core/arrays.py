@@ -50,7 +50,7 @@ class ArrayFile:
             self._members = self._opened(self._file)
         except Exception as error:
             self.close()
-            raise _refused(str(self.path), error) from None
+            raise _storage_error(str(self.path), error) from None
 
     @property
     def names(self) -> list[str]:
@@ -70,7 +70,7 @@ class ArrayFile:
                 opened.close()
 
     def __getitem__(self, name: str) -> np.ndarray:
-        where = f"{self.path}, array {shown(name)}" if name else str(self.path)
+        label = f"{self.path}, array {shown(name)}" if name else str(self.path)
         member = self._members[name]
         assert self._file is not None
         try:
@@ -83,16 +83,16 @@ class ArrayFile:
                 stream.read(1)  # zipfile compares the checksum at the end
                 return array
         except Exception as error:  # whatever zipfile, zlib and numpy find in a damaged file
-            raise _refused(where, error) from None
+            raise _storage_error(label, error) from None
 
     def _opened(self, file: IO[bytes]) -> dict[str, zipfile.ZipInfo | None]:
         """The members of a .npz file by the names of their arrays; {"": None} for a .npy file."""
-        begin = file.read(len(MAGIC))
-        if begin == MAGIC:
+        magic = file.read(len(MAGIC))
+        if magic == MAGIC:
             return {"": None}
-        if begin[:4] not in ZIP:
-            said = PICKLED if begin[:1] == b"\x80" else "it is neither .npz nor .npy"
-            raise ValueError(said)
+        if magic[:4] not in ZIP:
+            fault = PICKLED if magic[:1] == b"\x80" else "it is neither .npz nor .npy"
+            raise ValueError(fault)
         self._archive = zipfile.ZipFile(file)
         entries = self._archive.infolist()
         if any(entry.filename.endswith("data.pkl") for entry in entries):
@@ -101,29 +101,29 @@ class ArrayFile:
             raise ValueError(f"it has {len(entries)} arrays; at most {MEMBERS} are read")
         members: dict[str, zipfile.ZipInfo | None] = {}
         for entry in entries:
-            name, said = entry.filename.removesuffix(".npy"), ""
+            name, fault = entry.filename.removesuffix(".npy"), ""
             if name == entry.filename:
-                said = "is no array: its name does not end with .npy"
+                fault = "is no array: its name does not end with .npy"
             elif name in members:
-                said = "is there twice"
+                fault = "is there twice"
             elif entry.flag_bits & 1:
-                said = "is encrypted"
+                fault = "is encrypted"
             elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                said = "is compressed in another way than numpy.savez_compressed does"
-            if said:
-                raise ValueError(f"its member {shown(entry.filename)} {said}")
+                fault = "is compressed in another way than numpy.savez_compressed does"
+            if fault:
+                raise ValueError(f"its member {shown(entry.filename)} {fault}")
             members[name] = entry
-        whole = sum(entry.file_size for entry in entries)
-        if whole > max(SMALL, RATIO * self.size):  # a zip bomb
+        total = sum(entry.file_size for entry in entries)
+        if total > max(SMALL, RATIO * self.size):  # a zip bomb
             raise ValueError(
-                f"its arrays would have {whole} bytes, {whole / self.size:.0f} times those of the "
+                f"its arrays would have {total} bytes, {total / self.size:.0f} times those of the "
                 f"file; at most {RATIO} times are read. Write it without compression"
             )
-        check_memory(f"arrays of {self.path.name}", (-(-whole // 8),), "their sizes")
+        check_memory(f"arrays of {self.path.name}", (-(-total // 8),), "their sizes")
         return members
 
 
-def _refused(where: str, error: Exception) -> StorageError:
+def _storage_error(label: str, error: Exception) -> StorageError:
     """The error of a file that is refused, in one line."""
     if isinstance(error, StorageError):
         return error
@@ -134,34 +134,34 @@ def _refused(where: str, error: Exception) -> StorageError:
         reason = "it is cut off, or damaged"
     elif not isinstance(error, ValueError):
         reason = f"it is damaged ({reason})"
-    return StorageError(f"{where} could not be read as numbers: {reason}.")
+    return StorageError(f"{label} could not be read as numbers: {reason}.")
 
 
 def _array(stream: IO[bytes], size: int) -> np.ndarray:
     """The array of a stream in the format .npy of `size` bytes."""
-    shape, fortran, dtype, begin = _header(stream)
+    shape, fortran, dtype, header_size = _header(stream)
     if dtype.hasobject:
         raise ValueError(PICKLED)
     if dtype.kind not in KINDS or not dtype.itemsize:
         raise ValueError(f"it must hold numbers or words; it is of dtype {dtype!s:.100}")
     needed = math.prod(shape) * dtype.itemsize
-    if needed != size - begin:
+    if needed != size - header_size:
         raise ValueError(
             f"{dtype} of shape {as_given(shape)} needs {as_given(needed)} bytes; the file has "
-            f"{size - begin} for it"
+            f"{size - header_size} for it"
         )
     if any(shape) and not all(shape):
         raise ValueError(f"it has the shape {as_given(shape)}, and no entry")
     check_memory(f"an array of shape {shape}", (-(-needed // 8),), "its size")
-    flat = np.empty(math.prod(shape), dtype)
-    raw, at = flat.view(np.uint8).data, 0
-    while at < needed:
-        piece = stream.read(min(PIECE, needed - at))
-        if not piece:
-            raise ValueError(f"it is cut off: {needed} bytes should follow its header, {at} do")
-        raw[at : at + len(piece)] = piece
-        at += len(piece)
-    return flat.reshape(shape, order="F" if fortran else "C")
+    entries = np.empty(math.prod(shape), dtype)
+    buffer, offset = entries.view(np.uint8).data, 0
+    while offset < needed:
+        chunk = stream.read(min(PIECE, needed - offset))
+        if not chunk:
+            raise ValueError(f"it is cut off: {needed} bytes should follow its header, {offset} do")
+        buffer[offset : offset + len(chunk)] = chunk
+        offset += len(chunk)
+    return entries.reshape(shape, order="F" if fortran else "C")
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype, int]:
@@ -225,7 +225,7 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
         check_memory(f"the numbers of {path.name}", (PER_BYTE * path.stat().st_size,), "its rows")
         return _numbers(path.read_text(encoding="utf-8-sig"))
     except Exception as error:
-        raise _refused(str(path), error) from error
+        raise _storage_error(str(path), error) from error
 
 
 def _key(file: ArrayFile, key: str | None) -> str:

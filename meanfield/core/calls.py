@@ -25,32 +25,32 @@ def _parameters_of_call(target: AnyObject) -> tuple[list[str] | None, list[str],
     """
     parameters = signature_of(target).parameters.values()
     kinds = {one.kind for one in parameters}
-    named = [one.name for one in parameters if one.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    names = [one.name for one in parameters if one.kind is not inspect.Parameter.POSITIONAL_ONLY]
     by_name = (*SEVERAL, inspect.Parameter.KEYWORD_ONLY)
     positional = [one.name for one in parameters if one.kind not in by_name]
     required = [p.name for p in parameters if p.default is p.empty and p.kind not in SEVERAL]
-    accepted = None if inspect.Parameter.VAR_KEYWORD in kinds else named
+    accepted = None if inspect.Parameter.VAR_KEYWORD in kinds else names
     return accepted, positional, required, inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def refuse_wrong_names(
-    target: Function, given: Sequence[PassedOn], named: Mapping[str, PassedOn]
+    target: Function, arguments: Sequence[PassedOn], keywords: Mapping[str, PassedOn]
 ) -> None:
     """Raise TypeError for a call with an unknown name, too few or too many positional arguments."""
-    accepted, positional, required, more = _parameters_of_call(target)
-    if accepted is not None and (unknown := [name for name in named if name not in accepted]):
-        _refuse_unknown(target, unknown[0], accepted, [*given, *named.values()])
-    missing = [name for name in required if name not in (*positional[: len(given)], *named)]
-    too_many = len(given) > len(positional) and not more
+    valid, positional, required, variadic = _parameters_of_call(target)
+    if valid is not None and (unknown := [name for name in keywords if name not in valid]):
+        _refuse_unknown(target, unknown[0], valid, [*arguments, *keywords.values()])
+    missing = [name for name in required if name not in (*positional[: len(arguments)], *keywords)]
+    too_many = len(arguments) > len(positional) and not variadic
     if not (missing or too_many):
         return
     names = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
     title = target.__qualname__
     if missing:
-        listed = "" if names == missing else f" It takes {', '.join(names)}."
-        raise TypeError(f"{title} needs {' and '.join(missing)}.{listed}")
+        signature_hint = "" if names == missing else f" It takes {', '.join(names)}."
+        raise TypeError(f"{title} needs {' and '.join(missing)}.{signature_hint}")
     without_name = [name for name in positional if name in names]
-    got = len(given) - len(positional) + len(without_name)
+    got = len(arguments) - len(positional) + len(without_name)
     raise TypeError(
         f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
         f"values. It takes {', '.join(names) or 'nothing'}."
@@ -58,22 +58,22 @@ def refuse_wrong_names(
 
 
 def _refuse_unknown(
-    target: Function, name: str, accepted: Sequence[str], values: Sequence[PassedOn]
+    target: Function, name: str, valid: Sequence[str], values: Sequence[PassedOn]
 ) -> NoReturn:
     """Raise TypeError for the unknown parameter `name` of a call with these values, with a hint."""
-    names = [other for other in accepted if other not in ("self", "cls")]
-    classes = (one if isinstance(one, type) else type(one) for one in values)
+    names = [candidate for candidate in valid if candidate not in ("self", "cls")]
+    classes = (value if isinstance(value, type) else type(value) for value in values)
     kinds = (cls for cls in classes if hasattr(cls, "as_form"))
     owner = next((kind.__name__ for kind in kinds if name in parameters_of(kind)), "")
-    elsewhere = getattr(target, "_elsewhere", {}).get(name)
-    if elsewhere:
-        hint = f": {elsewhere}."
+    replacement = getattr(target, "_elsewhere", {}).get(name)
+    if replacement:
+        hint = f": {replacement}."
     elif owner and "vary" in names:
         hint = f'; to vary that of {owner}, write vary={{"{name}": (start, end)}}.'
     else:
         hint = f"; it is one of {owner}." if owner else nearest(name, names) or "."
-    listed = f" It takes {', '.join(names)}." if names else " It takes none."
-    raise TypeError(f"{target.__name__} has no parameter {name}{hint}{listed}")
+    signature_hint = f" It takes {', '.join(names)}." if names else " It takes none."
+    raise TypeError(f"{target.__name__} has no parameter {name}{hint}{signature_hint}")
 
 
 def refuse_abstract(cls: AnyObject) -> None:
@@ -86,10 +86,10 @@ def refuse_abstract(cls: AnyObject) -> None:
     if family and family.derivation_advice and cls.__abstractmethods__ & family.__abstractmethods__:
         raise TypeError(f"{name} is abstract, as it lacks {lacking}. {family.derivation_advice}")
     if not of_library(cls.__module__):
-        methods = {one: inspect.signature(getattr(cls, one)).parameters for one in missing}
-        needed = " and ".join(f"{one}({', '.join(given)})" for one, given in methods.items())
-        defined = [other for other in vars(cls) if other[0] != "_"]
-        near = next((hint for one in missing if (hint := nearest(one, defined, "by {}"))), ".")
+        methods = {m: inspect.signature(getattr(cls, m)).parameters for m in missing}
+        needed = " and ".join(f"{m}({', '.join(names)})" for m, names in methods.items())
+        defined = [attribute for attribute in vars(cls) if attribute[0] != "_"]
+        near = next((hint for m in missing if (hint := nearest(m, defined, "by {}"))), ".")
         near = near.replace("; did you mean", ", which you may mean").replace("?", ".")
         raise TypeError(f"{name} must define {needed}{near}")
     known = f" Kinds that do: {', '.join(cls.as_form().names)}." if family else ""
@@ -109,34 +109,34 @@ class _Shown:
 def readable(signature: inspect.Signature) -> inspect.Signature:
     """A signature for `help`, whose annotations have no module paths and no checks."""
     shown = [
-        one.replace(annotation=_Shown(text) if (text := _short(one.annotation)) else one.empty)
+        one.replace(annotation=_Shown(text) if (text := _type_text(one.annotation)) else one.empty)
         for one in signature.parameters.values()
     ]
-    result = _Shown(text) if (text := _short(signature.return_annotation)) else signature.empty
+    result = _Shown(text) if (text := _type_text(signature.return_annotation)) else signature.empty
     return signature.replace(parameters=shown, return_annotation=result)
 
 
-def _short(hint: TypeHint) -> str:
+def _type_text(hint: TypeHint) -> str:
     """The text of an annotation, without module paths; empty for one that says nothing."""
     if hint is Any or hint is inspect.Parameter.empty:
         return ""
     origin: TypeHint = get_origin(hint)
-    inner = get_args(hint)
+    arguments = get_args(hint)
     if isinstance(hint, str) or hint is None or hint is Ellipsis:
         return "..." if hint is Ellipsis else str(hint)
     if hint is types.NoneType:
         return "None"
     if hasattr(hint, "__metadata__"):
-        return _short(hint.__origin__)
+        return _type_text(hint.__origin__)
     if origin in (Union, types.UnionType):
-        parts = dict.fromkeys(map(_short, inner))
+        parts = dict.fromkeys(map(_type_text, arguments))
         return "" if "" in parts else " | ".join(parts)
     if origin is Literal:
-        return " | ".join(map(repr, inner))
+        return " | ".join(map(repr, arguments))
     name = getattr(origin or hint, "__name__", None) or str(hint)
     if origin is None or origin is Callable:
         return name
-    return f"{name}[{', '.join(_short(one) or 'Any' for one in inner)}]"
+    return f"{name}[{', '.join(_type_text(argument) or 'Any' for argument in arguments)}]"
 
 
 def with_hints(function: F) -> F:
@@ -144,8 +144,8 @@ def with_hints(function: F) -> F:
     return _with_messages(function, lambda _given, _named: None)
 
 
-def checked_call(*without: str) -> Callable[[F], F]:
-    """Decorate a function: its arguments, except those in `without`, must fit their annotations.
+def checked_call(*unchecked_names: str) -> Callable[[F], F]:
+    """Decorate a function: arguments, except `unchecked_names`, must fit their annotations.
 
     The decorated function raises TypeError or ValueError for the first argument that does not fit;
     the message begins with its name.
@@ -153,15 +153,15 @@ def checked_call(*without: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        several = [n for n, one in signature.parameters.items() if one.kind in SEVERAL]
-        unchecked = {"self", *several, *without}
+        several = [n for n, parameter in signature.parameters.items() if parameter.kind in SEVERAL]
+        unchecked = {"self", *several, *unchecked_names}
 
-        def convert(given: PassedOn, named: PassedOn) -> inspect.BoundArguments:
-            bound, forms = signature.bind(*given, **named), parameters_of(function)
-            for name, value in bound.arguments.items():
+        def convert(arguments: PassedOn, named: PassedOn) -> inspect.BoundArguments:
+            call_arguments, forms = signature.bind(*arguments, **named), parameters_of(function)
+            for name, value in call_arguments.arguments.items():
                 if name not in unchecked:
-                    bound.arguments[name] = forms[name].read(value, name, Call())
-            return bound
+                    call_arguments.arguments[name] = forms[name].read(value, name, Call())
+            return call_arguments
 
         return _with_messages(function, convert)
 
@@ -174,12 +174,12 @@ def _with_messages(
     """The function, after a check of the names of a call and the conversion of its arguments."""
 
     @functools.wraps(function)
-    def call(*given: PassedOn, **named: PassedOn) -> PassedOn:
-        refuse_wrong_names(function, given, named)
-        if bound := convert(given, named):
-            given, named = bound.args, bound.kwargs
+    def call(*arguments: PassedOn, **keywords: PassedOn) -> PassedOn:
+        refuse_wrong_names(function, arguments, keywords)
+        if call_arguments := convert(arguments, keywords):
+            arguments, keywords = call_arguments.args, call_arguments.kwargs
         with np.errstate(under="ignore"):  # NumPy's default: underflow to 0 is no error
-            return function(*given, **named)
+            return function(*arguments, **keywords)
 
     call.__signature__ = readable(inspect.signature(function))  # type: ignore[attr-defined]
     return cast(F, call)

@@ -98,18 +98,18 @@ def _not_real(values: UserValue, array: np.ndarray) -> str:
     return as_given(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
 
 
-def as_given(value: UserValue, most: int = 200) -> str:
-    """A value for a message: its `repr` in one line, cut after `most` characters, or its type."""
+def as_given(value: UserValue, length: int = 200) -> str:
+    """A value for a message: its `repr` in one line, cut after `length` characters, or its type."""
     if isinstance(value, np.generic):  # shown as a Python number
         value = value.item()
     try:
         text = re.sub(r"\n\s*", " ", repr(value))
     except Exception:  # of a user's __repr__; integers of over 4300 digits
         text = f"a value of type {type(value).__name__}"
-    if len(text) <= most:
+    if len(text) <= length:
         return text
     shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
-    return f"{text[:most]}...{shape}"
+    return f"{text[:length]}...{shape}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -141,26 +141,26 @@ def returned(
             f"{what} must return an array of real numbers of shape {shape}; got {got}."
         )
     if least is not None and not (np.isfinite(array).all() and (array >= least).all()):
-        bound = "" if least == -math.inf else f" >= {least:g}"
-        raise ValueError(f"{what} must return finite numbers{bound}; got {np.min(array)}.")
+        bound_text = "" if least == -math.inf else f" >= {least:g}"
+        raise ValueError(f"{what} must return finite numbers{bound_text}; got {np.min(array)}.")
     return array
 
 
 def fitting(
-    name: str, value: UserValue, wanted: str, fits: object, error: type[Exception] = ValueError,
+    name: str, value: UserValue, expected: str, fits: object, error: type[Exception] = ValueError,
     advice: str = "",
 ) -> UserValue:  # fmt: skip
-    """`value`; raises an error, "`name` must be `wanted`; got `name` = ...", unless it fits."""
+    """`value`; raises an error, "`name` must be `expected`; got `name` = ...", unless it fits."""
     if not fits:
-        given = as_given(value) if " " in name else f"{name} = {as_given(value)}"
-        raise error(f"{name} must be {wanted}; got {given}. {advice}".rstrip())
+        value_text = as_given(value) if " " in name else f"{name} = {as_given(value)}"
+        raise error(f"{name} must be {expected}; got {value_text}. {advice}".rstrip())
     return value
 
 
-def real(name: str, value: UserValue, wanted: str, fits: Callable[[Values], bool]) -> float:
-    """`value` as a float; raises ValueError, "`name` must be `wanted`", unless it fits."""
+def real(name: str, value: UserValue, expected: str, fits: Callable[[Values], bool]) -> float:
+    """`value` as a float; raises ValueError, "`name` must be `expected`", unless it fits."""
     number = _float_of(_scalar(value))
-    fitting(name, value, wanted, number is not None and fits(number))
+    fitting(name, value, expected, number is not None and fits(number))
     return number  # type: ignore[return-value]
 
 
@@ -178,11 +178,11 @@ def whole_number(name: str, value: UserValue, *, least: int = 1, most: int = 2**
     """`value` as an int; raises ValueError unless it is one from `least` to `most`."""
     value = _scalar(value)
     number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
-    whole = number is not None and (number == number // 1)  # False for nan and inf
-    wanted = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
-    if whole and value > most:
-        wanted += f" and at most {most}" if most < 2**53 else f" and below 2^{most.bit_length()}"
-    return int(fitting(name, value, wanted, whole and least <= value <= most))
+    integral = number is not None and (number == number // 1)  # False for nan and inf
+    expected = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
+    if integral and value > most:
+        expected += f" and at most {most}" if most < 2**53 else f" and below 2^{most.bit_length()}"
+    return int(fitting(name, value, expected, integral and least <= value <= most))
 
 
 # Sizes -------------------------------------------------------------------------------------------
@@ -201,14 +201,14 @@ def check_memory(what: str, shape: Sequence[int], reduce: str) -> None:
     reduce : str
         The argument to reduce, for the message: "n".
     """
-    needed = 8 * math.prod(shape)
-    if needed < SMALL:
+    needed_bytes = 8 * math.prod(shape)
+    if needed_bytes < SMALL:
         return
-    there = available_memory()
-    if needed > there:
+    available = available_memory()
+    if needed_bytes > available:
         raise ValueError(
-            f"{what}: {needed} bytes ({needed / 1e9:.3g} GB) are needed and {there / 1e9:.3g} GB "
-            f"are available; reduce {reduce}."
+            f"{what}: {needed_bytes} bytes ({needed_bytes / 1e9:.3g} GB) are needed and "
+            f"{available / 1e9:.3g} GB are available; reduce {reduce}."
         )
 
 
@@ -223,9 +223,9 @@ def available_memory(system: Path = Path("/")) -> int:
 
 def _of_machine(system: Path) -> float:
     """Available memory and swap in bytes; all memory if /proc/meminfo does not tell."""
-    told = dict(line.split(":", 1) for line in _lines(system / "proc/meminfo") if ":" in line)
-    if "MemAvailable" in told:
-        return 1024 * sum(int(told.get(name, "0").split()[0]) for name in FREE)
+    meminfo = dict(line.split(":", 1) for line in _lines(system / "proc/meminfo") if ":" in line)
+    if "MemAvailable" in meminfo:
+        return 1024 * sum(int(meminfo.get(name, "0").split()[0]) for name in FREE)
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # the system does not know these names
@@ -235,27 +235,27 @@ def _of_machine(system: Path) -> float:
 def _of_containers(system: Path) -> Iterator[float]:
     """Bytes left in each control group of this process and its parents, in versions 1 and 2."""
     for line in _lines(system / "proc/self/cgroup"):
-        _, controllers, place = line.split(":", 2)
+        _, controllers, group_path = line.split(":", 2)
         names = CGROUPS.get("memory" if "memory" in controllers.split(",") else controllers)
         if names is None:
             continue
-        mount, most, used, cached = names
-        group = system / mount / place.lstrip("/")
+        mount, limit_file, usage_file, cache_entry = names
+        group = system / mount / group_path.lstrip("/")
         for folder in (group, *group.parents):
             if not folder.is_relative_to(system / mount):
                 break
-            limit, use = _lines(folder / most), _lines(folder / used)
-            if limit and use and limit[0].isdigit():
+            limit, usage = _lines(folder / limit_file), _lines(folder / usage_file)
+            if limit and usage and limit[0].isdigit():
                 stat = dict(entry.split() for entry in _lines(folder / "memory.stat"))
-                yield int(limit[0]) - int(use[0]) + int(stat.get(cached, "0"))
+                yield int(limit[0]) - int(usage[0]) + int(stat.get(cache_entry, "0"))
 
 
 def _of_process(system: Path) -> Iterator[float]:
     """Bytes left under the limits of `ulimit -v` and `ulimit -d`."""
     pages = [int(count) for line in _lines(system / "proc/self/statm") for count in line.split()]
     for name, column in (("AS", 0), ("DATA", 5)):
-        most = limit(name)
-        yield most - (pages[column] * mmap.PAGESIZE if pages else 0)
+        byte_limit = limit(name)
+        yield byte_limit - (pages[column] * mmap.PAGESIZE if pages else 0)
 
 
 def _lines(path: Path) -> list[str]:
@@ -276,8 +276,8 @@ def common_shape(
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        listed = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
-        raise ValueError(f"{what} do not broadcast: {listed}. {advice}".rstrip()) from None
+        shape_list = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{what} do not broadcast: {shape_list}. {advice}".rstrip()) from None
 
 
 def boolean(name: str, value: UserValue) -> bool:
@@ -296,8 +296,8 @@ def path_of(name: str, value: UserValue) -> Path:
         fits = longest <= NAME_BYTES and len(os.fsencode(path)) <= PATH_BYTES
     except UnicodeEncodeError:  # an unpaired surrogate cannot be in a file name
         fits = False
-    wanted = f"a path of at most {PATH_BYTES} bytes whose names have at most {NAME_BYTES}, none 0"
-    return fitting(name, path, wanted, fits and "\0" not in str(path))
+    expected = f"a path of at most {PATH_BYTES} bytes whose names have at most {NAME_BYTES}, none 0"
+    return fitting(name, path, expected, fits and "\0" not in str(path))
 
 
 def is_variable_name(name: str) -> bool:
@@ -307,14 +307,14 @@ def is_variable_name(name: str) -> bool:
 
 def generator(rng: UserValue) -> np.random.Generator:
     """The Generator of a Generator, seed or None (SPEC 7); else TypeError or ValueError."""
-    wanted = "a numpy Generator, or a seed: a whole number >= 0"
+    expected = "a numpy Generator, or a seed: a whole number >= 0"
     if rng is None or isinstance(rng, SOURCES):
         return np.random.default_rng(rng)
-    fitting("rng", rng, wanted, not isinstance(rng, bytes | bytearray | memoryview), TypeError)
+    fitting("rng", rng, expected, not isinstance(rng, bytes | bytearray | memoryview), TypeError)
     seeds = plain_array("rng", rng)
-    whole = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
-    fitting("rng", rng, wanted, whole and seeds.dtype.kind != "b", TypeError)
-    fitting("rng", rng, wanted, all(seed >= 0 for seed in seeds.flat))
+    integers = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
+    fitting("rng", rng, expected, integers and seeds.dtype.kind != "b", TypeError)
+    fitting("rng", rng, expected, all(seed >= 0 for seed in seeds.flat))
     fitting("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
 
@@ -326,8 +326,8 @@ def range_of(name: str, value: UserValue, above: float = 0.0) -> tuple[float, fl
     """
     array = real_array(name, value)
     fits = array.shape == (2,) and bool(above < array[0] < array[1] < math.inf)
-    bound = "" if above == -math.inf else f"{above:g} < "
-    fitting(name, value, f"a range (first, last), {bound}first < last", fits)
+    bound_text = "" if above == -math.inf else f"{above:g} < "
+    fitting(name, value, f"a range (first, last), {bound_text}first < last", fits)
     return float(array[0]), float(array[1])
 
 
@@ -337,15 +337,15 @@ def values_of(f: UserValue, points: np.ndarray) -> np.ndarray:
     return plain_array("What f returns", values)
 
 
-def called(f: UserValue, wanted: str, *arguments: PassedOn) -> UserValue:
-    """f(*arguments); TypeError, "f must be `wanted`", if f does not take so many arguments."""
-    fitting("f", f, wanted, callable(f), TypeError)
+def called(f: UserValue, expected: str, *arguments: PassedOn) -> UserValue:
+    """f(*arguments); TypeError, "f must be `expected`", if f does not take so many arguments."""
+    fitting("f", f, expected, callable(f), TypeError)
     try:
         return f(*arguments)
     except TypeError:
         if takes(f, len(arguments)):
             raise
-        raise TypeError(f"f must be {wanted}; got f = {as_called(f)}.") from None
+        raise TypeError(f"f must be {expected}; got f = {as_called(f)}.") from None
 
 
 def takes(f: Function, count: int) -> bool:
@@ -367,8 +367,8 @@ def as_called(f: Function) -> str:
 def _scalar(value: UserValue) -> UserValue:
     """The entry of an array of shape (); other values unchanged."""
     masked = isinstance(value, np.ma.MaskedArray)
-    single = getattr(value, "shape", None) == () and hasattr(value, "item")  # a State has a shape
-    return value.item() if single and not masked else value
+    scalar = getattr(value, "shape", None) == () and hasattr(value, "item")  # a State has a shape
+    return value.item() if scalar and not masked else value
 
 
 def _is_real(value: UserValue) -> bool:

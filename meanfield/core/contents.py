@@ -50,7 +50,7 @@ def words(*texts: str) -> list[Part]:
     return [("", text) for text in texts]
 
 
-def named(values: Mapping[AnyObject, AnyObject]) -> Unordered:
+def unordered(values: Mapping[AnyObject, AnyObject]) -> Unordered:
     """The entries of a mapping in any order."""
     return Unordered(Pair(pair) for pair in values.items())
 
@@ -70,7 +70,7 @@ def contents_of(value: AnyObject) -> Iterable[Part]:
     if reader := EXACT.get(cls) or EXACT_BY_NAME.get(full_name(cls)):
         return reader(value)
     if issubclass(cls, np.dtype):
-        return _pickled(value)
+        return _reduced(value)
     base = next(c for c in cls.__mro__ if c in BASES or _is_scalar(c))
     derived = [c for c in cls.__mro__ if c not in base.__mro__]
     entries = [entry for c in derived for entry in vars(c).values()]
@@ -95,11 +95,11 @@ def _set_slots(value: AnyObject, slots: list[AnyObject]) -> Iterator[Part]:
     """The slots of an object that are set, as parts."""
     for slot in slots:
         try:
-            kept = slot.__get__(value)
+            slot_value = slot.__get__(value)
         except AttributeError:  # not set
             continue
         yield from words(slot.__qualname__)
-        yield f".{slot.__name__}", kept
+        yield f".{slot.__name__}", slot_value
 
 
 def _expected_size(cls: AnyObject, base: AnyObject, slots: int) -> int:
@@ -120,13 +120,13 @@ def _is_scalar(cls: type) -> bool:
 
 def _array(value: AnyObject) -> Iterator[Part]:
     """Shape, dtype and bytes of an array; structured arrays by field, as they may have padding."""
-    plain = np.asarray(value)
-    plain = plain.view(np.ndarray)
-    dtype = plain.dtype
-    yield "", plain.shape
+    array = np.asarray(value)
+    array = array.view(np.ndarray)
+    dtype = array.dtype
+    yield "", array.shape
     if dtype.kind in BITS:
         yield "", dtype.str
-        bits = np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
+        bits = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if dtype.kind in "fc" and np.finfo(dtype).nmant == 63:  # 10 bytes and padding
             length = np.dtype(np.longdouble).itemsize
             bits = np.ascontiguousarray(bits.reshape(-1, length)[:, :10])
@@ -134,11 +134,11 @@ def _array(value: AnyObject) -> Iterator[Part]:
         return
     yield "", dtype
     if dtype.kind in "OT":
-        yield from each(plain.ravel().tolist())
+        yield from each(array.ravel().tolist())
     elif dtype.names:
-        yield from ((f"[{name!r}]", plain[name]) for name in dtype.names)
+        yield from ((f"[{name!r}]", array[name]) for name in dtype.names)
     elif dtype.kind == "V" and not dtype.hasobject:
-        yield "", plain.tobytes()
+        yield "", array.tobytes()
     else:
         raise Unreadable
 
@@ -151,13 +151,13 @@ def _attributes(*names: str) -> Contents:
     return lambda value: ((f".{name}", getattr(value, name)) for name in names)
 
 
-def _pickled(value: AnyObject) -> Iterator[Part]:
+def _reduced(value: AnyObject) -> Iterator[Part]:
     """The entries of ``value.__reduce__()`` as parts."""
     return each(value.__reduce__())
 
 
 def _dictionary(value: AnyObject) -> Unordered:
-    return named(dict(dict.items(value)))
+    return unordered(dict(dict.items(value)))
 
 
 def _atom(cls: type) -> Contents:
@@ -226,7 +226,7 @@ EXACT: dict[type, Contents] = {
         ),
         _attributes("__name__", "__objclass__"),
     ),
-    types.MappingProxyType: lambda value: [("", named(value))],
+    types.MappingProxyType: lambda value: [("", unordered(value))],
     types.GenericAlias: _attributes("__origin__", "__args__"),
     types.UnionType: _attributes("__args__"),
     range: _attributes("start", "stop", "step"),
@@ -247,7 +247,7 @@ EXACT: dict[type, Contents] = {
             datetime.timezone,
             decimal.Decimal,
         ),
-        _pickled,
+        _reduced,
     ),
     np.memmap: _array,
     np.ma.MaskedArray: lambda value: [

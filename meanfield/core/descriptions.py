@@ -49,10 +49,10 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
         if not value.has_table:
             return {**tree, "shown": repr(value)}
         kind: AnyObject = type(value)
-        known = parameters_of(kind)
+        parameters = parameters_of(kind)
         for name, entry in value.described.items():
-            if not known[name].is_default(entry):
-                names = [n for n, value in known[name].form.known.items() if value is entry]
+            if not parameters[name].is_default(entry):
+                names = [n for n, value in parameters[name].form.known.items() if value is entry]
                 key = f"{at}.{name}" if at else name
                 tree[name] = names[0] if names else describe(entry, arrays, key)
         return tree
@@ -60,8 +60,8 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
         if arrays is not None and value.size > SHORT:
             arrays[at] = np.asarray(value)
             return {"array": at}
-        plain = float(value) if isinstance(value, np.longdouble) else value.tolist()
-        return describe(plain, arrays, at)
+        number = float(value) if isinstance(value, np.longdouble) else value.tolist()
+        return describe(number, arrays, at)
     if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     if at.count("[") + at.count(".") > DEEPEST:
@@ -69,8 +69,8 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
     if isinstance(value, list | tuple):
         return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
-        below = f"{at}." if at else ""
-        return {key: describe(entry, arrays, f"{below}{key}") for key, entry in value.items()}
+        prefix = f"{at}." if at else ""
+        return {key: describe(entry, arrays, f"{prefix}{key}") for key, entry in value.items()}
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
     if isinstance(value, str | int | float | None):
@@ -117,8 +117,8 @@ def schema(family: type[Kind]) -> Schema:
 def _form_of(family: AnyObject) -> "KindOf":
     """The form of the kinds of a family; TypeError for other classes."""
     fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
-    wanted = "a family or a kind, as meanfield.Drift"
-    return KindOf(fitting("family", family, wanted, fits, TypeError))
+    expected = "a family or a kind, as meanfield.Drift"
+    return KindOf(fitting("family", family, expected, fits, TypeError))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,8 +138,8 @@ class KindOf(Form):
     def in_files(self) -> list[str]:
         """The names of the kinds that files can describe: none of their functions is required."""
         kinds = self.base.family.kinds
-        takes = {name: parameters_of(kinds[name]).values() for name in self.names}
-        return [name for name, every in takes.items() if not any(p.needs_function for p in every)]
+        known = {name: parameters_of(kinds[name]).values() for name in self.names}
+        return [name for name, ps in known.items() if not any(p.needs_function for p in ps)]
 
     @property
     def keys(self) -> set[str]:
@@ -148,8 +148,8 @@ class KindOf(Form):
 
     @property
     def expected(self) -> str:  # type: ignore[override]
-        some = ", ".join(f"{name}(...)" for name in self.names)
-        return f"one of {some}" if "," in some else some or f"a {self.base.__name__}"
+        calls = ", ".join(f"{name}(...)" for name in self.names)
+        return f"one of {calls}" if "," in calls else calls or f"a {self.base.__name__}"
 
     def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if reading.in_python:
@@ -157,9 +157,9 @@ class KindOf(Form):
             if fits:
                 return data
             if self.base.function_advice and callable(data) and not isinstance(data, type):
-                given = f"got {at} = {checks.as_given(data)}, a function"
+                value_text = f"got {at} = {checks.as_given(data)}, a function"
                 raise TypeError(
-                    f"{at} must be {self.expected}; {given}. {self.base.function_advice}"
+                    f"{at} must be {self.expected}; {value_text}. {self.base.function_advice}"
                 )
             return reading.expected(at, self.expected, data, self.names)
         data = {"kind": data} if isinstance(data, str) else data
@@ -178,9 +178,9 @@ class KindOf(Form):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, _with_arrays(data, reading.arrays))
-            known = ", ".join(self.in_files)
-            what = f"one of {known}, or a kind of your own (meanfield --import FILE)"
-            return reading.expected(key, what, name, self.in_files)
+            kind_names = ", ".join(self.in_files)
+            expected = f"one of {kind_names}, or a kind of your own (meanfield --import FILE)"
+            return reading.expected(key, expected, name, self.in_files)
         table = {name: value for name, value in data.items() if name != "kind"}
         values = read_arguments(kind, table, at, reading)
         try:
@@ -211,11 +211,11 @@ def located(text: str, at: str, names: Iterable[str], files: Mapping[str, Path])
     If the message begins with one of the parameters `names`, the key is that of the parameter, and
     else `at`. A message without the path of any data file gets those of the keys below `at`.
     """
-    below, first = f"{at}." if at else "", text.split(" ")[0]
-    named = {key: path for key, path in files.items() if key.startswith(below)}
-    if named and not any(str(path) in text for path in named.values()):
-        text += f" ({', '.join(f'{key} is {path}' for key, path in named.items())})"
-    return (f"{below}{first}", without_name(text, first)) if first in names else (at, text)
+    prefix, word = f"{at}." if at else "", text.split(" ")[0]
+    paths = {key: path for key, path in files.items() if key.startswith(prefix)}
+    if paths and not any(str(path) in text for path in paths.values()):
+        text += f" ({', '.join(f'{key} is {path}' for key, path in paths.items())})"
+    return (f"{prefix}{word}", without_name(text, word)) if word in names else (at, text)
 
 
 def read_arguments(
@@ -232,23 +232,23 @@ def read_arguments(
     names : collection of str, optional
         The parameters that a table may give; by default all that have an annotation.
     """
-    known = parameters_of(target)
-    names = [name for name in known if names is None or name in names]
-    before, values = len(reading.problems), {}
+    parameters = parameters_of(target)
+    names = [name for name in parameters if names is None or name in names]
+    problem_count, values = len(reading.problems), {}
     for name in table:
         key = f"{at}.{name}" if at else str(name)
         if name in names:
-            values[name] = known[name].read(table[name], key, reading)
+            values[name] = parameters[name].read(table[name], key, reading)
         else:
             hint, valid = nearest(str(name), names), ", ".join(names) or "none"
             reading.refuse(key, f"unknown key{hint} (valid here: {valid})")
     for name in names:
-        if known[name].required and name not in table:
+        if parameters[name].required and name not in table:
             key = f"{at}.{name}" if at else name
-            words = known[name].words.split(". ")[0].rstrip(".").replace("`", "")
+            words = parameters[name].words.split(". ")[0].rstrip(".").replace("`", "")
             meaning = f" ({words})" if words else ""
             reading.refuse(key, f"this key is required{meaning} and is missing")
-    return INVALID if len(reading.problems) > before else values
+    return INVALID if len(reading.problems) > problem_count else values
 
 
 def call_json(
@@ -300,7 +300,7 @@ def absent(family: type[Kind], name: str, table: Mapping[str, Json]) -> AnyObjec
 def _absent_class(family: type[Kind], name: str) -> type[AnyObject]:
     """The class of the placeholders for kinds of this name."""
 
-    def refuse(self: AnyObject, *_arguments: object, **_named: object) -> NoReturn:
+    def refuse(self: AnyObject, *_arguments: object, **_keywords: object) -> NoReturn:
         if "shown" in self.table:
             raise NotKnown(f"{name} is a {family.__name__} that files do not hold: build it again.")
         raise NotKnown(f"{name} is not known here: import the module that defines it.")
@@ -310,10 +310,10 @@ def _absent_class(family: type[Kind], name: str) -> type[AnyObject]:
             raise AttributeError(key)
         return self.table[key] if key in self.table else refuse(self)
 
-    asked = [key for key, entry in vars(family).items() if inspect.isfunction(entry)]
-    asked = [key for key in (*asked, "resolve") if key[0] != "_" and key != "validate"]
+    methods = [key for key, entry in vars(family).items() if inspect.isfunction(entry)]
+    methods = [key for key in (*methods, "resolve") if key[0] != "_" and key != "validate"]
     body = {
-        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), *asked), refuse),
+        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), *methods), refuse),
         "is_absent": True,
         "described": property(lambda self: {k: v for k, v in self.table.items() if k != "kind"}),
         "replace": lambda self, **changes: absent(family, name, {**self.table, **changes}),

@@ -13,7 +13,7 @@ AGREEMENT, ROUNDING = 1e-8, 1e-12
 
 
 def derivative_at_zero(
-    f: Callable[[float], np.ndarray], who: str, axis: int | tuple[int, ...] | None = None
+    f: Callable[[float], np.ndarray], name: str, axis: int | tuple[int, ...] | None = None
 ) -> np.ndarray:
     """The derivative df/dh at h = 0 of an array-valued function of a number.
 
@@ -25,7 +25,7 @@ def derivative_at_zero(
     ----------
     f : callable
         h -> ndarray, for |h| <= 1/2.
-    who : str
+    name : str
         Name of f, for the message.
     axis : int or tuple of int, optional
         Axes whose entries all take their derivatives from the same step.
@@ -35,14 +35,14 @@ def derivative_at_zero(
     MeanfieldError
         If in some entry no two steps agree to 1e-8, relative to the derivative where that is > 1.
     """
-    best, error = best_difference(lambda steps: np.array([f(h) for h in steps]), axis=axis)
+    derivative, error = best_difference(lambda steps: np.array([f(h) for h in steps]), axis=axis)
     if not (error <= AGREEMENT).all():
         raise MeanfieldError(
-            f"The derivative of {who} is needed, and differences of its values do not agree to "
+            f"The derivative of {name} is needed, and differences of its values do not agree to "
             f"{AGREEMENT:g}, they differ by {np.nanmax(error):.1e}: it must be smooth near these "
             "points. Give its derivative, or leave tangents out."
         )
-    return best
+    return derivative
 
 
 def best_difference(
@@ -50,7 +50,7 @@ def best_difference(
     *,
     unit: float = 1.0,
     axis: int | tuple[int, ...] | None = None,
-    whole: bool = False,
+    one_step: bool = False,
     rounding: float = ROUNDING,
     undefined: type[Exception] | tuple[()] = (),
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -64,34 +64,34 @@ def best_difference(
         The steps are `REACHES` times this number.
     axis : int or tuple of int, optional
         Axes whose entries all take their derivatives from the same step.
-    whole : bool
-        Whether all entries do, with an error relative to the largest.
+    one_step : bool
+        Whether all entries share one step, with an error relative to the largest.
     rounding : float
         No shorter steps are tried once all errors are below it.
     undefined : type of Exception, optional
         The error of `values` where the function is not defined at a distance.
     """
-    last: np.ndarray | None = None
+    previous: np.ndarray | None = None
     best: np.ndarray = np.zeros(())
     error: np.ndarray = np.full((), np.inf)
     for step in unit * np.array(REACHES):
         try:
             derivative = np.tensordot(WEIGHTS / step, values(step * NODES), 1)
         except undefined:
-            last = None
+            previous = None
             continue
-        if last is not None:
-            apart, size = np.abs(derivative - last), np.maximum(1.0, np.abs(derivative))
-            apart = apart / (size.max(initial=1.0) if whole else size)
-            along = tuple(range(apart.ndim)) if whole else axis
-            if along is not None:
-                largest = apart.max(axis=along, keepdims=True, initial=0.0)
-                apart = np.broadcast_to(largest, derivative.shape)
-            better = apart < error
-            best, error = np.where(better, last, best), np.where(better, apart, error)
+        if previous is not None:
+            gap, size = np.abs(derivative - previous), np.maximum(1.0, np.abs(derivative))
+            gap = gap / (size.max(initial=1.0) if one_step else size)
+            axes = tuple(range(gap.ndim)) if one_step else axis
+            if axes is not None:
+                largest = gap.max(axis=axes, keepdims=True, initial=0.0)
+                gap = np.broadcast_to(largest, derivative.shape)
+            smaller = gap < error
+            best, error = (np.where(smaller, previous, best), np.where(smaller, gap, error))
             if (error < rounding).all():
                 break
         elif best.shape != derivative.shape:
             best, error = derivative, np.full(derivative.shape, np.inf)
-        last = derivative
+        previous = derivative
     return best, error

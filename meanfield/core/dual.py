@@ -63,16 +63,16 @@ class Dual(Operators):
 
     # Protocols of NumPy --------------------------------------------------------------------
 
-    def __array__(self, *_given: PassedOn, **_named: PassedOn) -> Values:
+    def __array__(self, *_arguments: PassedOn, **_keywords: PassedOn) -> Values:
         raise NoDerivative(
             "A value with tangents was to become a plain array, which would drop them: write "
             "np.exp, np.where and the like, and neither np.asarray nor compiled functions."
         )
 
-    def _refused(self) -> Values:
+    def _refuse_conversion(self) -> Values:
         self.__array__()
 
-    __float__ = __int__ = __complex__ = __index__ = _refused
+    __float__ = __int__ = __complex__ = __index__ = _refuse_conversion
 
     def __bool__(self) -> bool:
         if not self.value.any() and self.changes.any():
@@ -94,15 +94,15 @@ class Dual(Operators):
         return into
 
     def __array_function__(
-        self, function: Function, _types: PassedOn, given: PassedOn, named: PassedOn
+        self, function: Function, _types: PassedOn, args: PassedOn, kwargs: PassedOn
     ) -> Values:
         if function in VALUE_FUNCTIONS:
-            plain = [value_of(each) for each in given]
-            return function(*plain, **{key: value_of(each) for key, each in named.items()})
+            values = [value_of(a) for a in args]
+            return function(*values, **{key: value_of(a) for key, a in kwargs.items()})
         if function in ARRAY_FUNCTIONS:
-            return ARRAY_FUNCTIONS[function](*given, **named)
+            return ARRAY_FUNCTIONS[function](*args, **kwargs)
         if function in BILINEAR_FUNCTIONS:
-            return _bilinear(function, *given, **named)
+            return _bilinear(function, *args, **kwargs)
         _refuse(f"np.{function.__name__}")
 
     # Interface of arrays -------------------------------------------------------------------
@@ -110,13 +110,13 @@ class Dual(Operators):
     def __getitem__(self, key: ArrayIndex) -> "Dual":
         return Dual(self.value[key], _entries(self.changes, key))
 
-    def __setitem__(self, key: ArrayIndex, other: Values) -> None:
+    def __setitem__(self, key: ArrayIndex, entries: Values) -> None:
         rows: Values = np.zeros(len(self.changes))
-        if isinstance(other, Dual):
-            rows = _aligned(other.changes, self.value[key].ndim)
-        for each, row in zip(self.changes, rows, strict=True):
-            each[key] = row
-        self.value[key] = value_of(other)
+        if isinstance(entries, Dual):
+            rows = _aligned(entries.changes, self.value[key].ndim)
+        for change, row in zip(self.changes, rows, strict=True):
+            change[key] = row
+        self.value[key] = value_of(entries)
 
     def __iter__(self) -> Iterator["Dual"]:
         return (self[i] for i in range(len(self)))
@@ -196,14 +196,14 @@ def differentiable(
 
 
 def applied(
-    function: Callable[[Values], Values], x: Values, who: str, *, relative: bool = False
+    function: Callable[[Values], Values], x: Values, name: str, *, relative: bool = False
 ) -> Values:
     """function(x) of an array or a `Dual`, for a function that acts along the last axis of x.
 
     A function that only calls NumPy functions with rules here is evaluated with the `Dual`.
     Otherwise the changes are differences of order 10 along each tangent, accurate to about 1e-12
     where the function is smooth at the scale 1, or with `relative` at the scale |x|. Messages name
-    the function `who`.
+    the function `name`.
 
     Raises
     ------
@@ -221,10 +221,10 @@ def applied(
     size = np.linalg.norm(x.changes, axis=-1, keepdims=True)
     unit = scale * x.changes / np.where(size > 0, size, 1.0)
 
-    def moved(h: float) -> Array:
-        return np.array([function(x.value + h * along) for along in unit])
+    def values_at(h: float) -> Array:
+        return np.array([function(x.value + h * direction) for direction in unit])
 
-    rates = derivative_at_zero(moved, who, axis=-1).reshape(x.changes.shape)
+    rates = derivative_at_zero(values_at, name, axis=-1).reshape(x.changes.shape)
     return Dual(value, rates * size / np.where(scale > 0, scale, 1.0))
 
 
@@ -233,9 +233,9 @@ def constant(value: Values, count: int) -> Dual:
     return Dual(value, np.zeros((count, *np.shape(value))))
 
 
-def _refuse(what: str) -> Values:
+def _refuse(name: str) -> Values:
     raise NoDerivative(
-        f"{what} has no derivative here: functions that are differentiated calculate with those "
+        f"{name} has no derivative here: functions that are differentiated calculate with those "
         "of NumPy that core.dual lists, such as np.exp, np.where, np.einsum and np.linalg.norm."
     )
 
@@ -245,10 +245,10 @@ def _refuse(what: str) -> Values:
 
 def _aligned(changes: Array, ndim: int) -> Array:
     """Changes (p, ...) with axes of length 1 after the first, to broadcast with `ndim` axes."""
-    missing = ndim + 1 - changes.ndim
-    if missing <= 0:
+    axes_to_add = ndim + 1 - changes.ndim
+    if axes_to_add <= 0:
         return changes
-    return changes.reshape(len(changes), *(1,) * missing, *changes.shape[1:])
+    return changes.reshape(len(changes), *(1,) * axes_to_add, *changes.shape[1:])
 
 
 def _with_tangents(key: ArrayIndex) -> tuple[ArrayIndex, ...]:
@@ -262,13 +262,13 @@ def _entries(changes: Array, key: ArrayIndex) -> Array:
     Arrays of indices are applied to each change alone, since NumPy may move their axes in front of
     that of the tangents.
     """
-    whole = _with_tangents(key)
-    if all(isinstance(k, BASIC_INDICES) for k in whole):
-        return changes[whole]
-    return np.stack([each[key] for each in changes]) if len(changes) else changes[whole]
+    full_key = _with_tangents(key)
+    if all(isinstance(k, BASIC_INDICES) for k in full_key):
+        return changes[full_key]
+    return np.stack([change[key] for change in changes]) if len(changes) else changes[full_key]
 
 
-def _moved(axis: ArrayIndex, ndim: int) -> ArrayIndex:
+def _change_axes(axis: ArrayIndex, ndim: int) -> ArrayIndex:
     """Axes of a value with `ndim` axes, as axes of its changes; None means all."""
     if axis is None:
         return tuple(range(1, ndim + 1))
@@ -411,92 +411,94 @@ def _bilinear(function: Function, a: Values, b: Values, **options: PassedOn) -> 
     value, count = function(x, y, **options), _count((a, b))
     parts = [[function(d, y, **options) for d in a.changes]] if isinstance(a, Dual) else []
     parts += [[function(x, d, **options) for d in b.changes]] if isinstance(b, Dual) else []
-    moved = [np.reshape(part, (count, *np.shape(value))) for part in parts]
-    return Dual(value, sum(moved[1:], moved[0]))
+    term_changes = [np.reshape(part, (count, *np.shape(value))) for part in parts]
+    return Dual(value, sum(term_changes[1:], term_changes[0]))
 
 
 def _linear(function: Function) -> Callable[..., Dual]:
     """Rule for a linear function of one array: it is applied to the value and to each change."""
 
-    def of(x: Dual, *given: PassedOn, **named: PassedOn) -> Dual:
-        if any(isinstance(each, Dual) for each in (*given, *named.values())):
+    def rule(x: Dual, *arguments: PassedOn, **keywords: PassedOn) -> Dual:
+        if any(isinstance(argument, Dual) for argument in (*arguments, *keywords.values())):
             _refuse(f"np.{function.__name__} of two values with tangents")
-        value = function(x.value, *given, **named)
-        moved = [function(d, *given, **named) for d in x.changes]
-        return Dual(value, np.reshape(moved, (len(x.changes), *np.shape(value))))
+        value = function(x.value, *arguments, **keywords)
+        changes = [function(change, *arguments, **keywords) for change in x.changes]
+        return Dual(value, np.reshape(changes, (len(x.changes), *np.shape(value))))
 
-    return of
+    return rule
 
 
 def _along_axes(function: Function) -> Callable[..., Dual]:
     """Rule for sums and means along axes."""
 
-    def of(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **rest: PassedOn) -> Dual:
-        if any(each is not None for each in rest.values()):
-            _refuse(f"np.{function.__name__} with {sorted(rest)}")
+    def rule(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **more: PassedOn) -> Dual:
+        if any(entry is not None for entry in more.values()):
+            _refuse(f"np.{function.__name__} with {sorted(more)}")
         value = function(x.value, axis=axis, keepdims=keepdims)
-        return Dual(value, function(x.changes, axis=_moved(axis, x.ndim), keepdims=keepdims))
+        return Dual(value, function(x.changes, axis=_change_axes(axis, x.ndim), keepdims=keepdims))
 
-    return of
+    return rule
 
 
-def _extreme(largest: Function, place: Function) -> Callable[..., Dual]:
-    """Rule for np.max or np.min: the changes of the first extreme entry, at the index `place`."""
+def _extreme(largest: Function, argument_of: Function) -> Callable[..., Dual]:
+    """Rule for np.max or np.min: the changes of the first extreme entry, at its `argument_of`."""
 
-    def of(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **rest: PassedOn) -> Values:
-        initial = rest.pop("initial", None)
-        if isinstance(axis, tuple) or any(each is not None for each in rest.values()):
-            _refuse(f"np.{largest.__name__} along several axes, or with {sorted(rest)}")
-        flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
-        at = np.expand_dims(place(flat.value, axis=along), along)
-        value = np.take_along_axis(flat.value, at, axis=along)
-        changes = np.take_along_axis(flat.changes, at[None], axis=along + (along >= 0))
+    def rule(
+        x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **more: PassedOn
+    ) -> Values:
+        initial = more.pop("initial", None)
+        if isinstance(axis, tuple) or any(entry is not None for entry in more.values()):
+            _refuse(f"np.{largest.__name__} along several axes, or with {sorted(more)}")
+        rows, line = (x.reshape(-1), 0) if axis is None else (x, axis)
+        at = np.expand_dims(argument_of(rows.value, axis=line), line)
+        value = np.take_along_axis(rows.value, at, axis=line)
+        changes = np.take_along_axis(rows.changes, at[None], axis=line + (line >= 0))
         extreme: Values = Dual(value, changes)
         if initial is not None:
             extreme = (np.maximum if largest is np.max else np.minimum)(extreme, initial)
         shape = largest(x.value, axis=axis, keepdims=keepdims).shape
         return extreme.reshape(shape)
 
-    return of
+    return rule
 
 
 def _where(condition: Values, a: Values, b: Values) -> Values:
     """np.where; the condition may be a Dual, whose changes are ignored."""
-    here = value_of(condition)
-    value: Values = np.where(here, value_of(a), value_of(b))
+    mask = value_of(condition)
+    value: Values = np.where(mask, value_of(a), value_of(b))
     if not isinstance(a, Dual) and not isinstance(b, Dual):
         return value
     count = _count((a, b))
-    da, db = (_aligned(changes_of(each, count), value.ndim) for each in (a, b))
-    return Dual(value, np.where(here, da, db))
+    da, db = (_aligned(changes_of(operand, count), value.ndim) for operand in (a, b))
+    return Dual(value, np.where(mask, da, db))
 
 
 def _einsum(subscripts: str, *operands: Values, **options: PassedOn) -> Dual:
     """np.einsum, with the sum over operands of the products with one operand's changes."""
     if "->" not in subscripts:
         _refuse("np.einsum without ->")
-    given, result = subscripts.split("->")
-    names, values = given.split(","), [value_of(each) for each in operands]
+    operand_labels, result = subscripts.split("->")
+    names, values = operand_labels.split(","), [value_of(operand) for operand in operands]
     value, total = np.einsum(subscripts, *values, **options), 0.0
-    for k, each in enumerate(operands):
-        if isinstance(each, Dual):
+    for k, operand in enumerate(operands):
+        if isinstance(operand, Dual):
             labels = ",".join(f"Z{name}" if k == j else name for j, name in enumerate(names))
-            moved = [*values[:k], each.changes, *values[k + 1 :]]
-            total = total + np.einsum(f"{labels}->Z{result}", *moved, **options)
+            factors = [*values[:k], operand.changes, *values[k + 1 :]]
+            total = total + np.einsum(f"{labels}->Z{result}", *factors, **options)
     return Dual(value, total)  # type: ignore[arg-type]
 
 
-def _joined(function: Function) -> Callable[..., Dual]:
+def _joining(function: Function) -> Callable[..., Dual]:
     """Rule for np.concatenate and np.stack; arrays without tangents have changes 0."""
 
-    def of(arrays: Sequence[Values], *given: PassedOn, **named: PassedOn) -> Dual:
+    def rule(arrays: Sequence[Values], *arguments: PassedOn, **keywords: PassedOn) -> Dual:
         count = _count(arrays)
-        value = function([value_of(each) for each in arrays], *given, **named)
-        parts = [changes_of(each, count) for each in arrays]
-        rows = [function([part[a] for part in parts], *given, **named) for a in range(count)]
+        value = function([value_of(array) for array in arrays], *arguments, **keywords)
+        parts = [changes_of(array, count) for array in arrays]
+        rows = [function([part[a] for part in parts], *arguments, **keywords) for a in range(count)]
         return Dual(value, np.reshape(rows, (count, *value.shape)))
 
-    return of
+    return rule
 
 
 def _norm(x: Dual, ord: ArrayIndex = None, axis: ArrayIndex = None, keepdims: bool = False) -> Dual:
@@ -504,8 +506,8 @@ def _norm(x: Dual, ord: ArrayIndex = None, axis: ArrayIndex = None, keepdims: bo
     if ord is not None or isinstance(axis, tuple):
         _refuse("np.linalg.norm of matrices, or with ord")
     value = np.linalg.norm(x.value, axis=axis, keepdims=keepdims)
-    along = (x.value * x.changes).sum(axis=_moved(axis, x.ndim), keepdims=keepdims)
-    return Dual(value, along / value)
+    inner_products = (x.value * x.changes).sum(axis=_change_axes(axis, x.ndim), keepdims=keepdims)
+    return Dual(value, inner_products / value)
 
 
 def _eigvalsh(x: Dual) -> Dual:
@@ -534,19 +536,19 @@ def _solve(a: Values, b: Values) -> Dual:
     """x = a^-1 b, with the changes a^-1 (db - da x)."""
     A, value = value_of(a), np.linalg.solve(value_of(a), value_of(b))
     count = _count((a, b))
-    moved = zip(changes_of(a, count), changes_of(b, count), strict=True)
-    return Dual(value, np.array([np.linalg.solve(A, db - dA @ value) for dA, db in moved]))
+    change_pairs = zip(changes_of(a, count), changes_of(b, count), strict=True)
+    return Dual(value, np.array([np.linalg.solve(A, db - dA @ value) for dA, db in change_pairs]))
 
 
-def _like(function: Function) -> Callable[..., Dual]:
+def _constant_like(function: Function) -> Callable[..., Dual]:
     """Rule for np.zeros_like and its relatives, whose results have changes 0."""
 
-    def of(x: Dual, *given: PassedOn, **named: PassedOn) -> Dual:
-        if any(isinstance(each, Dual) for each in given):
+    def rule(x: Dual, *arguments: PassedOn, **keywords: PassedOn) -> Dual:
+        if any(isinstance(argument, Dual) for argument in arguments):
             _refuse(f"np.{function.__name__} of another value with tangents")
-        return constant(function(x.value, *given, **named), len(x.changes))
+        return constant(function(x.value, *arguments, **keywords), len(x.changes))
 
-    return of
+    return rule
 
 
 def _sorted(x: Dual, axis: int = -1) -> Values:
@@ -564,9 +566,9 @@ ARRAY_FUNCTIONS: dict[Function, Function] = {
     np.min: _extreme(np.min, np.argmin),
     np.where: _where,
     np.einsum: _einsum,
-    np.concatenate: _joined(np.concatenate),
-    np.stack: _joined(np.stack),
-    np.column_stack: _joined(np.column_stack),
+    np.concatenate: _joining(np.concatenate),
+    np.stack: _joining(np.stack),
+    np.column_stack: _joining(np.column_stack),
     np.linalg.norm: _norm,
     np.linalg.eigvalsh: _eigvalsh,
     np.linalg.svd: _svd,
@@ -583,14 +585,14 @@ ARRAY_FUNCTIONS: dict[Function, Function] = {
         np.transpose(x.changes, (0, *(a % x.ndim + 1 for a in axes or range(x.ndim)[::-1]))),
     ),
     np.swapaxes: lambda x, a, b: Dual(
-        x.value.swapaxes(a, b), x.changes.swapaxes(_moved(a, x.ndim), _moved(b, x.ndim))
+        x.value.swapaxes(a, b), x.changes.swapaxes(_change_axes(a, x.ndim), _change_axes(b, x.ndim))
     ),
     np.broadcast_to: lambda x, shape: Dual(
         np.broadcast_to(x.value, shape),
         np.broadcast_to(_aligned(x.changes, len(shape)), (len(x.changes), *shape)),
     ),
     np.put_along_axis: _put_along_axis,
-    **{f: _like(f) for f in (np.zeros_like, np.ones_like, np.empty_like, np.full_like)},
+    **{f: _constant_like(f) for f in (np.zeros_like, np.ones_like, np.empty_like, np.full_like)},
     **{
         f: _linear(f)
         for f in (

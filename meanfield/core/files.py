@@ -37,7 +37,7 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
     StorageError
         If there is no such folder, or the file cannot be written.
     """
-    with _written(path) as target:
+    with _write_target(path) as target:
         with _temporary(target) as (temporary, file):
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -58,12 +58,12 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
 
 def check_writable(path: Path) -> None:
     """Raise StorageError, with the reason, if `write_whole` could not write `path`."""
-    with _written(path) as target, _temporary(target):
+    with _write_target(path) as target, _temporary(target):
         pass
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Path]:
+def _write_target(path: Path) -> Iterator[Path]:
     """Context with the file to write, `path` without symlinks; errors become a StorageError."""
     try:
         target = Path(os.path.realpath(path))  # the target of a link is written
@@ -89,7 +89,7 @@ def _written(path: Path) -> Iterator[Path]:
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, FileIO]]:
     """Context with a locked temporary file, in the folder of `target`, and its path."""
-    begin = f".{_short(target.name)}."
+    begin = f".{_file_name(target.name)}."
     _remove_abandoned(target.parent, begin)
     while True:
         path = target.with_name(f"{begin}{secrets.token_hex(8)}{PART}")
@@ -108,12 +108,12 @@ def _temporary(target: Path) -> Iterator[tuple[Path, FileIO]]:
             return
 
 
-def _remove_abandoned(folder: Path, begin: str) -> None:
+def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Remove temporary files whose processes have ended: without lock, on Windows an hour old."""
-    ours = re.compile(re.escape(begin) + rf"[0-9a-f]{{16}}\{PART}")
+    name_pattern = re.compile(re.escape(prefix) + rf"[0-9a-f]{{16}}\{PART}")
     with suppress(OSError):  # what cannot be removed stays
         for name in os.listdir(folder):
-            if ours.fullmatch(name):
+            if name_pattern.fullmatch(name):
                 with suppress(OSError):
                     abandoned = time.time() - (folder / name).stat().st_mtime > ABANDONED_AFTER
                     if system.RENAMES_OPEN_FILES:  # else its own process could not rename it now
@@ -123,7 +123,7 @@ def _remove_abandoned(folder: Path, begin: str) -> None:
                         (folder / name).unlink()
 
 
-def _short(name: str) -> str:
+def _file_name(name: str) -> str:
     """The name, or its SHA-256 if a suffix would make it too long."""
     return name if len(os.fsencode(name)) < LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
 
@@ -150,8 +150,8 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        with _written(path) as target:
-            self._path = target.with_name(f".{_short(target.name)}.lock")
+        with _write_target(path) as target:
+            self._path = target.with_name(f".{_file_name(target.name)}.lock")
             while True:
                 self._file = os.open(self._path, NEW, 0o666)
                 self._take(path)
@@ -193,10 +193,10 @@ class Lock:
 
     def release(self) -> None:
         """Remove the lock file and end the lock."""
-        ours = self in LOCKS and self._is_there()
+        is_held = self in LOCKS and self._is_there()
         if not system.RENAMES_OPEN_FILES:
             self.forget()
-        if ours:
+        if is_held:
             with suppress(
                 PermissionError, FileNotFoundError
             ):  # another run has opened or removed it

@@ -65,10 +65,10 @@ class Reading:
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
-    def expected(self, at: str, what: str, data: Plain, known: UserValue = ()) -> UserValue:
-        """Add the problem that `what` was expected, with the nearest of the `known` names."""
-        hint = nearest(data, known) if isinstance(data, str) else ""
-        return self.refuse(at, f"expected {what}; got {toml(data)}{hint}")
+    def expected(self, at: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
+        """Add the problem that `expected` was expected, with the nearest of the `names` names."""
+        hint = nearest(data, names) if isinstance(data, str) else ""
+        return self.refuse(at, f"expected {expected}; got {toml(data)}{hint}")
 
 
 class Call(Reading):
@@ -76,10 +76,10 @@ class Call(Reading):
 
     in_python = True
 
-    def expected(self, at: str, what: str, data: Plain, known: UserValue = ()) -> UserValue:
+    def expected(self, at: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
         name = data.__name__ if isinstance(data, type) else data
-        hint = nearest(name, known, "{}(...)") if isinstance(name, str) else ""
-        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(data)}{hint or '.'}")
+        hint = nearest(name, names, "{}(...)") if isinstance(name, str) else ""
+        raise TypeError(f"{at} must be {expected}; got {at} = {checks.as_given(data)}{hint or '.'}")
 
 
 class Form:
@@ -140,13 +140,13 @@ class Leaf(Form):
 
     def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
         if reading.in_python:
-            named = isinstance(data, str) and data in self.known
-            return self.accept(at, self.known[data] if named else data)
-        refers = isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
-        if self is ANYTHING and not refers:
+            is_name = isinstance(data, str) and data in self.known
+            return self.accept(at, self.known[data] if is_name else data)
+        is_reference = isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
+        if self is ANYTHING and not is_reference:
             return data
         if isinstance(data, Mapping):
-            return self._stored(data, at, reading)
+            return self._from_result(data, at, reading)
         if self.known:
             if isinstance(data, str) and data in self.known:
                 return self.known[data]
@@ -161,7 +161,7 @@ class Leaf(Form):
         except REFUSED as error:
             return reading.refuse(at, without_name(str(error), name))
 
-    def _stored(self, data: Mapping[str, Json], at: str, reading: Reading) -> UserValue:
+    def _from_result(self, data: Mapping[str, Json], at: str, reading: Reading) -> UserValue:
         """The array, or the placeholder for a function, to which a result file refers."""
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
@@ -210,11 +210,11 @@ NESTED = {"anyOf": [NUMBER, {"type": "array"}]}
 
 def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf:
     """Form of the real numbers that satisfy `fits`; `schema` are keywords of the JSON schema."""
-    accept = partial(checks.real, wanted=expected, fits=fits)
+    accept = partial(checks.real, expected=expected, fits=fits)
     return Leaf(expected, accept, {**NUMBER, **schema})
 
 
-def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
+def _whole_number(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
     """Form of the whole numbers from `least` to `most`."""
     accept = partial(checks.whole_number, least=least, most=most)
     return Leaf(expected, accept, {"type": "integer", **schema})
@@ -227,8 +227,8 @@ def _ensemble(
 
     def accept(name: str, value: UserValue) -> np.ndarray:
         array = checks.real_array(name, value)
-        wanted = f"{words} (a number, or an array of them)"
-        checks.fitting(name, value, wanted, array.size > 0 and fits(array).all())
+        entries_expected = f"{words} (a number, or an array of them)"
+        checks.fitting(name, value, entries_expected, array.size > 0 and fits(array).all())
         return array
 
     return Leaf(f"{expected}, or an array of them", accept, schema)
@@ -243,27 +243,29 @@ def _of_type(expected: str, fits: Callable[[UserValue], bool], schema: Schema) -
     )
 
 
-def choice(known: Mapping[str, UserValue]) -> Leaf:
-    """Form of the values of `known`, whose keys are the names that files use for them."""
-    expected = " or ".join(f'"{name}"' for name in known)
+def choice(values: Mapping[str, UserValue]) -> Leaf:
+    """Form of the values of `values`, whose keys are the names that files use for them."""
+    expected = " or ".join(f'"{name}"' for name in values)
 
     def accept(name: str, value: UserValue) -> UserValue:
-        for one in known.values():
-            if value is one or (isinstance(value, str) and value == one):
-                return one
-        hint = nearest(value, known) if isinstance(value, str) else ""
+        for known_value in values.values():
+            if value is known_value or (isinstance(value, str) and value == known_value):
+                return known_value
+        hint = nearest(value, values) if isinstance(value, str) else ""
         got = f"got {name} = {checks.as_given(value)}"
         raise ValueError(f"{name} must be {expected}; {got}{hint or '.'}")
 
-    return Leaf(expected, accept, {}, known)
+    return Leaf(expected, accept, {}, values)
 
 
 FINITE = _real("a finite number", math.isfinite)
 POSITIVE = _real("a finite number > 0", lambda x: 0 < x < math.inf, exclusiveMinimum=0)
 NON_NEGATIVE = _real("a finite number >= 0", lambda x: 0 <= x < math.inf, minimum=0)
-INTEGER = _whole("a whole number", -(2**63))
-NATURAL = _whole("a whole number >= 1", 1, minimum=1)
-INDEX = _whole("a whole number >= 0", 0, 2**128 - 1, minimum=0)  # seeds have 128 bits at most
+INTEGER = _whole_number("a whole number", -(2**63))
+NATURAL = _whole_number("a whole number >= 1", 1, minimum=1)
+INDEX = _whole_number(
+    "a whole number >= 0", 0, 2**128 - 1, minimum=0
+)  # seeds have 128 bits at most
 FLAG = Leaf("true or false", checks.boolean, {"type": "boolean"})
 TEXT = _of_type("a string", lambda value: isinstance(value, str), {"type": "string"})
 ARRAY = Leaf("an array of finite numbers", checks.finite_array, NESTED)
@@ -330,8 +332,8 @@ class Instance(Form):
     def expected(self) -> str:  # type: ignore[override]
         name = self.base.__name__
         if self.itself:
-            known = getattr(self.base, "kinds", {name: self.base})
-            names = [name for name, kind in known.items() if issubclass(kind, self.base)]
+            kinds = getattr(self.base, "kinds", {name: self.base})
+            names = [name for name, kind in kinds.items() if issubclass(kind, self.base)]
             return f"a class itself: {', '.join(names)}"
         return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
 
@@ -428,16 +430,16 @@ class Either(Form):
             if not trial.problems:
                 return value
             trials[form] = trial.problems
-        names = [known for form in self.forms for known in form.names]
+        names = [form_name for form in self.forms for form_name in form.names]
         is_name = isinstance(data, str) and (data in names or bool(nearest(data, names)))
         a_kind = isinstance(data, Mapping) or is_name
-        fitting = [form for form in self.forms if bool(form.names) == a_kind]
-        fitting = [form for form in fitting if form is not FUNCTION] or [self.forms[0]]
-        if len(fitting) == 1:
-            reading.problems += trials[fitting[0]]
+        candidates = [form for form in self.forms if bool(form.names) == a_kind]
+        candidates = [form for form in candidates if form is not FUNCTION] or [self.forms[0]]
+        if len(candidates) == 1:
+            reading.problems += trials[candidates[0]]
             return INVALID
-        chosen = Either(tuple(fitting))
-        return reading.expected(at, chosen.expected, data, chosen.known)
+        alternatives = Either(tuple(candidates))
+        return reading.expected(at, alternatives.expected, data, alternatives.known)
 
     def json(self, definitions: Schema) -> Schema:
         in_files = (form for form in self.forms if form is not FUNCTION)
@@ -490,15 +492,15 @@ SYNONYMS = {
 }  # names in scipy and PyTorch: parameters and schemes of this package
 
 
-def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
+def nearest(name: str, valid: Iterable[object], template: str = "{}") -> str:
     """A hint "; did you mean ...?"; empty if no known name is similar or a synonym."""
     from difflib import get_close_matches
 
-    given, by_name = str(name).lower(), {str(other).lower(): str(other) for other in known}
-    synonym = given if given in by_name else SYNONYMS.get(given, "").lower()
-    cutoff = 0.5 if len(given) > 1 else 0.7
-    near = [synonym] if synonym in by_name else get_close_matches(given, by_name, 1, cutoff)
-    return f"; did you mean {written.format(by_name[near[0]])}?" if near else ""
+    text, by_name = (str(name).lower(), {str(n).lower(): str(n) for n in valid})
+    synonym = text if text in by_name else SYNONYMS.get(text, "").lower()
+    cutoff = 0.5 if len(text) > 1 else 0.7
+    close = [synonym] if synonym in by_name else get_close_matches(text, by_name, 1, cutoff)
+    return f"; did you mean {template.format(by_name[close[0]])}?" if close else ""
 
 
 def toml(value: AnyObject) -> str:
@@ -510,8 +512,8 @@ def toml(value: AnyObject) -> str:
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
-        short = len(value) < 60 and len(words := checks.as_given(list(value))) <= 60
-        return words if short else f"an array of {len(value)}"
+        is_short = len(value) < 60 and len(words := checks.as_given(list(value))) <= 60
+        return words if is_short else f"an array of {len(value)}"
     if isinstance(value, int):
         return checks.as_given(value, 60)
     return str(value)[:200]

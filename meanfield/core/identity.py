@@ -39,7 +39,7 @@ from .contents import (
     contents_of,
     full_name,
     is_listed,
-    named,
+    unordered,
     words,
 )
 from .libraries import PACKAGE, file_of_extension, name_in_library, of_library
@@ -77,20 +77,20 @@ def digest(value: AnyObject) -> str:
 def digests(value: AnyObject, name: str = "", reader: "_Reader | None" = None) -> dict[str, str]:
     """Digests by dotted name: of a value, entries of dictionaries, and parameters of kinds."""
     reader = reader or _Reader()
-    named = {name: hashlib.sha256(reader.read(value)).hexdigest()}
-    inner = value if isinstance(value, dict) else getattr(value, "described", None)
-    ours = type(value).__module__.split(".")[0] == PACKAGE and not isinstance(value, type)
-    if inner is None and ours and hasattr(value, "identity"):
-        inner = value.identity()
-    for key, part in inner.items() if isinstance(inner, dict) else ():
-        named |= digests(part, f"{name}.{key}".lstrip("."), reader)
-    return named
+    by_name = {name: hashlib.sha256(reader.read(value)).hexdigest()}
+    parts = value if isinstance(value, dict) else getattr(value, "described", None)
+    is_in_package = type(value).__module__.split(".")[0] == PACKAGE and not isinstance(value, type)
+    if parts is None and is_in_package and hasattr(value, "identity"):
+        parts = value.identity()
+    for key, part in parts.items() if isinstance(parts, dict) else ():
+        by_name |= digests(part, f"{name}.{key}".lstrip("."), reader)
+    return by_name
 
 
-def differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """The innermost names at which two results of `digests` differ."""
-    changed = [name for name in {**now, **then} if then.get(name) != now.get(name)]
-    return [n for n in changed if n and not any(one.startswith(f"{n}.") for one in changed)]
+    changes = [name for name in {**after, **before} if before.get(name) != after.get(name)]
+    return [n for n in changes if n and not any(m.startswith(f"{n}.") for m in changes)]
 
 
 def same(one: AnyObject, other: AnyObject) -> bool:
@@ -145,19 +145,19 @@ class _Reader:
         try:
             digests = [self.read(part, label) for label, part in _parts(value)]
         except Unreadable as error:
-            where = "".join(self._path).lstrip(".")
+            path = "".join(self._path).lstrip(".")
             title = _title(value)
             reason = str(error) or NOT_READ
-            raise TypeError(f"{f'{where}, {title},' if where else title} {reason}") from None
+            raise TypeError(f"{f'{path}, {title},' if path else title} {reason}") from None
         except RecursionError:
             raise TypeError(f"{_title(value)} {NOT_READ}: it is nested too deeply") from None
         if isinstance(value, Unordered):
             digests.sort()
-        whole = hashlib.sha256(full_name(type(value)).encode())
+        combined = hashlib.sha256(full_name(type(value)).encode())
         for part in digests:
-            whole.update(b"%d:" % len(part))
-            whole.update(part)
-        return whole.digest()
+            combined.update(b"%d:" % len(part))
+            combined.update(part)
+        return combined.digest()
 
 
 def _title(value: AnyObject) -> str:
@@ -191,7 +191,7 @@ def _parts(value: AnyObject) -> Iterable[Part]:
         return *words("extension", name), ("", Bits(hashlib.sha256(file.read_bytes()).digest()))
     if isinstance(value, types.ModuleType):
         entries = {n: entry for n, entry in vars(value).items() if n not in OF_MODULES}
-        return *words("module", value.__name__), ("", named(entries))
+        return *words("module", value.__name__), ("", unordered(entries))
     if isinstance(value, type):
         return _class(value)
     if cls is types.FunctionType:
@@ -200,8 +200,8 @@ def _parts(value: AnyObject) -> Iterable[Part]:
         if value.__self__ is None or isinstance(value.__self__, types.ModuleType):
             raise Unreadable  # a function of an extension module
         return *words("method", value.__name__), ("", value.__self__)
-    ours = (vars(c) for c in cls.__mro__ if c.__module__.split(".")[0] == PACKAGE)
-    if any(callable(entries.get("identity")) for entries in ours):
+    attributes = (vars(c) for c in cls.__mro__ if c.__module__.split(".")[0] == PACKAGE)
+    if any(callable(entries.get("identity")) for entries in attributes):
         return ("", cls), ("", value.identity())
     return _object(value)
 
@@ -218,17 +218,17 @@ def _object(value: AnyObject) -> Iterator[Part]:
     if not is_listed(cls) and of_library(cls.__module__):
         methods = (getattr(cls, name, None) for name in PICKLING)
         if any(isinstance(method, types.FunctionType) for method in methods):
-            yield from _pickled(value)
+            yield from _pickle_parts(value)
             return
     yield "", cls
     yield from contents_of(value)
     if not is_listed(cls) and hasattr(value, "__dict__"):
         entries = vars(value).copy()  # a copy: another thread may add cached properties
         cached = {n for n in entries if is_cached(cls, n) and _is_computed(value, n)}
-        yield "", named({n: entry for n, entry in entries.items() if n not in cached})
+        yield "", unordered({n: entry for n, entry in entries.items() if n not in cached})
 
 
-def _pickled(value: AnyObject) -> Iterator[Part]:
+def _pickle_parts(value: AnyObject) -> Iterator[Part]:
     """The parts of ``value.__reduce_ex__(4)``; Unreadable if the call fails."""
     try:
         reduced = value.__reduce_ex__(4)
@@ -273,15 +273,15 @@ def _function(function: types.FunctionType) -> Iterator[Part]:
         for chain in sorted(chains):
             yield from _global(chain, function.__globals__)
         package = function.__globals__.get("__package__") or ""
-        for level, name, wanted in sorted(imports):
-            yield from _imported("." * level + name, wanted, package)
+        for level, name, names in sorted(imports):
+            yield from _imported("." * level + name, names, package)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield f".{name}", cell.cell_contents
         except ValueError:  # not set yet
             yield f".{name}", EMPTY_CELL
     yield "", (function.__defaults__, function.__kwdefaults__)
-    yield "", named(vars(function))
+    yield "", unordered(vars(function))
 
 
 def _is_of_library(function: AnyObject) -> bool:
@@ -311,9 +311,9 @@ def _reads(code: types.CodeType) -> tuple[frozenset[tuple[str, ...]], frozenset[
     """Chains (global name, attribute, attribute, ...) and imports that a code object reads."""
     chains: set[tuple[str, ...]] = set()
     imports: set[Import] = set()
-    for one in _with_inner(code):
+    for part in _with_inner(code):
         chain: list[str] = []
-        instructions = [each for each in dis.get_instructions(one) if each.opname not in IGNORED]
+        instructions = [op for op in dis.get_instructions(part) if op.opname not in IGNORED]
         for i, instruction in enumerate(instructions):
             name = instruction.argval
             if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -326,8 +326,8 @@ def _reads(code: types.CodeType) -> tuple[frozenset[tuple[str, ...]], frozenset[
                 chains.add(tuple(chain))
             chain = [name] if instruction.opname in GLOBALS else []
             if instruction.opname == "IMPORT_NAME":
-                level, wanted = (before.argval for before in instructions[i - 2 : i])
-                imports.add((level, name, tuple(wanted or ())))
+                level, names = (load.argval for load in instructions[i - 2 : i])
+                imports.add((level, name, tuple(names or ())))
     return frozenset(chains), frozenset(imports)
 
 
@@ -347,10 +347,10 @@ def _global(chain: tuple[str, ...], names: Mapping[str, AnyObject]) -> Iterator[
     yield f".{name}", value
 
 
-def _imported(name: str, wanted: tuple[str, ...], package: str = "") -> Iterator[Part]:
-    """The parts of an import: the module, or the objects `wanted` from it; none for libraries."""
+def _imported(name: str, names: tuple[str, ...], package: str = "") -> Iterator[Part]:
+    """The parts of an import: the module, or the objects `names` from it; none for libraries."""
     yield from words("import", name)
-    if finders := FINDING.intersection(wanted):
+    if finders := FINDING.intersection(names):
         raise Unreadable(f"imports by {', '.join(finders)}; {WRITE_IMPORTS}")
     try:
         name = resolve_name(name, package)
@@ -362,12 +362,12 @@ def _imported(name: str, wanted: tuple[str, ...], package: str = "") -> Iterator
         return
     except Exception as error:
         raise Unreadable(f"imports {name}, which raises {error!r}") from error
-    for one in wanted:
-        if hasattr(module, one):
-            yield f".{one}", getattr(module, one)
+    for attribute in names:
+        if hasattr(module, attribute):
+            yield f".{attribute}", getattr(module, attribute)
         else:
-            yield from _imported(f"{name}.{one}", ())
-    if not wanted:
+            yield from _imported(f"{name}.{attribute}", ())
+    if not names:
         yield f".{name}", (sys.modules[name.split(".")[0]], module)
 
 
@@ -400,13 +400,13 @@ def _class(cls: type) -> Iterator[Part]:
     if type(cls) is not type:
         yield "", type(cls)
     if issubclass(cls, Enum):
-        yield "", named({name: member._value_ for name, member in cls.__members__.items()})
+        yield ("", unordered({name: member._value_ for name, member in cls.__members__.items()}))
     for base in cls.__mro__[1:-1]:
         yield "", base
     entries = {name: e for name, e in vars(cls).items() if name not in ANNOTATIONS}
     # Python sets attributes, but for the generated methods of a dataclass.
-    written = {n: e for n, e in entries.items() if n not in MADE or inspect.isfunction(e)}
-    yield "", named(written)
+    attributes = {n: e for n, e in entries.items() if n not in MADE or inspect.isfunction(e)}
+    yield "", unordered(attributes)
 
 
 def _is_module_of_user(value: AnyObject) -> bool:

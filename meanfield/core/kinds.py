@@ -110,10 +110,10 @@ class Kind(metaclass=KindType):
             if cls.default_kind != cls.__name__:
                 return
         if hasattr(cls, "family") and cls.__name__[0] != "_" and not inspect.isabstract(cls):
-            known = cls.kinds.get(cls.__name__, cls)
-            if known.__module__ != cls.__module__:
+            registered = cls.kinds.get(cls.__name__, cls)
+            if registered.__module__ != cls.__module__:
                 raise TypeError(
-                    f"{known.__module__} defines a {cls.family.__name__} of the name "
+                    f"{registered.__module__} defines a {cls.family.__name__} of the name "
                     f"{cls.__name__} already: {cls.__module__} has to choose another name."
                 )
             try:
@@ -129,8 +129,8 @@ class Kind(metaclass=KindType):
 
         return KindOf(cls)
 
-    def __new__(cls, *_given: PassedOn, **named: PassedOn) -> Self:
-        for name in named:
+    def __new__(cls, *_arguments: PassedOn, **keywords: PassedOn) -> Self:
+        for name in keywords:
             value = vars(cls).get(name)
             if (
                 isinstance(value, bool | int | float | str)
@@ -140,7 +140,7 @@ class Kind(metaclass=KindType):
                 hint = f"{name}: {type(value).__name__} = {value!r}"
                 raise TypeError(f"{cls.__name__} has no parameter {name}: write `{hint}` in it.")
         refuse_abstract(cls)
-        refuse_wrong_names(cls, _given, named)
+        refuse_wrong_names(cls, _arguments, keywords)
         return super().__new__(cls)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -208,8 +208,8 @@ class Kind(metaclass=KindType):
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
         resolved = {name: kind.resolve(sizes) for name, kind in kinds.items()}
-        changed = {name: new for name, new in resolved.items() if new is not kinds[name]}
-        return self.replace(**changed) if changed else self
+        changes = {name: new for name, new in resolved.items() if new is not kinds[name]}
+        return self.replace(**changes) if changes else self
 
     def stored_kind(self) -> "Kind":
         """The kind that files store instead of this one: by default the kind itself."""
@@ -236,12 +236,12 @@ class Kind(metaclass=KindType):
         return [name for name in object.__dir__(self) if name not in internal]
 
     def __repr__(self) -> str:
-        given = [
+        arguments = [
             f"{name}={shown(value)}"
             for name, value in self.described.items()
             if not parameters_of(type(self))[name].is_default(value)
         ]
-        return f"{type(self).__name__}({', '.join(given)})"
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
 
 def _refuse_near_miss(cls: type[Kind]) -> None:
@@ -249,14 +249,14 @@ def _refuse_near_miss(cls: type[Kind]) -> None:
     inherited = {name for base in cls.__mro__[1:] for name in vars(base) if name[0] != "_"}
     parameters = _fields(cls)
     for name, value in vars(cls).items():
-        plain = isinstance(value, bool | int | float | str)
-        if plain and name[0] != "_" and name not in inherited and name not in parameters:
+        is_constant = isinstance(value, bool | int | float | str)
+        if is_constant and name[0] != "_" and name not in inherited and name not in parameters:
             from difflib import get_close_matches
 
-            meant = get_close_matches(name, inherited, 1, NEAR_MISS)
-            if meant:
+            similar = get_close_matches(name, inherited, 1, NEAR_MISS)
+            if similar:
                 raise TypeError(
-                    f"{cls.__name__} sets {name}, which has no effect; did you mean {meant[0]}?"
+                    f"{cls.__name__} sets {name}, which has no effect; did you mean {similar[0]}?"
                 )
 
 
@@ -287,6 +287,6 @@ def _hidden(cls: type[Kind], name: str) -> str:
     return ""
 
 
-def ancestor(kind: type, known: AnyObject) -> AnyObject:
-    """The first class in the method resolution order of `kind` that is in `known`, or None."""
-    return next((each for each in kind.__mro__ if each in known), None)
+def ancestor(kind: type, classes: AnyObject) -> AnyObject:
+    """The first class in the method resolution order of `kind` that is in `classes`, or None."""
+    return next((base for base in kind.__mro__ if base in classes), None)

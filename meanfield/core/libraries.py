@@ -34,12 +34,12 @@ def of_library(module: str | None) -> bool:
 
 def _places(module: str, root: str) -> list[str]:
     """Paths of the file and the folders of a module, imported or not."""
-    loaded = sys.modules.get(module) or sys.modules.get(root)
+    entry = sys.modules.get(module) or sys.modules.get(root)
     try:
-        spec = loaded.__spec__ if loaded else importlib.util.find_spec(root) if root else None
+        spec = entry.__spec__ if entry else importlib.util.find_spec(root) if root else None
     except (AttributeError, ImportError, ValueError):
         spec = None
-    file = getattr(loaded, "__file__", None) or (spec and spec.origin)
+    file = getattr(entry, "__file__", None) or (spec and spec.origin)
     folders = (spec and spec.submodule_search_locations) or ()
     return [str(place) for place in (file, *folders) if place]
 
@@ -50,8 +50,8 @@ def _is_installed(place: str, root: str) -> bool:
     path = Path(place)
     if not INSTALLED.isdisjoint(path.parts):
         return True
-    inside = [folder for folder in (path, *path.parents) if folder.name == root]
-    folder = inside[-1].parent if inside else path.parent
+    root_folders = [folder for folder in (path, *path.parents) if folder.name == root]
+    folder = root_folders[-1].parent if root_folders else path.parent
     begins = (f"{root}/", f"{root}.")
     records = (record.read_text(errors="replace") for record in folder.glob("*.dist-info/RECORD"))
     return any(line.startswith(begins) for text in records for line in text.splitlines())

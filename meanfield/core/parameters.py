@@ -93,29 +93,29 @@ def signature_of(target: AnyObject) -> inspect.Signature:
 def parameters_of(target: AnyObject) -> dict[str, Parameter]:
     """The parameters of a kind, or of a function, that have an annotation."""
     function: AnyObject = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
-    itself = {target.__name__: target} if isinstance(target, type) else {}
-    hints = get_type_hints(function, localns=itself, include_extras=True)
+    own_name = {target.__name__: target} if isinstance(target, type) else {}
+    hints = get_type_hints(function, localns=own_name, include_extras=True)
     checked = hasattr(target, "as_form") and not target.plain_class
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
     words = {name: text for place in places for name, text in _words(place).items() if text}
-    special = getattr(target, "annotation_forms", {})
-    given = signature_of(target).parameters
+    family_forms = getattr(target, "annotation_forms", {})
+    signature = signature_of(target).parameters
     return {
         name: Parameter(
-            form_of(hints[name], special, None if checked else ANYTHING),
-            given[name].default,
+            form_of(hints[name], family_forms, None if checked else ANYTHING),
+            signature[name].default,
             types.NoneType in get_args(hints[name]),
             words.get(name, ""),
         )
-        for name in given
+        for name in signature
         if name in hints
     }
 
 
 def form_of(
-    hint: TypeHint, special: Mapping[TypeHint, Form], otherwise: Form | None = ANYTHING
+    hint: TypeHint, family_forms: Mapping[TypeHint, Form], otherwise: Form | None = ANYTHING
 ) -> Form:
-    """The form of an annotation; `special` are additional annotations of a family.
+    """The form of an annotation; `family_forms` are additional annotations of a family.
 
     Raises
     ------
@@ -123,27 +123,27 @@ def form_of(
         If the annotation has no form, and `otherwise` is None.
     """
     origin: TypeHint = get_origin(hint)
-    inner = get_args(hint)
-    for other in getattr(hint, "__metadata__", ()):
-        if isinstance(other, Form):
-            return other
+    arguments = get_args(hint)
+    for metadata in getattr(hint, "__metadata__", ()):
+        if isinstance(metadata, Form):
+            return metadata
     if origin is Literal:
-        return choice({name: name for name in inner})
-    of_part = functools.partial(form_of, special=special, otherwise=otherwise)
+        return choice({name: name for name in arguments})
+    of_part = functools.partial(form_of, family_forms=family_forms, otherwise=otherwise)
     if origin in (Union, types.UnionType):
-        forms = [of_part(one) for one in inner if one is not types.NoneType]
+        forms = [of_part(argument) for argument in arguments if argument is not types.NoneType]
         return forms[0] if len(forms) == 1 else Either(tuple(forms))
-    if origin in (tuple, list, Sequence) and inner:
-        return Many(of_part(inner[0]))
-    if origin in (dict, Mapping) and inner:
-        return Named(of_part(inner[1]))
+    if origin in (tuple, list, Sequence) and arguments:
+        return Many(of_part(arguments[0]))
+    if origin in (dict, Mapping) and arguments:
+        return Named(of_part(arguments[1]))
     if hasattr(hint, "known"):  # a class that knows its objects by their names, such as Scheme
         return choice(hint.known)
     if isinstance(hint, type) and hasattr(hint, "as_form"):  # a kind
         return hint.as_form()
-    form = {**LEAVES, **special}.get(origin or hint, otherwise)
-    if form is ANYTHING and origin is type and isinstance(inner[0], type):
-        return Instance(inner[0], itself=True)
+    form = {**LEAVES, **family_forms}.get(origin or hint, otherwise)
+    if form is ANYTHING and origin is type and isinstance(arguments[0], type):
+        return Instance(arguments[0], itself=True)
     if form is ANYTHING and isinstance(hint, type) and hint not in (object, Any):
         return Instance(hint)
     if form is None:

@@ -94,8 +94,8 @@ def limit(name: str) -> float:
         import resource
     except ImportError:  # Windows has none
         return math.inf
-    most = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0]
-    return math.inf if most == resource.RLIM_INFINITY else most
+    soft_limit = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0]
+    return math.inf if soft_limit == resource.RLIM_INFINITY else soft_limit
 
 
 def usable_cores() -> int:

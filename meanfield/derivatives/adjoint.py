@@ -167,7 +167,7 @@ def gradient(
     """
     fits = isinstance(f, Functional) or callable(f)
     fitting("f", f, "a Functional, or a function of unit vectors", fits, TypeError)
-    of = f if isinstance(f, Functional) else Functional.mean(f)
+    functional = f if isinstance(f, Functional) else Functional.mean(f)
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: FromAbove = run.final
     if not isinstance(final, Density):
@@ -180,25 +180,25 @@ def gradient(
     kind.check(motion)
     if parameters is None:
         parameters = kind.parameters_of(motion)
-    many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
-    fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
+    valid = isinstance(parameters, Sequence) and not isinstance(parameters, str)
+    fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', valid, TypeError)
     names = [checked_parameter("parameters", name, motion) for name in parameters]
     space, shape, start = final.space, run.shape, run.options["t_start"]
-    values, of_initial = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
-    by_parameter = np.empty((len(names), *shape))
-    shared: dict[object, DifferentiatedNonlinear] | None = None if run.model.drift.shape else {}
+    values, in_initial = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
+    in_parameters = np.empty((len(names), *shape))
+    cache: dict[object, DifferentiatedNonlinear] | None = None if run.model.drift.shape else {}
     for index in np.ndindex(*shape):
         last = final.computed(final.coefficients[index], space)
-        values[index], slope = _evaluated(of, last)
+        values[index], slope = _evaluated(functional, last)
         end = space.to_coefficients(slope)
         steps = journal.member(index)
         _check_end(run, steps, end_of(run, journal, index))
-        member = kind(motion, initial, index, steps, names, start, kept=shared)
-        of_initial[index], by_parameter[:, *index] = member.gradient(end)
+        member = kind(motion, initial, index, steps, names, start, cache=cache)
+        in_initial[index], in_parameters[:, *index] = member.gradient(end)
     return Gradient(
         values,
-        kind.variation(initial.space, of_initial),
-        dict(zip(names, by_parameter, strict=True)),
+        kind.variation(initial.space, in_initial),
+        dict(zip(names, in_parameters, strict=True)),
     )
 
 

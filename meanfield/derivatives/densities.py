@@ -36,8 +36,8 @@ def check_differentiable(model: Transformer, space: Space, fields: Parts | None 
         f"the normalisation {model.normalisation!r}": not model.normalisation.is_identity,
         "a drift whose parameters change with time": not model.drift.constant,
     }
-    for reason, here in reasons.items():
-        if here:
+    for reason, applies in reasons.items():
+        if applies:
             raise MeanfieldError(
                 "Runs of densities, Indexed ones too, are differentiated under constant drifts "
                 f"with independent noise or none; this model has {reason}: {model!r}. "
@@ -129,20 +129,20 @@ class DifferentiatedRun:
         parameters: Sequence[str],
         start: float = 0.0,
         *,
-        kept: dict[object, DifferentiatedNonlinear] | None = None,
+        cache: dict[object, DifferentiatedNonlinear] | None = None,
     ):
         model, shape = motion.plain, initial.shape
         drift = drift_of(model)
         number = int(np.ravel_multi_index(index, shape)) if shape else 0
         drift = drift.broadcast(shape).member(number) if drift.shape else drift
         self._motion, self._model, self._start, self._number = motion, model, start, number
-        self._nonlinear = {} if kept is None else kept
+        self._nonlinear = {} if cache is None else cache
         self._steady = model.steady_noise
         self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
         self.space, self.first = initial.space, initial.coefficients[index]
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
-        self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
+        self._pieces = [piece for stretch in journal.stretches for piece in self._parts(stretch)]
         self._schemes: dict[tuple[object, ...], DifferentiatedScheme] = {}
         self._diffusions: dict[int, Diffusion] = {}
 
@@ -178,29 +178,29 @@ class DifferentiatedRun:
         first = [h if not isinstance(h, str) else np.zeros_like(self.first) for h in tangents]
         state, space = np.array([self.first, *first]), self.space
         names = [h if isinstance(h, str) else None for h in tangents]
-        waiting = list(elapsed)
-        while waiting and waiting[0] <= 0:
+        outputs = list(elapsed)
+        while outputs and outputs[0] <= 0:
             yield state
-            waiting.pop(0)
+            outputs.pop(0)
         last = elapsed[-1] if len(elapsed) else 0.0
         for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
             degree, steps = piece.stretch.degree, piece.steps
             state, space = space.resample(state, degree), space.with_degree(degree)
-            by, noise, done = self._scheme(piece, names), self._noise(piece), 0
-            while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
+            scheme, noise, count = self._scheme(piece, names), self._noise(piece), 0
+            while outputs and (outputs[0] <= end or piece is self._pieces[-1]):
                 ends = np.append(steps[1:, 0], end)
-                n = min(int(np.searchsorted(ends, waiting[0])), len(ends) - 1)
-                if n >= done:
-                    state = by.advance(state, steps[done : n + 1], noise.part(done, n + 1))
-                    done = n + 1
+                n = min(int(np.searchsorted(ends, outputs[0])), len(ends) - 1)
+                if n >= count:
+                    state = scheme.advance(state, steps[count : n + 1], noise.part(count, n + 1))
+                    count = n + 1
                 t, dt = steps[n]
-                part = (waiting.pop(0) - t) / dt
+                part = (outputs.pop(0) - t) / dt
                 if part >= STEP_END or part * dt + t == ends[n]:
                     yield state
                 else:
-                    yield by.within(part, self._excess_since(t, piece), state.dtype)
-            if done < len(steps):
-                state = by.advance(state, steps[done:], noise.part(done, len(steps)))
+                    yield scheme.within(part, self._excess_since(t, piece), state.dtype)
+            if count < len(steps):
+                state = scheme.advance(state, steps[count:], noise.part(count, len(steps)))
 
     # The adjoint ---------------------------------------------------------------------------
 
@@ -212,37 +212,37 @@ class DifferentiatedRun:
         each part is stored, and stages are recorded for one part at a time.
         """
         parts, u, space = [], self.first, self.space
-        every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
-        for piece, steps, noise in every:
+        pieces = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
+        for piece, steps, noise in pieces:
             u = space.resample(u, piece.stretch.degree)
             space = space.with_degree(piece.stretch.degree)
             parts.append((piece, (steps, noise), u))
-            if len(parts) < len(every):  # the last part needs no advance here
+            if len(parts) < len(pieces):  # the last part needs no advance here
                 u = self._scheme(piece, []).advance(u[None], steps, noise)[0]
-        l = self.space.with_modes(end.size).resample(end, space.degree)
+        adjoint = self.space.with_modes(end.size).resample(end, space.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
-            here = self.space.with_degree(piece.stretch.degree)
-            l = self.space.with_modes(l.size).resample(l, piece.stretch.degree)
+            grid = self.space.with_degree(piece.stretch.degree)
+            adjoint = self.space.with_modes(adjoint.size).resample(adjoint, piece.stretch.degree)
             recorded = self._scheme(piece, []).recorded(u, steps, noise)
             backwards = self._scheme(piece, self.parameters, adjoint=True)
-            l = backwards.pulled_back(l, steps, noise, recorded, by_parameter)
-        l = here.resample(l, self.space.degree) if parts else l
-        return l, by_parameter
+            adjoint = backwards.pulled_back(adjoint, steps, noise, recorded, by_parameter)
+        adjoint = grid.resample(adjoint, self.space.degree) if parts else adjoint
+        return adjoint, by_parameter
 
     def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, NoiseStrengths]]:
         """Parts of a piece, as steps and 1/kappa, whose stages are recorded together."""
-        most, space = sum(len(each.steps) for each in self._pieces), self.space
+        count, space = sum(len(each.steps) for each in self._pieces), self.space
         modes = space.with_degree(piece.stretch.degree).degrees.size
         size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
-        longest = max(int(np.ceil(np.sqrt(most))), RECORDED_NUMBERS // size)
+        longest = max(int(np.ceil(np.sqrt(count))), RECORDED_NUMBERS // size)
         noise = self._noise(piece)
         for first in range(0, len(piece.steps), longest):
             yield piece.steps[first : first + longest], noise.part(first, first + longest)
 
     # The noise -----------------------------------------------------------------------------
 
-    def _split(self, stretch: Stretch) -> Iterator[Piece]:
+    def _parts(self, stretch: Stretch) -> Iterator[Piece]:
         """Divide a stretch at the jumps of kappa."""
         kappa: Values = self._model.kappa
         if self._steady or self._model.smooth_noise:
@@ -275,14 +275,14 @@ class DifferentiatedRun:
         start, end = piece.stretch.ends
         return float(1 / self._model.kappa_at(min(max(self._start + elapsed, start), end)))
 
-    def _excess_since(self, begun: float, piece: Piece) -> Callable[[float], float]:
-        """The function elapsed -> increase of 1/kappa since the start of a step, `begun`."""
+    def _excess_since(self, start: float, piece: Piece) -> Callable[[float], float]:
+        """The function elapsed -> increase of 1/kappa since the start of a step, `start`."""
         if not self._model.smooth_noise:
             return lambda _elapsed: 0.0
-        first = self._strength_at(begun, piece)
+        first = self._strength_at(start, piece)
         return lambda elapsed: self._strength_at(elapsed, piece) - first
 
-    def _moved(self, name: str | None, layer: int, space: Space, rates: np.ndarray) -> np.ndarray:
+    def _slope(self, name: str | None, layer: int, space: Space, rates: np.ndarray) -> np.ndarray:
         """The derivative of L by a parameter, (modes,); 0 if L does not depend on it."""
         if name == ("kappa" if self._steady else f"kappa[{layer}]"):
             return -(self._strength(layer) ** 2) * rates
@@ -304,15 +304,15 @@ class DifferentiatedRun:
         key = stretch.degree, stretch.scheme.name, piece.layer, tuple(names), adjoint
         if key not in self._schemes:
             space = self.space.with_degree(stretch.degree)
-            of_drift = [name if name in self.of_drift else None for name in names]
-            of_degree = stretch.degree, tuple(of_drift), adjoint
+            by_drift = [name if name in self.of_drift else None for name in names]
+            of_degree = stretch.degree, tuple(by_drift), adjoint
             if of_degree not in self._nonlinear:
-                self._nonlinear[of_degree] = self._linearised(space, of_drift, adjoint)
+                self._nonlinear[of_degree] = self._linearised(space, by_drift, adjoint)
             if stretch.degree not in self._diffusions:
                 self._diffusions[stretch.degree] = self._diffusion(space)
             diffusion, nonlinear = self._diffusions[stretch.degree], self._nonlinear[of_degree]
-            moved = [self._moved(name, piece.layer, space, diffusion.rates) for name in names]
-            rows = np.array(moved).reshape(len(names), diffusion.rates.size)
+            dL = [self._slope(name, piece.layer, space, diffusion.rates) for name in names]
+            rows = np.array(dL).reshape(len(names), diffusion.rates.size)
             self._schemes[key] = DifferentiatedScheme(
                 stretch.scheme, diffusion, nonlinear, rows, self._start
             )
@@ -324,8 +324,8 @@ class DifferentiatedRun:
         """N with tangents by parameters of the drift (None for a direction), or transposed."""
         if self._model.is_zonal:
             tables, changes = self._tables_on(space)
-            by = dict(zip(self.of_drift, changes, strict=True))
-            return linearised_by_tables(space, tables, by, names, adjoint)
+            slopes = dict(zip(self.of_drift, changes, strict=True))
+            return linearised_by_tables(space, tables, slopes, names, adjoint)
         parts = self._motion.fields(space).of(self._number)
         fields = DifferentiableFields(self._model, self.drift, parts, space)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
@@ -358,22 +358,22 @@ def changes_of(drift: ZonalDrift, name: str, space: Space) -> Tables:
 def linearised_by_tables(
     space: Space,
     tables: Tables,
-    by: dict[str, Tables],
+    slopes: dict[str, Tables],
     names: Sequence[str | None],
     adjoint: bool,
     pairs: bool = False,
 ) -> LinearisedTangents:
     """N of a zonal drift with tangents by these parameters, or its transpose.
 
-    `by` has the derivatives of the multipliers by each parameter; a name None is a direction.
+    `slopes` has the derivatives of the multipliers by each parameter; a name None is a direction.
     """
     if adjoint:
-        none = Tables(np.zeros(space.level_degrees.size), None)
-        changes = [none if name is None else by[name] for name in names]
+        zero = Tables(np.zeros(space.level_degrees.size), None)
+        changes = [zero if name is None else slopes[name] for name in names]
         return LinearisedAdjoint(space, tables, changes, pairs=pairs)
-    moving = [name for name in by if name in names]
-    which = [-1 if name is None else moving.index(name) for name in names]
-    return LinearisedTangents(space, tables, [by[name] for name in moving], which, pairs)
+    used = [name for name in slopes if name in names]
+    rows = [-1 if name is None else used.index(name) for name in names]
+    return LinearisedTangents(space, tables, [slopes[name] for name in used], rows, pairs)
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:

@@ -62,8 +62,8 @@ class DifferentiableFields:
         tables = self._tables(parameters)
         if tables is None:
             return FieldTangents(self, names, pairs)
-        which = [-1 if name is None else parameters.index(name) for name in names]
-        return TableTransport(*tables, self.space.degree, 1, which, pairs)
+        rows = [-1 if name is None else parameters.index(name) for name in names]
+        return TableTransport(*tables, self.space.degree, 1, rows, pairs)
 
     def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Values:
         """The transpose of N, with derivatives by parameters of these names; 0 for None."""
@@ -105,12 +105,12 @@ class DifferentiableFields:
         self, names: Sequence[str | None]
     ) -> tuple[list[TabulatedVelocity], list[TabulatedVelocity]] | None:
         """Tables of the velocity and of its derivatives by each name; None without tables."""
-        points, every = self.space.weights.size, []
+        points, parts = self.space.weights.size, []
         for (_, field), inner in zip(self.fields, self._names_by_part(names), strict=True):
             tabulated = field.tables(inner)
             if tabulated is None:
                 return None
-            every.append(dict(zip(["", *inner], tabulated, strict=True)))
+            parts.append(dict(zip(["", *inner], tabulated, strict=True)))
 
         def collected(
             of: int | None, name: str | None, factors: Sequence[float]
@@ -120,29 +120,29 @@ class DifferentiableFields:
             A parameter `name` None is the factor of the part.
             """
             tables: list[VelocityTable] = []
-            for k, (factor, mine) in enumerate(zip(factors, every, strict=True)):
+            for k, (factor, part) in enumerate(zip(factors, parts, strict=True)):
                 if of is None:
-                    tables += [table.scaled(factor) for table in mine[""]]
+                    tables += [table.scaled(factor) for table in part[""]]
                 elif k != of:
-                    tables += [table.unchanged for table in mine[""]]
+                    tables += [table.unchanged for table in part[""]]
                 elif name is None:
-                    tables += [table.by_factor for table in mine[""]]
+                    tables += [table.by_factor for table in part[""]]
                 else:
-                    tables += [table.scaled(factor) for table in mine[name]]
+                    tables += [table.scaled(factor) for table in part[name]]
             return TabulatedVelocity.of(
                 tables, points, NEGLIGIBLE_COLUMN if of is None else NEGLIGIBLE_CHANGE
             )
 
         factors = [factor for factor, _ in self.fields]
-        whole = collected(None, None, factors)
+        velocity = collected(None, None, factors)
         if self.forward is not None:
-            whole = whole._replace(steady=whole.steady + self.forward[0])
-        nothing = TabulatedVelocity.of([t.unchanged for mine in every for t in mine[""]], points)
+            velocity = velocity._replace(steady=velocity.steady + self.forward[0])
+        zero = TabulatedVelocity.of([t.unchanged for part in parts for t in part[""]], points)
         changes = [
-            nothing if name is None else collected(*self.drift.place_of(name), factors)
+            zero if name is None else collected(*self.drift.place_of(name), factors)
             for name in names
         ]
-        return [whole], changes
+        return [velocity], changes
 
 
 class _InPython(ABC):
@@ -188,9 +188,9 @@ class _InPython(ABC):
         """Components (d - 1, N) of the velocity of the first function."""
         forward = self.fields.forward
         total: Values = 0.0 if forward is None else forward
-        for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
-            for one in mine:
-                total = total + factor * one.velocity
+        for (factor, _), quotients in zip(self.fields.fields, parts, strict=True):
+            for quotient in quotients:
+                total = total + factor * quotient.velocity
         return total
 
 
@@ -215,9 +215,9 @@ class FieldTangents(_InPython):
         values = functions.values if self.each == 1 else space.to_values(rows[:, 0])
         result[0] = space.minus_divergence(velocity * values[0])
         changes: Values = 0.0
-        for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
-            for one in mine:
-                changes = changes + factor * one.changes
+        for (factor, _), quotients in zip(self.fields.fields, parts, strict=True):
+            for quotient in quotients:
+                changes = changes + factor * quotient.changes
         for row, name in enumerate(self.names, 1):
             change = changes[:, row - 1]
             if name is not None:
@@ -254,10 +254,10 @@ class FieldAdjoint(_InPython):
         result = np.zeros((self.each, last.size), space.dtype)
         result[0] = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
         pulled = []
-        for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
-            pulled.append([one.pulled_back(factor * flux) for one in mine])
-            for one, covectors in zip(mine, pulled[-1], strict=True):
-                result[-1] += one.transposed(*covectors)
+        for (factor, _), quotients in zip(self.fields.fields, parts, strict=True):
+            pulled.append([quotient.pulled_back(factor * flux) for quotient in quotients])
+            for quotient, covectors in zip(quotients, pulled[-1], strict=True):
+                result[-1] += quotient.transposed(*covectors)
         target[:floats] = result.view(float).ravel()
         for p, name in enumerate(self.names):
             target[floats + p] = 0.0 if name is None else self._by(name, parts, pulled, flux)
@@ -266,14 +266,14 @@ class FieldAdjoint(_InPython):
         """The derivative <l, dN/dp> by a parameter."""
         k, inner = self.part_of[name]
         total: Values = 0.0
-        for one, (F, s) in zip(parts[k], pulled[k], strict=True):
+        for quotient, (F, s) in zip(parts[k], pulled[k], strict=True):
             if inner is None:
-                total = total + (flux * one.velocity).sum(axis=0)
+                total = total + (flux * quotient.velocity).sum(axis=0)
                 continue
-            above, below = one.by[inner]
-            total = total + (F * above[:, 0]).sum(axis=0)
+            numerator, level = quotient.by[inner]
+            total = total + (F * numerator[:, 0]).sum(axis=0)
             if s is not None:
-                total = total + s * below[0]
+                total = total + s * level[0]
         return float(total @ self.fields.space.weights)
 
 

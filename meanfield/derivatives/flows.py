@@ -58,7 +58,7 @@ class FlowTangents(RunTangents[StateChange]):
 
 def check_flow(tangents: Mapping[str, Any], motion: Any, state: Any) -> None:
     """Raise MeanfieldError for parameters and motions of a user without derivatives."""
-    linearised = motion.linearised(*_split(tangents))  # refuses parameters without derivatives
+    linearised = motion.linearised(*_by_kind(tangents))  # refuses parameters without derivatives
     if type(motion).along is Motion.along:  # a user's motion may use functions without derivatives
         try:
             with np.errstate(**NO_FLOAT_WARNINGS):
@@ -68,7 +68,7 @@ def check_flow(tangents: Mapping[str, Any], motion: Any, state: Any) -> None:
             raise MeanfieldError(f"{name} has no derivatives along tangents. {error}") from error
 
 
-def _split(tangents: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _by_kind(tangents: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """Two lists with an entry for each tangent: parameter or None, and direction or None."""
     names = [h if isinstance(h, str) else None for h in tangents.values()]
     return names, [None if isinstance(h, str) else h for h in tangents.values()]
@@ -114,27 +114,27 @@ class DifferentiatedFlow:
         The times increase. If the last one is the time of an `event`, its state is computed by a
         shorter step instead of interpolation.
         """
-        waiting, Y, labels = list(elapsed), self.first, None
+        outputs, Y, labels = list(elapsed), self.first, None
         last = max((i for i, s in enumerate(self.stretches) if len(s.steps)), default=-1)
         for i, number, flow, Y in self._walked():
             stretch = self.stretches[i]
             labels = stretch.labels
             if flow is None:
-                while waiting and waiting[0] <= (stretch.steps[0, 0] if len(stretch.steps) else 0):
-                    yield self.linearised, self._spread(Y.copy(), labels)
-                    waiting.pop(0)
+                while outputs and outputs[0] <= (stretch.steps[0, 0] if len(stretch.steps) else 0):
+                    yield self.linearised, self._all_rows(Y.copy(), labels)
+                    outputs.pop(0)
                 continue
             begin, dt = stretch.steps[number]
             final = number == len(stretch.steps) - 1
-            while waiting and ((final and i == last) or waiting[0] <= begin + dt):
-                part = (waiting[0] - begin) / dt
+            while outputs and ((final and i == last) or outputs[0] <= begin + dt):
+                part = (outputs[0] - begin) / dt
                 if part >= END_OF_STEP and final and i + 1 < len(self.stretches):
                     break  # the next stretch begins with a merge or a jump
-                waiting.pop(0)
-                stack = self._within(flow, stretch, part, shorter=event and not waiting)
-                yield self.linearised, self._spread(stack, labels)
-        for _ in waiting:
-            yield self.linearised, self._spread(Y.copy(), labels)
+                outputs.pop(0)
+                stack = self._inside(flow, stretch, part, shorter=event and not outputs)
+                yield self.linearised, self._all_rows(stack, labels)
+        for _ in outputs:
+            yield self.linearised, self._all_rows(Y.copy(), labels)
 
     def steps(self) -> Iterator[tuple[float, Any]]:
         """Yield the time since the start, and the flow, after every step.
@@ -165,16 +165,16 @@ class DifferentiatedFlow:
                     yield i, number, flow, flow.x
                 Y = flow.x
 
-    def _within(self, flow: Any, stretch: Stretch, part: float, *, shorter: bool) -> np.ndarray:
+    def _inside(self, flow: Any, stretch: Stretch, part: float, *, shorter: bool) -> np.ndarray:
         """The stack at the fraction `part` of the last step, interpolated or by a shorter step."""
-        before = flow.before
+        step = flow.before
         if part >= END_OF_STEP:
             return flow.x.copy()
         if flow.dense and not shorter:
-            return flow.within(before.elapsed + part * before.dt)
-        alone = self._flow(stretch, before.x, before.elapsed)
-        alone.take(before.elapsed, part * before.dt)
-        return alone.x
+            return flow.within(step.elapsed + part * step.dt)
+        shorter_flow = self._flow(stretch, step.x, step.elapsed)
+        shorter_flow.take(step.elapsed, part * step.dt)
+        return shorter_flow.x
 
     def _flow(self, stretch: Stretch, Y: np.ndarray, elapsed: float) -> Any:
         """A flow that takes the steps of a stretch, from the stack Y at a time since the start."""
@@ -192,15 +192,15 @@ class DifferentiatedFlow:
         step = lambda Y, t, dt: field.step(scheme, Y, t, dt)  # noqa: E731
         return FixedSteps(scheme, step, Y, start=self.start)
 
-    def _merged(self, Y: np.ndarray, before: Any, labels: np.ndarray) -> np.ndarray:
-        """The stack after a merge; `before`, `labels`: rows of all tokens before and after."""
-        rows = np.arange(len(labels)) if before is None else before
-        onto = np.empty(Y.shape[2], dtype=int)
-        onto[rows] = labels
-        self._moving, Y = self._moving.merged(Y, onto)
+    def _merged(self, Y: np.ndarray, earlier: Any, labels: np.ndarray) -> np.ndarray:
+        """The stack after a merge; `earlier`, `labels`: rows of all tokens before and after."""
+        rows = np.arange(len(labels)) if earlier is None else earlier
+        targets = np.empty(Y.shape[2], dtype=int)
+        targets[rows] = labels
+        self._moving, Y = self._moving.merged(Y, targets)
         return Y
 
-    def _spread(self, Y: np.ndarray, labels: Any) -> np.ndarray:
+    def _all_rows(self, Y: np.ndarray, labels: Any) -> np.ndarray:
         """The stack with one row for every token, merged ones included."""
         return Y if labels is None else Y[..., labels, :]
 
@@ -210,10 +210,10 @@ def flow_tangents_of(
 ) -> FlowTangents:
     """The derivatives of a run of a flow from `initial` along its accepted steps."""
     start = run.options["t_start"]
-    member = DifferentiatedFlow(motion, journal, initial, *_split(tangents), start)
+    member = DifferentiatedFlow(motion, journal, initial, *_by_kind(tangents), start)
     result: dict[str, list[StateChange]] = {name: [] for name in tangents}
     for linearised, Y in member.stacks(run.t - start, event=run.status == "event"):
         for name, arrays in zip(tangents, linearised.changes(Y), strict=True):
             result[name].append(StateChange(arrays))
     journal.forget_stages()
-    return FlowTangents(run, {name: tuple(all_) for name, all_ in result.items()}, motion)
+    return FlowTangents(run, {name: tuple(changes) for name, changes in result.items()}, motion)

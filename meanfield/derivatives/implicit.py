@@ -52,14 +52,14 @@ class ImplicitTangents(PointFlow):
             stage = (y + z.reshape(y.shape))[None]
             rates = self._unit.velocity(np.concatenate([stage, self._basis]), t + c * dt)
             jacobians[i] = rates[1:].reshape(N, N).T
-            along = self._field.velocity(np.concatenate([stage, dy]), t + c * dt)
-            forcing[i] = along[1:].reshape(len(dy), N)
+            stage_rates = self._field.velocity(np.concatenate([stage, dy]), t + c * dt)
+            forcing[i] = stage_rates[1:].reshape(len(dy), N)
         # (1 - dt A J) dZ = dt A (Dv dy + dv/dparameter), the stages one after another
         matrix = np.eye(stages * N) - dt * np.einsum("ij,jab->iajb", A, jacobians).reshape(
             stages * N, stages * N
         )
-        right = dt * np.einsum("ij,jpa->iap", A, forcing).reshape(stages * N, len(dy))
-        last = np.linalg.solve(matrix, right)[-N:].T.reshape(dy.shape)
+        forces = dt * np.einsum("ij,jpa->iap", A, forcing).reshape(stages * N, len(dy))
+        last = np.linalg.solve(matrix, forces)[-N:].T.reshape(dy.shape)
         new = np.concatenate([(y + Z[-1].reshape(y.shape))[None], dy + last])
         new = self._field.projected(new)
         return new, self._field.velocity(new, t + dt), 0.0

@@ -79,13 +79,13 @@ class DifferentiatedIndexed(DifferentiatedRun):
         self, space: Narrowed, names: list[str | None], adjoint: bool
     ) -> DifferentiatedNonlinear:
         count, modes = len(space.index), space.slice_space.degrees.size
-        apart = range(1 if self._betas is None else count)
-        inner = [self._pair(node, space, names, adjoint) for node in apart]
+        nodes = range(1 if self._betas is None else count)
+        pairs = [self._pair(node, space, names, adjoint) for node in nodes]
         size = modes * (space.dtype.itemsize // 8)
         if adjoint:
             weights = space.index.weights
-            return IndexedAdjoint(inner, size, self._influence, weights, len(names))
-        return IndexedTransport(inner, size, self._influence, rows=1 + len(names))
+            return IndexedAdjoint(pairs, size, self._influence, weights, len(names))
+        return IndexedTransport(pairs, size, self._influence, rows=1 + len(names))
 
     def _pair(self, node: int, product: Narrowed, names: list[str | None], adjoint: bool) -> Any:
         """N of a slice under the measure acting on it, with derivatives, at a node.
@@ -95,12 +95,14 @@ class DifferentiatedIndexed(DifferentiatedRun):
         space, drift = product.slice_space, self.drift
         if self._betas is not None:
             drift = drift.replace(beta=float(self._betas[node]))
-            mine = {f"beta[{node}]": "beta"}
-            others = dict.fromkeys(self.parameters_of_nodes(self._motion))
-            names = [{**others, **mine}.get(name or "", name) for name in names]
+            renamed = {f"beta[{node}]": "beta"}
+            directions = dict.fromkeys(self.parameters_of_nodes(self._motion))
+            names = [{**directions, **renamed}.get(name or "", name) for name in names]
         if self._model.is_zonal:
-            by = {name: changes_of(drift, name, space) for name in names if name is not None}
-            return linearised_by_tables(space, tables_of(drift, space), by, names, adjoint, True)
+            slopes = {name: changes_of(drift, name, space) for name in names if name is not None}
+            return linearised_by_tables(
+                space, tables_of(drift, space), slopes, names, adjoint, True
+            )
         parts = self._motion.fields(product).of(self._number * len(product.index) + node)
         fields = DifferentiableFields(self._model, drift, parts, space)
         return fields.adjoint(names, True) if adjoint else fields.tangents(names, True)

@@ -59,10 +59,10 @@ class Journal:
         degree: int = 0,
         labels: np.ndarray | None = None,
     ) -> list[Array]:
-        """The list of steps of a stretch: of the last one, or a new one if one of these differs."""
+        """The list of steps of the last stretch, or of a new one if an argument differs."""
         last = self._stretches[-1] if self._stretches else Stretch(None, ends, [])
-        same = (last.scheme, last.ends, last.degree) == (scheme, ends, degree)
-        if not same or last.labels is not labels:
+        continues = (last.scheme, last.ends, last.degree) == (scheme, ends, degree)
+        if not continues or last.labels is not labels:
             self._stretches.append(Stretch(scheme, ends, [], degree, labels, []))
         return self._stretches[-1].steps
 

@@ -121,17 +121,17 @@ def lyapunov_exponents(
             "The run has no steps, along which neighbours could leave it: solve to a later time."
         )
     walk = _of_densities if isinstance(initial, Density) else _of_flows
-    marks, logs = [], []
-    for elapsed, grown in walk(run, journal, initial, count, renewals, rng):
-        marks.append(elapsed)
-        logs.append(grown)
-    t, growth = np.array(marks), np.array(logs)
+    times, logs = [], []
+    for elapsed, log_growth in walk(run, journal, initial, count, renewals, rng):
+        times.append(elapsed)
+        logs.append(log_growth)
+    t, growth = np.array(times), np.array(logs)
     shape = (-1,) + (1,) * (growth.ndim - 1)
     history = np.cumsum(growth, axis=0) / t.reshape(shape)
     rates = growth / np.diff(t, prepend=0.0).reshape(shape)
     half = int(np.searchsorted(t, t[-1] / 2))
-    late = growth[half:].sum(axis=0) / (t[-1] - (t[half - 1] if half else 0.0))
-    return LyapunovExponents(run.options["t_start"] + t, history, rates, late)
+    second_half = growth[half:].sum(axis=0) / (t[-1] - (t[half - 1] if half else 0.0))
+    return LyapunovExponents(run.options["t_start"] + t, history, rates, second_half)
 
 
 def _orthonormal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,22 +163,22 @@ def _of_flows(
     scheme = journal.stretches[0].scheme
     motion = motion_for(initial)(run.model, initial, scheme=scheme, rtol=run.rtol)
     motion.linearised([], [])  # refuses the model
-    most, draw = motion.tangent_space(initial)
-    fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
+    size, draw = motion.tangent_space(initial)
+    fitting("count", count, f"at most {size}, the dimension of the tangent space", count <= size)
     directions = [draw(rng) for _ in range(count)]
     start = run.options["t_start"]
     flow = DifferentiatedFlow(motion, journal, initial, [None] * count, directions, start)
-    every = run.t[-1] - start
-    last, shape = float(every), flow.linearised.members
+    duration = run.t[-1] - start
+    last, shape = float(duration), flow.linearised.members
     flow.first, _ = _renewed(flow.linearised, flow.first)
-    due = every / renewals
+    renewal = duration / renewals
     for elapsed, state in flow.steps():
-        ended = elapsed >= last * (1 - 1e-12)
-        if elapsed < due * (1 - 1e-12) and not ended:
+        at_end = elapsed >= last * (1 - 1e-12)
+        if elapsed < renewal * (1 - 1e-12) and not at_end:
             continue
         Y, logs = _renewed(flow.linearised, state.x)
         state.restart(Y, start + elapsed)
-        due = elapsed + every / renewals
+        renewal = elapsed + duration / renewals
         yield elapsed, logs.reshape(*shape, count)
 
 
@@ -201,30 +201,30 @@ def _of_densities(
     motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
     kind.check(motion)
     parts = 1 if space.dtype.kind == "f" else 2 - space.real_modes  # numbers of a coefficient
-    most = int((parts * (space.degrees > 0)).sum())
-    fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
+    dofs = int((parts * (space.degrees > 0)).sum())
+    fitting("count", count, f"at most {dofs}, the dimension of the tangent space", count <= dofs)
     pieces = list(_pieces(journal, renewals))
     states: dict[tuple[int, ...], np.ndarray] = {}
     tangents: dict[tuple[int, ...], np.ndarray] = {}
-    kept: dict[tuple[int, ...], dict[object, DifferentiatedNonlinear]] = {}
+    caches: dict[tuple[int, ...], dict[object, DifferentiatedNonlinear]] = {}
     for index in np.ndindex(*initial.shape):
-        drawn = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
-        drawn[:, space.degrees == 0] = 0
+        noise = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
+        noise[:, space.degrees == 0] = 0
         states[index] = initial.coefficients[index]
-        tangents[index], _ = _renewed_modes(space, drawn)
+        tangents[index], _ = _renewed_modes(space, noise)
     for piece, end in pieces:
-        grown = np.empty((*initial.shape, count))
+        growth = np.empty((*initial.shape, count))
         for index in np.ndindex(*initial.shape):
-            here = space.with_modes(states[index].size)
-            whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
-            mine = kept.setdefault(index if run.model.drift.shape else (), {})
-            last = initial.computed(whole, here)
-            member = kind(motion, last, index, piece, (), start, kept=mine)
+            grid = space.with_modes(states[index].size)
+            coefficients = np.broadcast_to(states[index], (*initial.shape, states[index].size))
+            cache = caches.setdefault(index if run.model.drift.shape else (), {})
+            last = initial.computed(coefficients, grid)
+            member = kind(motion, last, index, piece, (), start, cache=cache)
             (stack,) = member.tangents(np.array([end]), list(tangents[index]))
             states[index] = stack[0]
-            here = space.with_modes(stack.shape[1])
-            tangents[index], grown[index] = _renewed_modes(here, stack[1:])
-        yield end, grown
+            grid = space.with_modes(stack.shape[1])
+            tangents[index], growth[index] = _renewed_modes(grid, stack[1:])
+        yield end, growth
 
 
 def _renewed_modes(space: Space, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,11 +239,11 @@ def _pieces(journal: Journal, renewals: int) -> Iterator[tuple[Journal, float]]:
     stretches = journal.stretches
     t, dt = stretches[-1].steps[-1]
     last = float(t + dt)
-    piece, due = Journal(), last / renewals
+    piece, renewal = Journal(), last / renewals
     for stretch in stretches:
         for step in stretch.steps:
             piece.add(step[None], stretch.scheme, stretch.ends, stretch.degree)
             end = float(step.sum())
-            if end >= due * (1 - 1e-12) or end >= last * (1 - 1e-12):
+            if end >= renewal * (1 - 1e-12) or end >= last * (1 - 1e-12):
                 yield piece, end
-                piece, due = Journal(), end + last / renewals
+                piece, renewal = Journal(), end + last / renewals

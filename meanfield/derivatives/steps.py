@@ -94,12 +94,12 @@ def dual_of(basis: Eigenbasis, parseval: Array) -> Eigenbasis:
     for start, end, at in zip(basis.starts[:-1], basis.starts[1:], basis.offsets, strict=True):
         coordinates, size = basis.order[start:end], int(end - start)
         length = -(-size // COLUMN_BLOCK) * COLUMN_BLOCK * size
-        forth, back = (
+        forward, inverse = (
             columns[at : at + length].reshape(-1, size)[:size].T
             for columns in (basis.forth, basis.back)
         )
         weights = parseval[coordinates]
-        blocks.append((coordinates, back.T * weights, forth.T / weights[:, None]))
+        blocks.append((coordinates, inverse.T * weights, forward.T / weights[:, None]))
     return Eigenbasis.of(blocks)
 
 
@@ -192,29 +192,29 @@ class DifferentiatedScheme:
         scheme: Scheme,
         diffusion: Diffusion,
         nonlinear: DifferentiatedNonlinear,
-        moved: Array,
+        slopes: Array,
         start: float = 0.0,
     ):
         self.scheme, self._nonlinear = scheme, nonlinear  # keeps its address valid
         basis, floats = diffusion.basis, diffusion.parseval.size
         rotation = np.zeros(diffusion.rates.size) + diffusion.rotation
-        turned = np.iscomplexobj(rotation) or np.iscomplexobj(moved)
-        self._dtype = np.dtype(complex if turned else float)
-        modes, self._zero = floats // (2 if turned else 1), self._dtype.type(0).item()
+        is_complex = np.iscomplexobj(rotation) or np.iscomplexobj(slopes)
+        self._dtype = np.dtype(complex if is_complex else float)
+        modes, self._zero = floats // (2 if is_complex else 1), self._dtype.type(0).item()
 
         def per_number(factors: Array) -> Array:
             factors = np.asarray(factors, dtype=self._dtype)
             return np.repeat(factors, modes // factors.shape[-1], axis=-1)
 
         self._rates, self._rotation = per_number(diffusion.rates), per_number(rotation)
-        self._moved = per_number(np.asarray(moved).reshape(len(moved), diffusion.rates.size))
+        self._moved = per_number(np.asarray(slopes).reshape(len(slopes), diffusion.rates.size))
         linear = self._rates[None]
 
         def rows(members: int, of: Eigenbasis) -> Rows:
-            based = of if of.order.size else None
-            return Rows(scheme, linear, (members, modes), self._dtype, start=start, basis=based)
+            used = of if of.order.size else None
+            return Rows(scheme, linear, (members, modes), self._dtype, start=start, basis=used)
 
-        self._rows, derived = rows(1 + len(moved), basis), rows(1, basis)
+        self._rows, derived = rows(1 + len(slopes), basis), rows(1, basis)
         self._dual = rows(1, diffusion.dual)
         self._memory, row = self._rows.memory_of(0), self._rows.records[0]
         row["nonlinear"], row["context"] = nonlinear.address, nonlinear.context
@@ -224,7 +224,7 @@ class DifferentiatedScheme:
         for records in (self._rows.records, derived.records):  # without the rows of error estimates
             records["rows"], records["entry_count"] = row["last"], entries
         parseval = diffusion.parseval[:: floats // modes]
-        self._derived, stages, p = derived, int(row["last"]), len(moved)
+        self._derived, stages, p = derived, int(row["last"]), len(slopes)
         self._constants = {
             "rates": self._rates,
             "rotation": self._rotation,
@@ -247,7 +247,7 @@ class DifferentiatedScheme:
         for name, value in values.items():
             self._record[name] = value.ctypes.data if isinstance(value, Array) else value
 
-    def _along(self, steps: Array, noise: NoiseStrengths, **values: PassedOn) -> int:
+    def _set_steps(self, steps: Array, noise: NoiseStrengths, **values: PassedOn) -> int:
         """Set the steps and further fields of the record; returns its address."""
         self._steps = np.ascontiguousarray(steps), *map(np.ascontiguousarray, noise)
         self._fill(
@@ -261,7 +261,7 @@ class DifferentiatedScheme:
     def advance(self, state: Array, steps: Array, noise: NoiseStrengths) -> Array:
         """The state and tangents (1 + p, modes) after steps (n, 2); see `within`."""
         self._memory.u[0] = np.ascontiguousarray(state).view(self._dtype)
-        _advance(self._along(steps, noise, stages=0, slopes=0), self._zero)
+        _advance(self._set_steps(steps, noise, stages=0, slopes=0), self._zero)
         self._nonlinear.check()
         self._last = steps[-1], noise.at_start[-1]
         return self._memory.u[0].copy().view(state.dtype)
@@ -303,7 +303,7 @@ class DifferentiatedScheme:
         self._memory.u[0, 0] = np.ascontiguousarray(u).view(self._dtype)
         shape = len(steps), len(self.scheme.nodes) + 1, self._memory.stage.size
         stages, slopes = np.empty(shape, self._dtype), np.empty(shape, self._dtype)
-        _advance(self._along(steps, noise, stages=stages, slopes=slopes), self._zero)
+        _advance(self._set_steps(steps, noise, stages=stages, slopes=slopes), self._zero)
         self._nonlinear.check()
         return stages, slopes
 
@@ -323,7 +323,7 @@ class DifferentiatedScheme:
         l = np.array(adjoint, order="C")
         stages, slopes = recorded
         values = {"stages": stages, "slopes": slopes, "adjoint": l, "gradient": gradient}
-        _pull_back(self._along(steps, noise, **values), self._zero)
+        _pull_back(self._set_steps(steps, noise, **values), self._zero)
         self._nonlinear.check()
         return l
 
@@ -427,8 +427,8 @@ def _slope_at(address: int, u: int, slope: int, t: float, excess: float, zero: N
 def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
     """Store the slopes of all members as those of a stage, in the basis of sums."""
     for member in range(row.members):
-        kept = row.slopes + (member * (row.last + 1) + stage) * row.size
-        _changed(row, FORTH, slope + member * row.size, kept, zero)
+        stored = row.slopes + (member * (row.last + 1) + stage) * row.size
+        _changed(row, FORTH, slope + member * row.size, stored, zero)
 
 
 @njit(cache=True, error_model="numpy")
@@ -441,9 +441,9 @@ def _advance(address: int, zero: Number) -> None:
     decay_nodes, steps = numbers_at(row.decay_nodes, 0, 0), numbers_at(form.steps, 0, 0.0)
     strengths, excess = numbers_at(form.at_start, 0, 0.0), numbers_at(form.excess, 0, 0.0)
     is_modal, scaled = row.change != 0 and row.added_rows == 0, form.moving and row.added_rows == 0
-    u, before, slope, first = row.u, row.u + block, row.slope, row.slope + block
+    u, start, slope, first = row.u, row.u + block, row.slope, row.slope + block
     for n in range(form.count):
-        t, dt, of_step, kept = steps[2 * n], steps[2 * n + 1], n * (stages + 1), n * stages * size
+        t, dt, of_step, record = steps[2 * n], steps[2 * n + 1], n * (stages + 1), n * stages * size
         _weigh(form, row, dt, strengths[n], zero)
         if n == 0 or excess[of_step - 1] != 0:  # the part of L in N has changed
             _slope(form, row, u, slope, t, excess[of_step], zero)
@@ -452,11 +452,11 @@ def _advance(address: int, zero: Number) -> None:
             for member in range(row.members):
                 at = row.slopes + member * (stages + 1) * size
                 copy(row.modes, at + stages * size, at, zero)
-        copy(row.members * row.modes, u, before, zero)
+        copy(row.members * row.modes, u, start, zero)
         for member in range(row.members):
-            _changed(row, FORTH, before + member * size, first + member * size, zero)
+            _changed(row, FORTH, start + member * size, first + member * size, zero)
         if form.stages:
-            copy(row.modes, u, form.stages + kept, zero)
+            copy(row.modes, u, form.stages + record, zero)
         for i in range(stages):
             at = i * row.linear_modes, i * row.slots * row.linear_modes, i * row.slots
             if scaled:
@@ -466,19 +466,19 @@ def _advance(address: int, zero: Number) -> None:
                 sums, slopes = row.modal if is_modal else target, member * (stages + 1) * size
                 combine(row, sums, first + member * size, *at, row.slopes + slopes, zero)
                 if scaled and member > 0 and moves[member - 1]:
-                    f, moved = numbers_at(sums, 0, zero), numbers_at(form.moved, 0, zero)
+                    f, change_of_L = numbers_at(sums, 0, zero), numbers_at(form.moved, 0, zero)
                     change = numbers_at(row.stage, 0, zero)
                     for k in range(row.modes):
-                        f[k] += moved[(member - 1) * row.modes + k] * change[k]
+                        f[k] += change_of_L[(member - 1) * row.modes + k] * change[k]
                 if is_modal:
                     evaluate(row.change, row.basis, BACK, sums, target)
             if form.stages and i < stages - 1:
-                copy(row.modes, u, form.stages + kept + (i + 1) * size, zero)
+                copy(row.modes, u, form.stages + record + (i + 1) * size, zero)
             time = t + nodes[decay_nodes[i]] * dt
             _slope(form, row, u, slope, time, excess[of_step + i + 1], zero)
             _keep_slopes(row, slope, i + 1, zero)
         if form.slopes:
-            copy(stages * row.modes, row.slopes, form.slopes + kept, zero)
+            copy(stages * row.modes, row.slopes, form.slopes + record, zero)
 
 
 @njit(**IN_STEP)
@@ -503,9 +503,9 @@ def _add_pairings(form: LinearisedRecord, row: Row, a: int, b: int, zero: Number
     f, g, weights = numbers_at(a, 0, zero), numbers_at(b, 0, zero), numbers_at(form.pairing, 0, 0.0)
     for p in range(form.parameters):
         if moves[p]:
-            total, moved = 0.0, numbers_at(form.moved, p * row.modes, zero)
+            total, slope = 0.0, numbers_at(form.moved, p * row.modes, zero)
             for k in range(row.modes):
-                total += weights[k] * (np.conj(f[k]) * (moved[k] * g[k])).real
+                total += weights[k] * (np.conj(f[k]) * (slope[k] * g[k])).real
             gradient[p] += total
 
 
@@ -549,7 +549,7 @@ def _pull_back(address: int, zero: Number) -> None:
     strengths, excess = numbers_at(form.at_start, 0, 0.0), numbers_at(form.excess, 0, 0.0)
     f, first, scaled = numbers_at(form.sums, 0, zero), form.sums + size, row.added_rows == 0
     for n in range(form.count - 1, -1, -1):
-        t, dt, kept = steps[2 * n], steps[2 * n + 1], n * stages * size
+        t, dt, record = steps[2 * n], steps[2 * n + 1], n * stages * size
         _weigh(form, row, dt, strengths[n], zero)
         _changed(dual, FORTH, form.adjoint, form.pulled + stages * size, zero)
         for j in range(stages - 1, -1, -1):
@@ -562,16 +562,16 @@ def _pull_back(address: int, zero: Number) -> None:
                         _add_transposed(row, row.weights, at, l, form.sums, zero)
             _changed(dual, BACK, form.sums, form.pair + size, zero)
             time = t if j == 0 else t + nodes[decay_nodes[j - 1]] * dt
-            stage, more = form.stages + kept + j * size, excess[n * (stages + 1) + j]
-            _pull_back_stage(form, row, dual, stage, time, more, zero)
+            stage, strength = form.stages + record + j * size, excess[n * (stages + 1) + j]
+            _pull_back_stage(form, row, dual, stage, time, strength, zero)
             _changed(dual, FORTH, form.result, form.pulled + j * size, zero)
         copy(modes, form.pulled, form.sums, zero)
-        _changed(row, FORTH, form.stages + kept, first, zero)
+        _changed(row, FORTH, form.stages + record, first, zero)
         for i in range(stages):
             l = form.pulled + (i + 1) * size
             _add_transposed(row, row.decay, i * width, l, form.sums, zero)
             if scaled and form.moving:
                 at = i * width, i * row.slots * width, i * row.slots
-                combine(derived, row.stage, first, *at, form.slopes + kept, zero)
+                combine(derived, row.stage, first, *at, form.slopes + record, zero)
                 _add_pairings(form, row, l, row.stage, zero)
         _changed(dual, BACK, form.sums, form.adjoint, zero)

@@ -51,8 +51,8 @@ def checked_tangents(
     MeanfieldError
         For runs that have no derivatives.
     """
-    many = isinstance(tangents, Sequence) and not isinstance(tangents, str)
-    fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', many, TypeError)
+    fits = isinstance(tangents, Sequence) and not isinstance(tangents, str)
+    fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', fits, TypeError)
     if not len(tangents):
         return {}
     names = [tangent for tangent in tangents if isinstance(tangent, str)]
@@ -85,20 +85,20 @@ def checked_parameter(argument: str, name: str, motion: Narrowed, more: str = ""
         names = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
     else:
         names = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
-    wanted, advice = f"parameters of the model, {names}{more}", ""
-    fitting(argument, name, f"names of {wanted}", isinstance(name, str), TypeError)
+    expected, advice = f"parameters of the model, {names}{more}", ""
+    fitting(argument, name, f"names of {expected}", isinstance(name, str), TypeError)
     if name == "kappa" and "kappa[0]" not in names:
         reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
-        inside = "" if model.smooth_noise or not model.shape else " in some member"
-        advice = f"kappa {reason}{inside}."
-    fitting(argument, name, wanted, name in names, advice=advice)
+        member_text = "" if model.smooth_noise or not model.shape else " in some member"
+        advice = f"kappa {reason}{member_text}."
+    fitting(argument, name, expected, name in names, advice=advice)
     return str(name)
 
 
 def _direction(direction: UserValue, state: Density) -> np.ndarray:
     """Coefficients (*ensemble, modes) of a direction in which the initial density changes."""
     space = state.space
-    wanted = (
+    expected = (
         "lists of names of parameters, densities to move towards, Variations, functions of unit "
         f"vectors (N, d), or coefficients (..., {space.degrees.size})"
     )
@@ -111,11 +111,11 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
         advice = ""
         if isinstance(state, Indexed):
             advice = "Else give densities to move towards, space.indexed(f, index)."
-        alone = "of unit vectors (N, d) alone"
+        single = "of unit vectors (N, d) alone"
         fitting(
             "Functions in tangents",
             as_called(direction),
-            alone,
+            single,
             takes(direction, 1),
             TypeError,
             advice,
@@ -132,7 +132,7 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
             coefficients = np.empty(0, object)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
         fits = numbers and coefficients.shape[-1:] == (space.degrees.size,)
-        fitting("tangents", direction, wanted, fits, TypeError)
+        fitting("tangents", direction, expected, fits, TypeError)
         real = not np.imag(coefficients)[..., space.real_modes].any()
         of_real = "coefficients of a real function, without imaginary parts of real harmonics"
         fitting("tangents", direction, of_real, real)
@@ -159,12 +159,12 @@ def tangents_of(
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     kind, rows = differentiated(initial), [{} for _ in elapsed]  # type: ignore[var-annotated]
-    shared: dict[object, DifferentiatedNonlinear] | None = None if model.drift.shape else {}
+    cache: dict[object, DifferentiatedNonlinear] | None = None if model.drift.shape else {}
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
         arguments = initial, index, steps, parameters, start
-        member = kind(motion, *arguments, kept=shared)
+        member = kind(motion, *arguments, cache=cache)
         starts = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, changes in zip(rows, member.tangents(until, starts), strict=True):
             row[index] = changes[1:]
@@ -180,10 +180,10 @@ def tangents_of(
     return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
 
 
-def _moment_changes(space: Space, c: Array, along: Array) -> tuple[Array, Array]:
-    """Derivatives of the moments (..., 8) and of |moment 1|, in the direction `along` from c."""
+def _moment_changes(space: Space, c: Array, direction: Array) -> tuple[Array, Array]:
+    """Derivatives of the moments (..., 8) and of |moment 1|, in a direction from c."""
     degrees, first = range(1, MOMENT_COUNT + 1), space.scalar_moment(c, 1)
-    changes = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], axis=-1)
+    changes = np.stack([space.scalar_moment_change(c, direction, k) for k in degrees], axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         of_modulus = (np.conj(first) * changes[..., 0]).real / np.abs(first)
     return changes.astype(complex), of_modulus
@@ -199,10 +199,10 @@ def _minimum_change(mu: Density, h: Variation) -> Array:
 def _measured_by_index(mu: Indexed, h: Variation) -> Observations:
     """Derivatives of the observables of indexed densities mu in the direction h."""
     space, weights, change = mu.slice_space, mu.weights, mu.space.split(h.coefficients)
-    whole = _moment_changes(space, weights @ mu.each, weights @ change)
+    marginal = _moment_changes(space, weights @ mu.each, weights @ change)
     by_index = _moment_changes(space, mu.each, change)
     return {
-        **dict(zip(("moment", "order_parameter"), whole, strict=True)),
+        **dict(zip(("moment", "order_parameter"), marginal, strict=True)),
         **dict(zip(("moment_by_index", "order_by_index"), by_index, strict=True)),
         "minimum": _minimum_change(mu, h),
         "mass": change[..., 0].real @ weights,
@@ -214,31 +214,31 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
 
     `name` is the parameter that changes at the rate 1 with it, or a key of another direction.
     """
-    space, values, c, along = mu.space, mu.values, mu.coefficients, h.coefficients
-    moments, order = _moment_changes(space, c, along)
+    space, values, c, direction = mu.space, mu.values, mu.coefficients, h.coefficients
+    moments, order = _moment_changes(space, c, direction)
     with np.errstate(divide="ignore"):
         logarithm = np.log(np.abs(values))
     by_entropy = (h.values * (1 + logarithm)) @ space.weights
-    by_energy = free = np.full(h.shape, np.nan)
+    by_energy = by_free_energy = np.full(h.shape, np.nan)
     if model.drift.is_zonal:
         drift, kappa = model.drift.as_zonal(), model.kappa_at(t)
         weights = space.interaction(drift)[..., space.levels]
-        by_energy = (weights * space.parseval * (np.conj(c) * along).real).sum(axis=-1)
+        by_energy = (weights * space.parseval * (np.conj(c) * direction).real).sum(axis=-1)
         if name in drift.parameters:
             power = 0.5 * space.parseval * np.abs(c) ** 2
-            changed = interaction_changes(drift, name, space)[..., space.levels]
-            by_energy = by_energy + (changed * power).sum(axis=-1)
+            slopes = interaction_changes(drift, name, space)[..., space.levels]
+            by_energy = by_energy + (slopes * power).sum(axis=-1)
         if drift.gradient_flow and model.noise.laplacian and not model.extras:
-            free = by_entropy / kappa - by_energy
+            by_free_energy = by_entropy / kappa - by_energy
             if name == name_of_kappa(model, t):
-                free = free - (values * logarithm) @ space.weights / kappa**2
+                by_free_energy = by_free_energy - (values * logarithm) @ space.weights / kappa**2
     return {
         "mass": h.mass,
         "moment": moments,
         "order_parameter": order,
         "entropy": by_entropy,
         "interaction_energy": by_energy,
-        "free_energy": free,
+        "free_energy": by_free_energy,
         "minimum": _minimum_change(mu, h),
     }
 

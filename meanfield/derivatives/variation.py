@@ -62,8 +62,8 @@ class Variation:
     def paired(self, other: UserValue) -> np.ndarray:
         """The integral of the product with another Variation or Density, (*ensemble,)."""
         fits = isinstance(other, Variation | Density) and alike(other.space, self.space)
-        wanted = f"a Variation or Density on {self.space!r}, of any degree"
-        fitting("other", other, wanted, fits, TypeError)
+        expected = f"a Variation or Density on {self.space!r}, of any degree"
+        fitting("other", other, expected, fits, TypeError)
         degree = min(self.space.degree, other.space.degree)
         a, b = (f.space.resample(f.coefficients, degree) for f in (self, other))
         parseval = self.space.with_degree(degree).parseval
@@ -75,6 +75,6 @@ class Variation:
         return type(self)(space, self.space.resample(self.coefficients, degree))
 
 
-def alike(one: Space, other: Space) -> bool:
+def alike(first: Space, second: Space) -> bool:
     """Whether two spaces are equal except for their degrees."""
-    return type(one) is type(other) and one.with_degree(other.degree) == other
+    return type(first) is type(second) and first.with_degree(second.degree) == second

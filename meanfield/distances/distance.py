@@ -30,8 +30,8 @@ class Distance(NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         if isinstance(self.value, float):
             return f"Distance({self.value:.10g}, error {self.error:.1g}, {self.method})"
-        worst = np.max(self.error, initial=0.0)
-        return f"Distance({self.value}, error <= {worst:.1g}, {self.method})"
+        largest = np.max(self.error, initial=0.0)
+        return f"Distance({self.value}, error <= {largest:.1g}, {self.method})"
 
     def __float__(self) -> float:
         return float(self.value)

@@ -95,8 +95,8 @@ def sinkhorn_divergence(
     a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
     for measure in (a, b):
         measure.check_divisible()
-    wanted = f"between 1e-100 and 1e100 to the power p = {p:g}"
-    fitting("blur", blur, wanted, -100 < p * np.log10(blur) < 100)
+    expected = f"between 1e-100 and 1e100 to the power p = {p:g}"
+    fitting("blur", blur, expected, -100 < p * np.log10(blur) < 100)
     strength = blur**p
     points = cache(lambda measure, member: _with_mass(measure.points(member, cells)))
     triples = [(((a, i), (b, j)), ((a, i), (a, i)), ((b, j), (b, j))) for i, j in pairs.tolist()]
@@ -104,15 +104,15 @@ def sinkhorn_divergence(
         part for triple in triples for part in triple
     )  # each pair of members once
     with Progress("Sinkhorn", progress) as bar:
-        sizes = [len(points(*one).x) * len(points(*other).x) for one, other in parts]
-        done = np.cumsum([0, *sizes]) / sum(sizes)
-        for n, (one, other) in enumerate(parts):
+        sizes = [len(points(*left).x) * len(points(*right).x) for left, right in parts]
+        ends = np.cumsum([0, *sizes]) / sum(sizes)
+        for n, (left, right) in enumerate(parts):
 
             def show(part: float, n: int = n) -> None:
-                bar.show(done[n] + part * (done[n + 1] - done[n]), "Sinkhorn")
+                bar.show(ends[n] + part * (ends[n + 1] - ends[n]), "Sinkhorn")
 
-            both = points(*one), points(*other)
-            parts[one, other] = _cost(*both, p, strength, a.on_sphere, show)
+            measures = points(*left), points(*right)
+            parts[left, right] = _cost(*measures, p, strength, a.on_sphere, show)
     table = np.array([[parts[part] for part in triple] for triple in triples])
     costs, errors = (
         (table[..., k] @ weights).reshape(shape)
@@ -144,18 +144,18 @@ def _cost(
     check_memory(f"costs between {len(a.x)} and {len(b.x)} points", sizes, "cells, or the tokens")
     costs = pairwise_distances(a.x, b.x, p, curved)
     if a is b:
-        f, g, off = _fixed_point(costs, a.masses, strength, show)
+        f, g, marginal = _fixed_point(costs, a.masses, strength, show)
     else:
-        f, g, off = _annealed(costs, a.masses, b.masses, strength, show)
-    if not off <= MARGINAL_TOLERANCE:
+        f, g, marginal = _annealed(costs, a.masses, b.masses, strength, show)
+    if not marginal <= MARGINAL_TOLERANCE:
         warnings.warn(
-            f"Sinkhorn's iteration has a marginal error of {off:.1e} after "
+            f"Sinkhorn's iteration has a marginal error of {marginal:.1e} after "
             f"{MAX_RELAXATIONS if a is b else MAX_NEWTON_STEPS} rounds, expected "
             f"{MARGINAL_TOLERANCE:.0e}. Use a larger blur.",
             UnresolvedWarning,
             stacklevel=5,
         )
-    return float(a.masses @ f + b.masses @ g), float(off * (np.ptp(g) + strength))
+    return float(a.masses @ f + b.masses @ g), float(marginal * (np.ptp(g) + strength))
 
 
 def _fixed_point(
@@ -177,13 +177,13 @@ def _fixed_point(
     def error(g: np.ndarray, f: np.ndarray) -> float:
         return float(a @ np.abs(np.expm1((g - f) / strength)))
 
-    g, enough = np.zeros_like(a), MARGINAL_TOLERANCE / 2
+    g, tolerance = np.zeros_like(a), MARGINAL_TOLERANCE / 2
     for _ in range(MAX_RELAXATIONS):
         f = response(g)
-        off = error(g, f)
-        if off <= enough:
+        marginal = error(g, f)
+        if marginal <= tolerance:
             break
-        show(max(float(np.log(off) / np.log(enough)), 0.0))
+        show(max(float(np.log(marginal) / np.log(tolerance)), 0.0))
         g = g + RELAXATION * (f - g)
     return f, g, error(g, response(f))
 
@@ -192,18 +192,18 @@ def _annealed(
     costs: np.ndarray, a: np.ndarray, b: np.ndarray, strength: float, show: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The potentials of two measures, and the error of the marginal b, by halved strengths."""
-    back, g = np.ascontiguousarray(costs.T), np.zeros(len(b))
-    softer = 2 ** np.ceil(np.log2(max(costs.max() / strength, 1.0)))
-    levels = np.log2(softer) + 1
-    while softer > 1:
-        g = _maximum(costs, back, a, b, g, softer * strength, 2)[1]
-        softer /= 2
-        show(1 - (np.log2(softer) + 1) / levels)
-    return _maximum(costs, back, a, b, g, strength, MAX_NEWTON_STEPS)
+    transposed, g = np.ascontiguousarray(costs.T), np.zeros(len(b))
+    factor = 2 ** np.ceil(np.log2(max(costs.max() / strength, 1.0)))
+    levels = np.log2(factor) + 1
+    while factor > 1:
+        g = _maximum(costs, transposed, a, b, g, factor * strength, 2)[1]
+        factor /= 2
+        show(1 - (np.log2(factor) + 1) / levels)
+    return _maximum(costs, transposed, a, b, g, strength, MAX_NEWTON_STEPS)
 
 
 def _maximum(
-    costs: np.ndarray, back: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray,
+    costs: np.ndarray, transposed: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray,
     strength: float, rounds: int,
 ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
     """The potentials f, g after at most `rounds` Newton steps, and the error of the marginal b."""
@@ -216,25 +216,25 @@ def _maximum(
 
     def opposite(f: np.ndarray) -> np.ndarray:  # Sinkhorn's step
         back_kernel = None if kernel is None else kernel.T
-        return _soft_minimum(back, back_kernel, f / strength + log_a, strength)
+        return _soft_minimum(transposed, back_kernel, f / strength + log_a, strength)
 
     f = response(g)
-    enough = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
+    goal = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
     for _ in range(rounds):
-        before = np.inf
+        last_error = np.inf
         for left in range(0 if kernel is None else len(b) // UNKNOWNS_PER_SWEEP, -1, -1):
-            last, g = g, opposite(f)
+            g_old, g = g, opposite(f)
             f = response(g)
-            off = float(np.abs(b * np.expm1((last - g) / strength)).sum())  # before this step
-            ratio = off / before
-            near = ratio == 0 or (ratio < 1 and np.log(off / enough) <= -left * np.log(ratio))
-            if not off > enough or not near:  # nor will it be small in `left` more steps
+            error = float(np.abs(b * np.expm1((g_old - g) / strength)).sum())  # before this step
+            ratio = error / last_error
+            hope = ratio == 0 or (ratio < 1 and np.log(error / goal) <= -left * np.log(ratio))
+            if not error > goal or not hope:  # nor after `left` more steps
                 break
-            before = off
+            last_error = error
         plan = a[:, None] * np.exp((f[:, None] + g - costs) / strength + log_b)
         gradient = b - plan.sum(axis=0)
-        off = float(np.abs(gradient).sum())
-        if off <= enough:
+        error = float(np.abs(gradient).sum())
+        if error <= goal:
             break
         step = strength * _newton(plan, a, gradient)
         value, slope, length = float(a @ f + b @ g), float(gradient @ step), 1.0
@@ -244,7 +244,7 @@ def _maximum(
                 f, g = trial, g + length * step
                 break
             length /= 2
-    return f, g, off
+    return f, g, error
 
 
 def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray:

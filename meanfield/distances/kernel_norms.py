@@ -82,33 +82,33 @@ def sobolev_distance(
     s = positive("s", s)
     a, b, shape, pairs = checked_pair("sobolev_distance", a, b)
     rotated = boolean("up_to_rotation", up_to_rotation)
-    smooth = a.smooth + b.smooth
-    closed = a.dimension == 2 and s in BERNOULLI and degree is None and smooth < 2
-    last = _checked_degree(a, b, s, degree, closed or smooth == 2)
-    wanted = f"False for {a} and {b}: it is known on the circle, with a density or a degree"
-    fits = not rotated or (a.dimension == 2 and (smooth or not closed))
-    fitting("up_to_rotation", rotated, wanted, fits)
+    densities = a.smooth + b.smooth
+    exact = a.dimension == 2 and s in BERNOULLI and degree is None and densities < 2
+    last = _checked_degree(a, b, s, degree, exact or densities == 2)
+    expected = f"False for {a} and {b}: it is known on the circle, with a density or a degree"
+    fits = not rotated or (a.dimension == 2 and (densities or not exact))
+    fitting("up_to_rotation", rotated, expected, fits)
     space, first, second = _in_harmonics(a, b, last, "sobolev_distance")
     with np.errstate(divide="ignore"):
         weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
     weights *= space.parseval
-    turned, rotation_error = first[pairs[:, 0]], np.zeros(len(pairs))
+    rotated_a, rotation_error = first[pairs[:, 0]], np.zeros(len(pairs))
     if rotated:
-        angles, rotation_error = aligning_angles(weights * turned * np.conj(second[pairs[:, 1]]))
-        turned = turned * np.exp(-1j * np.arange(turned.shape[1]) * angles[:, None])
-    squares = np.abs(turned - second[pairs[:, 1]]) ** 2 @ weights
-    if closed:
+        angles, rotation_error = aligning_angles(weights * rotated_a * np.conj(second[pairs[:, 1]]))
+        rotated_a = rotated_a * np.exp(-1j * np.arange(rotated_a.shape[1]) * angles[:, None])
+    squares = np.abs(rotated_a - second[pairs[:, 1]]) ** 2 @ weights
+    if exact:
         squares += _beyond_the_degree((a, b), (first, second), weights, pairs, int(s))
-    rounding = 2 * rotation_error + (PAIR_SUM_ROUNDING if closed else SQUARE_ROUNDING)
+    rounding = 2 * rotation_error + (PAIR_SUM_ROUNDING if exact else SQUARE_ROUNDING)
     return _rooted(squares, shape, "harmonics", rounding.reshape(shape))
 
 
-def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known: bool) -> int:
+def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, optional: bool) -> int:
     """The highest degree of the sum: `degree`, or the degree of the densities."""
     if not a.on_sphere:
         raise ValueError(f"sobolev_distance is on a sphere; got tokens in R^{a.dimension}.")
-    why = f"points on S^{a.dimension - 1} have infinitely many harmonics for s = {s:g}"
-    fitting("degree", degree, f"a number such as 128, as {why}", known or degree is not None)
+    reason = f"points on S^{a.dimension - 1} have infinitely many harmonics for s = {s:g}"
+    fitting("degree", degree, f"a number such as 128, as {reason}", optional or degree is not None)
     if degree is None:
         return max((x.state.space.degree for x in (a, b) if x.smooth), default=1)
     return whole_number("degree", degree, most=MAX_DEGREES.get(a.dimension, MAX_DEGREE))
@@ -308,6 +308,6 @@ def _refined(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
         first, second = (waves * -1j * k).sum(axis=2).real, -(waves * k**2).sum(axis=2).real
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(second < 0, -first / second, 0.0)
-        most = np.pi / k[-1] / POINTS_PER_WAVE
-        angles = angles + np.clip(step, -most, most)
+        bound = np.pi / k[-1] / POINTS_PER_WAVE
+        angles = angles + np.clip(step, -bound, bound)
     return angles

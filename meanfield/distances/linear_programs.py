@@ -107,17 +107,17 @@ def optimal_plan(
     plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)
     v = log["v"]
     u = np.min(costs - v, axis=1)
-    bound = float(a @ u + b @ v)
-    missing = np.abs(plan.sum(axis=1) - a / a.sum()).sum()  # mass that an unfinished plan leaves
-    cost = float(np.vdot(plan, costs) + missing * costs.max())
-    if cost - bound > OPTIMALITY_GAP * costs.max():
+    dual = float(a @ u + b @ v)
+    unmoved = np.abs(plan.sum(axis=1) - a / a.sum()).sum()  # mass that an unfinished plan leaves
+    cost = float(np.vdot(plan, costs) + unmoved * costs.max())
+    if cost - dual > OPTIMALITY_GAP * costs.max():
         warnings.warn(
-            f"The network simplex stopped {cost - bound:.1e} above its lower bound, at {cost:.3e}: "
+            f"The network simplex stopped {cost - dual:.1e} above its lower bound, at {cost:.3e}: "
             "the distance is between the two, as its error says.",
             UnresolvedWarning,
             stacklevel=5,
         )
-    return Plan(cost, min(bound, cost), plan, v, scale)
+    return Plan(cost, min(dual, cost), plan, v, scale)
 
 
 # Semi-discrete transport --------------------------------------------------------------------
@@ -135,9 +135,9 @@ def semidiscrete_bounds(cells: Cells, points: WeightedPoints, p: float) -> tuple
     """
     plan = optimal_plan(*cells.coarse, *points, p)
     plan = plan._replace(potential=plan.potential * plan.scale**p)
-    below = dual_value(cells.fine, points, plan, p)
-    error = abs(below - dual_value(cells.check, points, plan, p))
-    return max(below - error, 0.0), _cost_of_cells(cells, points, plan, p) + error
+    dual = dual_value(cells.fine, points, plan, p)
+    error = abs(dual - dual_value(cells.check, points, plan, p))
+    return max(dual - error, 0.0), _cost_of_cells(cells, points, plan, p) + error
 
 
 def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: float) -> float:
@@ -149,28 +149,28 @@ def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: floa
     rows = max(PAIRS_IN_CACHE // len(points.x), 1)
     for begin in range(0, len(fine.x), rows):
         x = fine.x[begin : begin + rows]
-        least = 2 - CHORD_ROUNDING - 2 * (x @ points.x.T)
+        chords = 2 - CHORD_ROUNDING - 2 * (x @ points.x.T)
         if p != 2:
-            np.maximum(least, 0, out=least)
-            least **= p / 2
-        least -= plan.potential
-        first = least.argmin(axis=1)
-        costs = _least_costs(x, points.x, plan.potential, float(p), least, first)
+            np.maximum(chords, 0, out=chords)
+            chords **= p / 2
+        chords -= plan.potential
+        nearest = chords.argmin(axis=1)
+        costs = _least_costs(x, points.x, plan.potential, float(p), chords, nearest)
         total += float(fine.masses[begin : begin + rows] @ costs)
     return total
 
 
 @njit(cache=True, nogil=True)
 def _least_costs(
-    x: np.ndarray, y: np.ndarray, potential: np.ndarray, p: float, least: np.ndarray,
-    first: np.ndarray,
+    x: np.ndarray, y: np.ndarray, potential: np.ndarray, p: float, chords: np.ndarray,
+    nearest: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """min_j (d(x_i, y_j)^p - v_j), starting at j = first_i, with lower bounds `least` (n, m)."""
+    """min_j (d(x_i, y_j)^p - v_j), starting at j = first_i, with lower bounds `chords` (n, m)."""
     costs = np.empty(len(x))
     for i in range(len(x)):
-        cost = _arc(x[i], y[first[i]]) ** p - potential[first[i]]
+        cost = _arc(x[i], y[nearest[i]]) ** p - potential[nearest[i]]
         for j in range(len(y)):
-            if least[i, j] < cost:
+            if chords[i, j] < cost:
                 cost = min(cost, _arc(x[i], y[j]) ** p - potential[j])
         costs[i] = cost
     return costs
@@ -179,11 +179,11 @@ def _least_costs(
 @njit(cache=True, nogil=True)
 def _arc(x: np.ndarray, y: np.ndarray) -> float:
     """The angle between unit vectors, to relative rounding."""
-    apart = together = 0.0
+    difference = total = 0.0
     for k in range(len(x)):
-        apart += (x[k] - y[k]) ** 2
-        together += (x[k] + y[k]) ** 2
-    return 2 * np.arctan2(np.sqrt(apart), np.sqrt(together))
+        difference += (x[k] - y[k]) ** 2
+        total += (x[k] + y[k]) ** 2
+    return 2 * np.arctan2(np.sqrt(difference), np.sqrt(total))
 
 
 def _cost_of_cells(cells: Cells, points: WeightedPoints, plan: Plan, p: float) -> float:
@@ -193,10 +193,10 @@ def _cost_of_cells(cells: Cells, points: WeightedPoints, plan: Plan, p: float) -
     order = np.argsort(cells.owner, kind="stable")
     begins = np.searchsorted(cells.owner[order], np.arange(len(cells.coarse.x) + 1))
     sizes = np.diff(begins)[rows]
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    chosen = order[np.repeat(begins[rows], sizes) + within]
-    angles = angles_between(cells.fine.x[chosen], points.x[np.repeat(columns, sizes)])
-    return float((cells.fine.masses[chosen] * np.repeat(shares, sizes)) @ angles**p)
+    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    fine = order[np.repeat(begins[rows], sizes) + offsets]
+    angles = angles_between(cells.fine.x[fine], points.x[np.repeat(columns, sizes)])
+    return float((cells.fine.masses[fine] * np.repeat(shares, sizes)) @ angles**p)
 
 
 # Distances between points -------------------------------------------------------------------
@@ -204,8 +204,8 @@ def _cost_of_cells(cells: Cells, points: WeightedPoints, plan: Plan, p: float) -
 
 def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Angles in radians between unit vectors (..., d), broadcast, to relative rounding."""
-    chord, other = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
-    return 2 * np.arctan2(chord, other)
+    chord, co_chord = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
+    return 2 * np.arctan2(chord, co_chord)
 
 
 def pairwise_distances(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) -> np.ndarray:
@@ -229,11 +229,11 @@ def _scaled_costs(
     x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool
 ) -> tuple[np.ndarray, float]:
     """(d(x_i, y_j) / scale)^p and the scale, the largest distance, so that no power overflows."""
-    bound = 1.0 if on_sphere else float(np.abs(x).max() + np.abs(y).max()) or 1.0
-    distances = pairwise_distances(x / bound, y / bound, 1, on_sphere)
+    radius = 1.0 if on_sphere else float(np.abs(x).max() + np.abs(y).max()) or 1.0
+    distances = pairwise_distances(x / radius, y / radius, 1, on_sphere)
     largest = float(distances.max()) or 1.0
     distances /= largest
-    return _to_the_power(distances, p), bound * largest
+    return _to_the_power(distances, p), radius * largest
 
 
 def _to_the_power(distances: np.ndarray, p: float) -> np.ndarray:

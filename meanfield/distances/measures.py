@@ -116,8 +116,8 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     """
     first = measure_of(name, a, "a")
     second = first if b is a else measure_of(name, b, "b")
-    same = (first.dimension, first.on_sphere) == (second.dimension, second.on_sphere)
-    fitting(f"The states of {name}", f"{first}, {second}", "two states of one space", same)
+    one_space = (first.dimension, first.on_sphere) == (second.dimension, second.on_sphere)
+    fitting(f"The states of {name}", f"{first}, {second}", "two states of one space", one_space)
     shape = common_shape("Ensembles", {"a": first.shape, "b": second.shape})
     members = [
         np.broadcast_to(np.arange(int(np.prod(m.shape))).reshape(m.shape), shape).ravel()
@@ -185,8 +185,8 @@ class SmoothMeasure(Measure):
         for _ in range(LLOYD_STEPS):
             owner = cKDTree(centres).query(x)[1]
             sums = np.stack([np.bincount(owner, masses * c, len(centres)) for c in x.T], axis=1)
-            kept = np.bincount(owner, minlength=len(centres)) > 0
-            centres = sums[kept] / np.linalg.norm(sums[kept], axis=1, keepdims=True)
+            used = np.bincount(owner, minlength=len(centres)) > 0
+            centres = sums[used] / np.linalg.norm(sums[used], axis=1, keepdims=True)
         owner = cKDTree(centres).query(x)[1]
         coarse = WeightedPoints(centres, np.bincount(owner, masses, len(centres)))
         check = self._quadrature(member, Sphere(max(int(0.7 * degree), 2)))
@@ -195,8 +195,8 @@ class SmoothMeasure(Measure):
     def _quadrature(self, member: int, grid: Space) -> WeightedPoints:
         """The density on a grid, where it is positive."""
         masses = grid.weights * self.space.at(self.series[member], grid.points)
-        some = masses > 0
-        return WeightedPoints(grid.points[some], masses[some] / masses[some].sum())
+        positive = masses > 0
+        return WeightedPoints(grid.points[positive], masses[positive] / masses[positive].sum())
 
     def curves_on_circle(
         self, members: Any = ALL_MEMBERS, angles: np.ndarray = NO_ROTATION

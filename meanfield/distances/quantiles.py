@@ -109,9 +109,9 @@ def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: flo
     """
     pieces, series, tail = 32, _series(density, length, 32), np.inf
     while (finer := _tail(series)) > RESOLVED_TAIL and (finer < tail / 2 or finer > ROUNDING_TAIL):
-        wanted = f"resolved by {MAX_PIECES} polynomials of degree {CHEBYSHEV_NODES - 1}"
+        expected = f"resolved by {MAX_PIECES} polynomials of degree {CHEBYSHEV_NODES - 1}"
         fits, advice = pieces < MAX_PIECES, "Use a smoother density, or a lower degree."
-        fitting("The error of quantiles", finer, wanted, fits, MeanfieldError, advice)
+        fitting("The error of quantiles", finer, expected, fits, MeanfieldError, advice)
         pieces, tail = 2 * pieces, finer
         series = _series(density, length, pieces)
     half = length / pieces / 2
@@ -173,15 +173,15 @@ def transport_around_circle(
 
     Pair k consists of the curves X[i] and Y[j] with (i, j) = pairs[k].
     """
-    least, bounds = transport_costs_around_circle(X, Y, p, pairs)
-    return _rooted(least, bounds, p, pi, X.shape[1] + Y.shape[1])
+    costs, bounds = transport_costs_around_circle(X, Y, p, pairs)
+    return _rooted(costs, bounds, p, pi, X.shape[1] + Y.shape[1])
 
 
 def transport_costs_around_circle(
     X: np.ndarray, Y: np.ndarray, p: float, pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """W_p^p and a lower bound, (pairs,) each, between curves around the circle."""
-    X, Y, pairs = _ordered(X, Y, pairs)
+    X, Y, pairs = _by_accuracy(X, Y, pairs)
     shifts, costs, bounds = _best_shifts(X, Y, pairs, p, 2 * pi, _rules(p, QUADRATURE_NODES))
     if Y.shape[2] > RISE:  # a finer rule estimates the error where quantiles are not smooth
         finer = _costs(X, Y, pairs, shifts, p, 2 * pi, _rules(p, 2 * QUADRATURE_NODES))
@@ -193,7 +193,7 @@ def transport_on_interval(
     X: np.ndarray, Y: np.ndarray, p: float, pairs: np.ndarray, length: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """W_p and its error, (pairs,) each, between curves on the interval [0, length]."""
-    X, Y, pairs = _ordered(X, Y, pairs)
+    X, Y, pairs = _by_accuracy(X, Y, pairs)
     costs = _costs(X, Y, pairs, np.zeros(len(pairs)), p, 0.0, _rules(p, QUADRATURE_NODES))
     return _rooted(costs, costs, p, length, X.shape[1] + Y.shape[1])
 
@@ -210,12 +210,12 @@ def _rooted(
     costs = np.minimum(np.maximum(costs / longest**p, 0.0), 1.0)
     bounds = np.minimum(bounds / longest**p, costs)
     distance = costs ** (1 / p)
-    least, most = np.maximum(bounds - rounding, 0.0) ** (1 / p), (costs + rounding) ** (1 / p)
-    error = np.maximum(distance - least, most - distance) + DISTANCE_ROUNDING * distance
+    low, high = np.maximum(bounds - rounding, 0.0) ** (1 / p), (costs + rounding) ** (1 / p)
+    error = np.maximum(distance - low, high - distance) + DISTANCE_ROUNDING * distance
     return longest * distance, longest * error
 
 
-def _ordered(
+def _by_accuracy(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The curves, in the order in which they are integrated accurately.
@@ -225,8 +225,8 @@ def _ordered(
     """
     first = X.shape[2] >= Y.shape[2]
     if X.shape[2] == Y.shape[2] > RISE:
-        least = [(np.diff(C[:, :, LEVEL]) / C[:, :-1, WIDTH]).min() for C in (X, Y)]
-        first = least[0] <= least[1]
+        minima = [(np.diff(C[:, :, LEVEL]) / C[:, :-1, WIDTH]).min() for C in (X, Y)]
+        first = minima[0] <= minima[1]
     return (X, Y, pairs) if first else (Y, X, np.ascontiguousarray(pairs[:, ::-1]))
 
 
@@ -239,25 +239,25 @@ def _best_shift(
     Two steps of three look for the zero of the slope (Chandrupatla, Adv. Eng. Softw. 28 (1997)).
     The third goes to the intersection of the tangents, which is the minimum of a cost with corners.
     """
-    new, other = _near_minimum(X, Y, p, period)
-    old = other
-    cost_other, slope_other = _cost(X, Y, other, p, period, rules)
+    new, end = _near_minimum(X, Y, p, period)
+    old = end
+    cost_other, slope_other = _cost(X, Y, end, p, period, rules)
     cost_new, slope_new = _cost(X, Y, new, p, period, rules)
     slope_old = slope_other
-    best, least, bound = new, cost_new, 0.0
+    best, least, lower = new, cost_new, 0.0
     if cost_other < least:
-        best, least = other, cost_other
+        best, least = end, cost_other
     for step in range(MAX_SHIFTS):
-        falling = slope_new - slope_other
-        meeting = (cost_other - cost_new + slope_new * new - slope_other * other) / falling
-        bound = max(cost_new + slope_new * (meeting - new), 0.0)
-        if least - bound <= COST_TOLERANCE * least or abs(other - new) <= SHIFT_TOLERANCE:
+        rise = slope_new - slope_other
+        crossing = (cost_other - cost_new + slope_new * new - slope_other * end) / rise
+        lower = max(cost_new + slope_new * (crossing - new), 0.0)
+        if least - lower <= COST_TOLERANCE * least or abs(end - new) <= SHIFT_TOLERANCE:
             break
-        shift = meeting
+        shift = crossing
         if step % 3 < 2:
-            shift = _trial(old, new, other, slope_old, slope_new, slope_other)
-        if not min(new, other) < shift < max(new, other):
-            shift = (new + other) / 2
+            shift = _trial(old, new, end, slope_old, slope_new, slope_other)
+        if not min(new, end) < shift < max(new, end):
+            shift = (new + end) / 2
         cost, slope = _cost(X, Y, shift, p, period, rules)
         if cost < least:
             best, least = shift, cost
@@ -265,48 +265,46 @@ def _best_shift(
             return shift, cost, cost
         old, slope_old = new, slope_new
         if slope * slope_new < 0:
-            old, slope_old = other, slope_other
-            other, cost_other, slope_other = new, cost_new, slope_new
+            old, slope_old = end, slope_other
+            end, cost_other, slope_other = new, cost_new, slope_new
         new, cost_new, slope_new = shift, cost, slope
-    return best, least, min(bound, least)
+    return best, least, min(lower, least)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _near_minimum(X: np.ndarray, Y: np.ndarray, p: float, period: float) -> tuple[float, float]:
     """An interval of shifts that contains the best one; it is narrow for a density and points."""
-    new, other = -1.0, 1.0
+    new, end = -1.0, 1.0
     if X.shape[1] == RISE or Y.shape[1] > RISE:
-        return new, other
+        return new, end
     f_new = _slope_from_points(X, Y, new, p, period)
-    f_other = _slope_from_points(X, Y, other, p, period)
-    old, f_old = other, f_other
+    f_other = _slope_from_points(X, Y, end, p, period)
+    old, f_old = end, f_other
     for _ in range(MAX_SHIFTS):
-        if abs(other - new) <= 4 * SIDE_STEP or f_new == 0:
+        if abs(end - new) <= 4 * SIDE_STEP or f_new == 0:
             break
-        shift = _trial(old, new, other, f_old, f_new, f_other)
+        shift = _trial(old, new, end, f_old, f_new, f_other)
         slope = _slope_from_points(X, Y, shift, p, period)
         old, f_old = new, f_new
         if slope * f_new < 0:
-            old, f_old = other, f_other
-            other, f_other = new, f_new
+            old, f_old = end, f_other
+            end, f_other = new, f_new
         new, f_new = shift, slope
-    return new, other
+    return new, end
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _trial(
-    old: float, new: float, other: float, f_old: float, f_new: float, f_other: float
-) -> float:
+def _trial(old: float, new: float, end: float, f_old: float, f_new: float, f_other: float) -> float:
     """The next trial for a zero of f, by inverse quadratic interpolation or bisection."""
-    x = (new - other) / (old - other)
+    x = (new - end) / (old - end)
     f = (f_new - f_other) / (f_old - f_other)
     part = 0.5
     if f * f < x and (1 - f) ** 2 < 1 - x:
         part = f_new / (f_other - f_new) * f_old / (f_other - f_old)
-        away = (old - new) / (other - new)
-        part += away * f_new / (f_old - f_new) * f_other / (f_old - f_other)
-    margin = min(SIDE_STEP / abs(other - new), 0.5)
-    return new + min(max(part, margin), 1 - margin) * (other - new)
+        ratio = (old - new) / (end - new)
+        part += ratio * f_new / (f_old - f_new) * f_other / (f_old - f_other)
+    margin = min(SIDE_STEP / abs(end - new), 0.5)
+    return new + min(max(part, margin), 1 - margin) * (end - new)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -371,7 +369,7 @@ def _cost(
     X: np.ndarray, Y: np.ndarray, shift: float, p: float, period: float, rules: np.ndarray
 ) -> tuple[float, float]:
     """C(shift) and its derivative; X is a density if Y is."""
-    smooth = X.shape[1] > RISE
+    is_density = X.shape[1] > RISE
     pieces, count = len(X) - 1, len(Y) - 1
     turns = np.floor(-shift)
     j = min(np.searchsorted(Y[:, LEVEL], -shift - turns, side="right") - 1, count - 1)
@@ -382,7 +380,7 @@ def _cost(
             stop = Y[j + 1, LEVEL] + turns + shift
             last = stop > end
             until = end if last else stop
-            if smooth:
+            if is_density:
                 t_until = 1.0
                 if not last:
                     guess = t + (stop - s) / _density(X, i, t)
@@ -400,10 +398,10 @@ def _cost(
             j += 1
             if j == count:
                 j, turns = 0, turns + 1
-        if not smooth:
+        if not is_density:
             y = Y[j, CENTRE] + turns * period
-            after = X[i + 1, CENTRE] if i + 1 < pieces else X[0, CENTRE] + period
-            slope += _power(after - y, p) - _power(X[i, CENTRE] - y, p)
+            next_end = X[i + 1, CENTRE] if i + 1 < pieces else X[0, CENTRE] + period
+            slope += _power(next_end - y, p) - _power(X[i, CENTRE] - y, p)
     return value, slope
 
 
@@ -462,8 +460,8 @@ def _difference(
     rise = 0.0
     for k in range(X.shape[1] - 1, RISE - 1, -1):
         rise = rise * t + X[i, k]
-    other = _inverse(Y, j, X[i, LEVEL] + rise - ahead, guess)
-    return x - Y[j, WIDTH] * other, other
+    t_of_Y = _inverse(Y, j, X[i, LEVEL] + rise - ahead, guess)
+    return x - Y[j, WIDTH] * t_of_Y, t_of_Y
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -477,20 +475,20 @@ def _stretch(
     if Y.shape[1] == RISE and p % 1 != 0:
         return _graded(X, Y, i, j, ahead, turned, begin, end, p, rules)
     value = slope = 0.0
-    ends, start, last = SMOOTH, begin, begin
-    before, guess = _difference(X, Y, i, j, ahead, turned, begin, 0.0)
+    ends, start, t_last = SMOOTH, begin, begin
+    sign, guess = _difference(X, Y, i, j, ahead, turned, begin, 0.0)
     size = 0 if Y.shape[1] == RISE else rules.shape[3]  # for a point Y the difference is monotone
     for q in range(size + 1):
         node = 1.0 if q == size else rules[COST, SMOOTH, NODES_ROW, q]
         t = begin + (end - begin) * (1 + node) / 2
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
-        if d * before < 0:
-            zero = _zero(X, Y, i, j, ahead, turned, last, t, before)
+        if d * sign < 0:
+            zero = _zero(X, Y, i, j, ahead, turned, t_last, t, sign)
             part = _sum(X, Y, i, j, ahead, turned, start, zero, p, rules, ends + RIGHT)
             value += part[0]
             slope += part[1]
             ends, start = LEFT, zero
-        last, before = t, d if d != 0 else before
+        t_last, sign = t, d if d != 0 else sign
     part = _sum(X, Y, i, j, ahead, turned, start, end, p, rules, ends)
     return value + part[0], slope + part[1]
 
@@ -507,33 +505,33 @@ def _graded(
     zero = _zero(X, Y, i, j, ahead, turned, begin, end, 0.0)
     value = slope = 0.0
     for side, ends in ((-1.0, RIGHT), (1.0, LEFT)):
-        near = max(begin - zero if side > 0 else zero - end, 0.0)
-        far = end - zero if side > 0 else zero - begin
-        if near > NEGLIGIBLE_GAP * far:
+        distance = max(begin - zero if side > 0 else zero - end, 0.0)
+        longest = end - zero if side > 0 else zero - begin
+        if distance > NEGLIGIBLE_GAP * longest:
             ends = SMOOTH
-        while near < far:
-            until = far if ends != SMOOTH else min(4 * near, far)
-            low, high = zero + side * near, zero + side * until
+        while distance < longest:
+            until = longest if ends != SMOOTH else min(4 * distance, longest)
+            low, high = zero + side * distance, zero + side * until
             part = _sum(X, Y, i, j, ahead, turned, min(low, high), max(low, high), p, rules, ends)
             value += part[0]
             slope += part[1]
-            near = until
+            distance = until
     return value, slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _zero(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, low: float,
-    high: float, below: float,
+    high: float, sign: float,
 ) -> float:  # fmt: skip
-    """The zero of the difference, whose sign at `low`, not at `high`, is the sign of `below`."""
+    """The zero between `low`, where the difference has the sign of `sign`, and `high`."""
     if Y.shape[1] == RISE:
         return (turned + Y[j, CENTRE] - X[i, CENTRE]) / X[i, WIDTH]
     guess = 0.0
     for _ in range(60):
         t = (low + high) / 2
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
-        if d * below > 0:
+        if d * sign > 0:
             low = t
         else:
             high = t

@@ -145,12 +145,12 @@ def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
         raise TypeError(f"Gaussian has a distance from Gaussian only; got {names}. {advice}")
     dimensions = a.dimension, b.dimension
     fitting("dimensions", dimensions, "equal, of two Gaussians", a.dimension == b.dimension)
-    given = f"p = {p:g}, up_to_rotation = {rotated}"
-    wanted = "those of a closed distance for p = 2"
-    fitting("Options for Gaussians", given, wanted, p == 2 and not rotated)
+    options = f"p = {p:g}, up_to_rotation = {rotated}"
+    expected = "those of a closed distance for p = 2"
+    fitting("Options for Gaussians", options, expected, p == 2 and not rotated)
     u, _, v = np.linalg.svd(a.root.T @ b.root)
-    apart = a.root @ u - b.root @ v.T  # |L U - M V|^2 for the best rotation: no cancellation
-    value = float(np.sqrt(((a.mean - b.mean) ** 2).sum() + (apart**2).sum()))
+    difference = a.root @ u - b.root @ v.T  # |L U - M V|^2 for the best rotation: no cancellation
+    value = float(np.sqrt(((a.mean - b.mean) ** 2).sum() + (difference**2).sum()))
     size = np.trace(a.cov) + np.trace(b.cov)  # roots of rounding errors, where both are singular
     return Distance(value, (np.finfo(float).eps * size) ** 0.5, "Bures")
 
@@ -164,8 +164,8 @@ def _of_members(
     """Distances and errors of all pairs of members, and the name of the method."""
     on_circle, symmetric = a.dimension == 2 and a.on_sphere, a.axisymmetric and b.axisymmetric
     for measure, other, side in ((a, b, 0), (b, a, 1)):
-        smooth = measure.smooth and (on_circle or symmetric)  # quantiles are more accurate
-        if other.single_point is not None and not (rotated or smooth):
+        has_quantiles = measure.smooth and (on_circle or symmetric)  # quantiles are more accurate
+        if other.single_point is not None and not (rotated or has_quantiles):
             return _to_point(measure, other.single_point, p, pairs[:, side]), "integral"
     if rotated and not on_circle:
         raise ValueError(f"Distances up to rotation are known on the circle; got {a} and {b}.")
@@ -216,8 +216,8 @@ def _density_and_points(
     if b.smooth:
         a, b, i, j = b, a, j, i
     bounds = semidiscrete_bounds(divided(a, i), b.points(j, 0), p)
-    least, most = (x ** (1 / p) for x in bounds)
-    return (least + most) / 2, abs(most - least) / 2 + INTEGRAL_ROUNDING * most
+    low, high = (x ** (1 / p) for x in bounds)
+    return (low + high) / 2, abs(high - low) / 2 + INTEGRAL_ROUNDING * high
 
 
 def _between_densities(
@@ -265,17 +265,17 @@ def best_rotations(
     values = np.stack([value for value, _ in columns] + [columns[0][0]], axis=1)
     errors = np.max([error for _, error in columns], axis=0)
     while True:
-        where, below = _lowest(angles, values, p == 2)
-        worst = below.argmin(axis=1)
+        candidates, bounds = _lowest(angles, values, p == 2)
+        widest = bounds.argmin(axis=1)
         least = values.min(axis=1)
-        gaps = np.maximum(least - below[rows, worst], 0.0)
-        (open_,) = np.nonzero(gaps > close * least + errors)
-        if not open_.size or angles.shape[1] > MAX_ROTATIONS:
+        gaps = np.maximum(least - bounds[rows, widest], 0.0)
+        (open_members,) = np.nonzero(gaps > close * least + errors)
+        if not open_members.size or angles.shape[1] > MAX_ROTATIONS:
             return least, gaps + errors
         new, new_values = angles[:, 0].copy(), values[:, 0].copy()  # of closed members: unused
-        new[open_] = where[open_, worst[open_]]
-        new_values[open_], error = evaluate(new[open_], open_)
-        errors[open_] = np.maximum(errors[open_], error)
+        new[open_members] = candidates[open_members, widest[open_members]]
+        new_values[open_members], error = evaluate(new[open_members], open_members)
+        errors[open_members] = np.maximum(errors[open_members], error)
         angles, values = np.column_stack([angles, new]), np.column_stack([values, new_values])
         order = angles.argsort(axis=1, kind="stable")
         angles, values = (np.take_along_axis(x, order, axis=1) for x in (angles, values))
@@ -285,16 +285,16 @@ def _lowest(angles: np.ndarray, values: np.ndarray, square: bool) -> tuple[np.nd
     """The likeliest minimiser in each interval, and a lower bound of the minimum."""
     width = np.diff(angles, axis=1)
     left, right = values[:, :-1], values[:, 1:]
-    below = np.where(width > 0, (left + right - width) / 2, np.minimum(left, right))
-    part = (left - right + width) / 2
+    bounds = np.where(width > 0, (left + right - width) / 2, np.minimum(left, right))
+    fraction = (left - right + width) / 2
     if square:
         rise = right**2 - left**2
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = np.where(width > 0, np.clip((width - rise / width) / 2, 0, width), 0.0)
-            chord = left**2 + np.where(width > 0, rise * part / width, 0.0)
-        below = np.maximum(below, np.maximum(chord - part * (width - part), 0.0) ** 0.5)
-    part = np.clip(part, ROTATION_MARGIN * width, (1 - ROTATION_MARGIN) * width)
-    return angles[:, :-1] + part, below
+            fraction = np.where(width > 0, np.clip((width - rise / width) / 2, 0, width), 0.0)
+            chord = left**2 + np.where(width > 0, rise * fraction / width, 0.0)
+        bounds = np.maximum(bounds, np.maximum(chord - fraction * (width - fraction), 0.0) ** 0.5)
+    fraction = np.clip(fraction, ROTATION_MARGIN * width, (1 - ROTATION_MARGIN) * width)
+    return angles[:, :-1] + fraction, bounds
 
 
 # Averages -----------------------------------------------------------------------------------
@@ -342,9 +342,9 @@ def sliced_wasserstein(
     p = checked_power(p)
     count = whole_number("projections", projections, least=2)
     first, second, shape, _ = checked_pair("sliced_wasserstein", a, b)
-    single = not shape and first.on_sphere
-    given = f"{first} {first.shape} and {second} {second.shape}"
-    fitting("Slices", given, "between single states on a sphere", single)
+    fits = not shape and first.on_sphere
+    states = f"{first} {first.shape} and {second} {second.shape}"
+    fitting("Slices", states, "between single states on a sphere", fits)
     rng = generator(rng)
     if first.dimension == 2:
         return wasserstein(a, b, p)
@@ -355,9 +355,9 @@ def sliced_wasserstein(
     frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
     parts = []
     for begin in range(0, count, CIRCLES_PER_BATCH):
-        some = frames[begin : begin + CIRCLES_PER_BATCH]
-        X, Y = _projected(first, some), _projected(second, some)
-        pairs = np.stack([np.arange(len(some))] * 2, axis=1)
+        batch = frames[begin : begin + CIRCLES_PER_BATCH]
+        X, Y = _projected(first, batch), _projected(second, batch)
+        pairs = np.stack([np.arange(len(batch))] * 2, axis=1)
         parts.append(transport_costs_around_circle(X, Y, p, pairs)[0])
     costs = np.concatenate(parts)
     mean, deviation = float(costs.mean()), float(costs.std(ddof=1) / count**0.5)
@@ -428,16 +428,16 @@ def conditional_wasserstein(
     """
     p = checked_power(p)
     for name, state in (("a", a), ("b", b)):
-        single = isinstance(state, Tokens | Indexed) and not state.shape
-        fitting(name, state, "a single set of Tokens, or Indexed densities", single, TypeError)
+        is_single = isinstance(state, Tokens | Indexed) and not state.shape
+        fitting(name, state, "a single set of Tokens, or Indexed densities", is_single, TypeError)
     if blocks is not None:
         count = whole_number("blocks", blocks)
         laws = [_blocks_of(state, count) for state in (a, b)]
         return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(count, 1 / count))
     if isinstance(a, Indexed) or isinstance(b, Indexed):
         return _of_slices(a, b, p)
-    same = a.dimension == b.dimension and a.on_sphere == b.on_sphere
-    fitting("a and b", (a, b), "tokens of one space", same)
+    fits = a.dimension == b.dimension and a.on_sphere == b.on_sphere
+    fitting("a and b", (a, b), "tokens of one space", fits)
     ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
     edges = np.union1d(*ends)
     middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
@@ -450,8 +450,8 @@ def conditional_wasserstein(
     gaps = angles_between(first, second) if a.on_sphere else np.linalg.norm(first - second, axis=1)
     scale = float(gaps.max())
     value = scale * (lengths @ (gaps / (scale or 1.0)) ** p) ** (1 / p)
-    most = (value**p + SEQUENCE_ROUNDING * scale**p) ** (1 / p) if scale < 1e3 else value
-    return Distance(value, most - value, "along the sequence")
+    upper = (value**p + SEQUENCE_ROUNDING * scale**p) ** (1 / p) if scale < 1e3 else value
+    return Distance(value, upper - value, "along the sequence")
 
 
 def _of_slices(a: Any, b: Any, p: float) -> Distance:
@@ -461,18 +461,18 @@ def _of_slices(a: Any, b: Any, p: float) -> Distance:
     difference between quadrature rules of two orders in s.
     """
     for name, state in (("a", a), ("b", b)):
-        wanted = "Indexed densities, as the other state is, where there are no blocks"
-        fitting(name, state, wanted, isinstance(state, Indexed), TypeError)
+        expected = "Indexed densities, as the other state is, where there are no blocks"
+        fitting(name, state, expected, isinstance(state, Indexed), TypeError)
     first, second = a.index, b.index
     positions = isinstance(first, Positions) and isinstance(second, Positions)
-    same = first.sink == second.sink if positions else first == second
-    fitting("b", second, f"densities of an index like {first!r}, with the same law", same)
+    fits = first.sink == second.sink if positions else first == second
+    fitting("b", second, f"densities of an index like {first!r}, with the same law", fits)
     if not positions:
         return _mean_of(wasserstein(a.slices, b.slices, p), p, a.weights)
     breaks, order = np.union1d(first.breaks, second.breaks), max(first.order, second.order)
     results = []
-    for more in (0, EXTRA_NODES):
-        rule = Positions(breaks, order + more, first.sink)
+    for extra in (0, EXTRA_NODES):
+        rule = Positions(breaks, order + extra, first.sink)
         slices = [state.at_position(rule.nodes) for state in (a, b)]
         results.append(_mean_of(wasserstein(slices[0], slices[1], p), p, rule.weights))
     coarse, fine = results
@@ -482,9 +482,9 @@ def _of_slices(a: Any, b: Any, p: float) -> Distance:
 
 def _mean_of(gaps: Distance, p: float, weights: np.ndarray) -> Distance:
     """(sum of weights and gaps^p)^(1/p)."""
-    values, highest = np.asarray(gaps.value), np.asarray(gaps.value) + gaps.error
-    mean, most = (float((weights @ x**p) ** (1 / p)) for x in (values, highest))
-    return Distance(mean, most - mean, "along the sequence")
+    values, bounds = np.asarray(gaps.value), np.asarray(gaps.value) + gaps.error
+    mean, upper = (float((weights @ x**p) ** (1 / p)) for x in (values, bounds))
+    return Distance(mean, upper - mean, "along the sequence")
 
 
 def _blocks_of(state: Any, blocks: int) -> Any:
@@ -492,6 +492,6 @@ def _blocks_of(state: Any, blocks: int) -> Any:
     if isinstance(state, Indexed):
         return state.blocks(blocks)
     divides = not len(state) % blocks and np.ptp(state.masses) == 0
-    wanted = f"of equal masses, and in a number that is a multiple of blocks = {blocks}"
-    fitting("tokens", state, wanted, divides)
+    expected = f"of equal masses, and in a number that is a multiple of blocks = {blocks}"
+    fitting("tokens", state, expected, divides)
     return Tokens(state.x.reshape(blocks, -1, state.dimension), on_sphere=state.on_sphere)

@@ -84,27 +84,27 @@ class ZonalTerm(NamedTuple):
         multipliers = attraction, normaliser, interaction
         return cls(float(factor), drift, degree, *multipliers, d, float(size))
 
-    def along(self, names: Sequence[str | None], factor: str | None, inside: str) -> "ZonalTerm":
+    def along(self, names: Sequence[str | None], factor: str | None, prefix: str) -> "ZonalTerm":
         """The term with `Dual` multipliers and factor, one tangent for each entry of `names`.
 
-        `inside` is the prefix of the names of parameters of the term, `factor` the name of its
+        `prefix` is the prefix of the names of parameters of the term, `factor` the name of its
         factor, or None.
         """
         d, size = self.drift_dimension, self.degree + 1
         changes = np.zeros((len(names), 1 if self.normaliser is None else 2, size))
         for row, name in zip(changes, names, strict=True):
-            if name is not None and name.startswith(inside) and name != factor:
-                parameter = name.removeprefix(inside)
+            if name is not None and name.startswith(prefix) and name != factor:
+                parameter = name.removeprefix(prefix)
                 if parameter in self.drift.parameters:
                     row[:] = multiplier_changes(self.drift, parameter, self.degree, d)
         normaliser: Values = self.normaliser
         if normaliser is not None:
             normaliser = Dual(normaliser, changes[:, 1])
-        moving: Values = self.factor
+        scale: Values = self.factor
         if factor is not None and factor in names:
-            moving = rising(np.asarray(moving), np.array([float(n == factor) for n in names]))
+            scale = rising(np.asarray(scale), np.array([float(n == factor) for n in names]))
         return self._replace(
-            factor=moving,
+            factor=scale,
             attraction=Dual(self.attraction, changes[:, 0]),
             normaliser=normaliser,
         )
@@ -164,16 +164,16 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         model, state, drift = self.model, self.like, self.model.drift
         self.chart, self.pairs = state.chart, None
         terms = [(1.0, drift.as_zonal())] if drift.is_zonal else drift.terms
-        plain = model.normalisation.is_identity
-        zonal = [(factor, part) for factor, part in terms if plain and part.is_zonal]
-        others = [(factor, part) for factor, part in terms if not (plain and part.is_zonal)]
+        raw = model.normalisation.is_identity
+        zonal = [(factor, part) for factor, part in terms if raw and part.is_zonal]
+        others = [(factor, part) for factor, part in terms if not (raw and part.is_zonal)]
         self.harmonics = [ZonalTerm.of(*term, state.dimension) for term in zonal]
         if others or model.feedforward is not None:
             self.chart.rates(state.coordinates, np.zeros_like(state.points))  # refused on an axis
         if others:
             factors, parts = zip(*others, strict=True)
-            rest = model.replace(drift=Sum(parts, factors) if zonal else drift)
-            self.pairs = TokenMotion(rest, self._tokens(state))
+            pair_model = model.replace(drift=Sum(parts, factors) if zonal else drift)
+            self.pairs = TokenMotion(pair_model, self._tokens(state))
         self._finest = max(FINEST_DISTANCE, 1e-15 / self.rtol)
         self.restore(dict.fromkeys(("unresolved_since", "reason", "last_to_arrive")))
 
@@ -224,10 +224,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """Coordinates of the nodes, see `NodeChart`; under a reaction also the growth of masses."""
         if not self.model.reaction:
             return state.coordinates
-        first, some = self.like.masses, (self.like.masses != 0) & (state.masses != 0)
-        grown = np.log(np.divide(state.masses, first, out=np.ones(first.shape), where=some))
-        grown[(first != 0) & (state.masses == 0)] = LOG_OF_NO_MASS
-        return np.column_stack([state.coordinates, grown])
+        start, positive = self.like.masses, (self.like.masses != 0) & (state.masses != 0)
+        growth = np.log(np.divide(state.masses, start, out=np.ones(start.shape), where=positive))
+        growth[(start != 0) & (state.masses == 0)] = LOG_OF_NO_MASS
+        return np.column_stack([state.coordinates, growth])
 
     def state_of(self, y: np.ndarray) -> Characteristics:
         """The state with these coordinates."""
@@ -307,8 +307,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         x, masses = self.node_coordinates(y), self.masses(y)
         (rates, size), change = self._attention_rates(x, masses, t), 0.0
         for half in halves:
-            other, _ = self._attention_rates(x, np.where(half, 2 * masses, 0.0), t)
-            change = max(change, float(self.chart.lengths(x, other - rates).max()))
+            half_rates, _ = self._attention_rates(x, np.where(half, 2 * masses, 0.0), t)
+            change = max(change, float(self.chart.lengths(x, half_rates - rates).max()))
         return change / size if size != 0 else 0.0
 
     def rounding(self, state: Characteristics) -> float:
@@ -322,8 +322,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
                 fine = state.space.with_degree(term.degree)
                 level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
                 values = fine.at(level, state.points)
-                least = max(values.min(), np.finfo(float).tiny)
-                error = max(error, float(MACHINE_EPSILON * values.max() / least))
+                smallest = max(values.min(), np.finfo(float).tiny)
+                error = max(error, float(MACHINE_EPSILON * values.max() / smallest))
         return error
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
@@ -354,16 +354,16 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         part, drift = copy(self), self.model.drift
         part.like = state
-        plain, whole = self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal
-        others = [k for k, (_, one) in enumerate(drift.terms) if not (plain and one.is_zonal)]
+        raw, only = (self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal)
+        others = [k for k, (_, one) in enumerate(drift.terms) if not (raw and one.is_zonal)]
         zonal = [k for k in range(len(drift.terms)) if k not in others or drift.is_zonal]
         part.harmonics = [
-            term.along(names, *((None, "") if whole else (f"factors[{k}]", f"drifts[{k}].")))
+            term.along(names, *((None, "") if only else (f"factors[{k}]", f"drifts[{k}].")))
             for k, term in zip(zonal, self.harmonics, strict=False)
         ]
         if self.pairs is not None:
             of_pairs = names
-            if not whole and len(others) < len(drift.terms):  # parts have new indices
+            if not only and len(others) < len(drift.terms):  # parts have new indices
                 numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
                 of_pairs = [_renumbered(name, numbers) for name in names]
             part.pairs = self.pairs.along(of_pairs, self._tokens(state))
@@ -376,9 +376,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         x = state.coordinates
 
         def draw(rng: Generator) -> dict[str, Array]:
-            drawn = Dual(x, rng.standard_normal((1, *x.shape)))
-            moved: Values = self.chart.projected(drawn)
-            return {"coordinates": moved.changes[0]}
+            noise = Dual(x, rng.standard_normal((1, *x.shape)))
+            tangent: Values = self.chart.projected(noise)
+            return {"coordinates": tangent.changes[0]}
 
         return len(x) * (x.ndim if x.ndim == 1 else x.shape[1] - 1), draw
 
@@ -488,13 +488,13 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def stats(self, state: Characteristics, t: float) -> JsonTable:
         """Statistics of the nodes and of their resolution of the density."""
-        failed = self._unresolved_at(t)
+        is_unresolved = self._unresolved_at(t)
         return {
             "nodes": len(self.like),
             **self._sums(),
             "quadrature_error": state.quadrature_error,
-            "unresolved_since": self.unresolved_since if failed else None,
-            "last_to_arrive": self.last_to_arrive if failed else None,
+            "unresolved_since": self.unresolved_since if is_unresolved else None,
+            "last_to_arrive": self.last_to_arrive if is_unresolved else None,
         }
 
     def _sums(self) -> JsonTable:
@@ -571,8 +571,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def _is_gradient(self, t: float) -> bool:
         """Whether the flow is a gradient flow of the energy, in W2, or with a reaction."""
         model = self.model
-        plain = model.normalisation.is_identity and model.feedforward is None
-        return plain and model.drift.is_gradient(self.like.dimension, t)
+        attention_only = model.normalisation.is_identity and model.feedforward is None
+        return attention_only and model.drift.is_gradient(self.like.dimension, t)
 
     def _energy(self, state: Characteristics) -> float:
         """The interaction energy; nan for drifts without one."""
@@ -594,7 +594,7 @@ def _renumbered(name: str | None, numbers: Mapping[str, str]) -> str | None:
     """
     if name is None:
         return None
-    head, _, rest = name.partition("]")
+    head, _, suffix = name.partition("]")
     start = head.index("[")
     number = numbers.get(f"{head[start:]}]")
-    return None if number is None else f"{head[:start]}{number}{rest}"
+    return None if number is None else f"{head[:start]}{number}{suffix}"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import ArrayIndex, JsonTable, Observations, PassedOn, Values
+from ..core.annotations import ArrayIndex, JsonTable, Observations, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Drift, HigherOrder
@@ -88,10 +88,10 @@ class DensityEvolution:
         model: Transformer,
         space: Space,
         shape: tuple[int, ...] = (),
-        inside: Callable[[float], float] = float,
+        clip: Callable[[float], float] = float,
         fields: EnsembleFields | None = None,
         *,
-        apart: bool = False,
+        separate_members: bool = False,
         turning: np.ndarray | None = None,
     ):
         members = int(np.prod(shape))
@@ -106,14 +106,14 @@ class DensityEvolution:
         noise = model.noise.on_densities(space)
         self.basis: Eigenbasis | None
         self._rates, self.basis = (space.laplacian, None) if noise is None else noise.eigenbasis
-        self._rows, self._model, self._inside, self._turning = rows, model, inside, turning
+        self._rows, self._model, self._inside, self._turning = rows, model, clip, turning
         self._freeze(model.kappa if model.steady_noise else np.array(np.inf))
         self.metric = space.parseval / np.maximum(1.0, -space.laplacian)
         self.nonlinear: Transport
         self._apart: list[tuple[Transport, int]] = []
-        if apart and model.is_zonal:
-            above, below = self._tables(model)
-            self._apart = _transports(space, above, below, members)
+        if separate_members and model.is_zonal:
+            attraction, normaliser = self._tables(model)
+            self._apart = _transports(space, attraction, normaliser, members)
             return
         self.nonlinear = self._transport(model, fields)
         if model.smooth_noise:
@@ -121,9 +121,9 @@ class DensityEvolution:
 
     def _tables(self, model: Transformer) -> tuple[np.ndarray, np.ndarray | None]:
         """The multipliers of W, and of Z where it is not 1, (1 or members, degree + 1)."""
-        rows, below = self._rows, self.space.normaliser(model.zonal)
+        rows, levels = self._rows, self.space.normaliser(model.zonal)
         above = self.space.attraction(model.zonal)
-        return rows(above), None if below is None else rows(below)
+        return rows(above), None if levels is None else rows(levels)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
         """N without the part of the noise that is not in L."""
@@ -179,10 +179,10 @@ def _transports(
     """
     bands, members_of = space.bands(attraction), {}
     for band in np.unique(bands).tolist():
-        mine = np.flatnonzero(bands == band)
-        below = normaliser if normaliser is None else normaliser[mine]
-        transport = space.transport(attraction[mine], below, len(mine))
-        members_of.update({int(member): (transport, i) for i, member in enumerate(mine)})
+        band_members = np.flatnonzero(bands == band)
+        band_normaliser = normaliser if normaliser is None else normaliser[band_members]
+        transport = space.transport(attraction[band_members], band_normaliser, len(band_members))
+        members_of.update({int(member): (transport, i) for i, member in enumerate(band_members)})
     return [members_of[member if len(bands) > 1 else 0] for member in range(members)]
 
 
@@ -299,13 +299,13 @@ class DensityMotion(Motion, moves=Density):
         self, space: Space, c: np.ndarray, t: float, dt: float, rng: Generator
     ) -> np.ndarray:
         """Coefficients (members, modes) after common noise for a time dt."""
-        common: Any = self.model.common
-        increments = common.increments(len(c), space.dimension, rng)
-        strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
+        common_noise: Any = self.model.common
+        increments = common_noise.increments(len(c), space.dimension, rng)
+        strength = dt / np.broadcast_to(common_noise.kappa, self.like.shape).ravel()
         attention = None
-        if common.needs_attention:
+        if common_noise.needs_attention:
             attention = self.fields(space).attention(self.inside(t), c)
-        return common.carried(space, c, strength, increments, attention)
+        return common_noise.carried(space, c, strength, increments, attention)
 
     def fields(self, space: Space) -> EnsembleFields:
         """The fields of the drift on a space, cached with their kernels."""
@@ -313,12 +313,15 @@ class DensityMotion(Motion, moves=Density):
             self._fields[space] = EnsembleFields(self.model.drift, space, self.like.shape)
         return self._fields[space]
 
-    def evolution(self, space: Space, *, apart: bool = False) -> DensityEvolution:
-        """The equation on the modes of a space; `apart` as for `DensityEvolution`."""
+    def evolution(self, space: Space, *, separate_members: bool = False) -> DensityEvolution:
+        """The equation on the modes of a space; `separate_members` as for `DensityEvolution`."""
         model, shape = self.plain, self.like.shape
         fields = None if model.is_zonal else self.fields(space)
-        options: dict[str, PassedOn] = {"apart": apart, "turning": self.turning(space)}
-        return DensityEvolution(model, space, shape, self.inside, fields, **options)
+        return DensityEvolution(
+            *(model, space, shape, self.inside, fields),
+            separate_members=separate_members,
+            turning=self.turning(space),
+        )
 
     @property
     def autonomous(self) -> bool:
@@ -339,9 +342,9 @@ class DensityMotion(Motion, moves=Density):
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The least degree, at most `most`, that resolves noise and velocities in a time span."""
-        needed = max(TAIL_TOLERANCE * self.rtol, SMALLEST_TAIL)
-        of_noise = self.model.noise.least_degree(self.like.space, needed, most)
-        return max(of_noise, self._degree_of_velocity(span, most))
+        tail_tolerance = max(TAIL_TOLERANCE * self.rtol, SMALLEST_TAIL)
+        noise_degree = self.model.noise.least_degree(self.like.space, tail_tolerance, most)
+        return max(noise_degree, self._degree_of_velocity(span, most))
 
     def _degree_of_velocity(self, span: tuple[float, float], highest: int) -> int:
         """The least degree, at most `highest`, that resolves the initial rate of change.
@@ -352,28 +355,28 @@ class DensityMotion(Motion, moves=Density):
         reach the next term of a sparse series. If parameters change with time, it is the maximum
         over PROBED_TIMES times of `span` and the middle of each interval between two jumps.
         """
-        model, here = self.model, self.like.space
+        model, base = self.model, self.like.space
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
-        space = here.with_degree(
-            min(highest, max(here.degree, PROBED_DEGREES.get(here.dimension, 32)))
+        space = base.with_degree(
+            min(highest, max(base.degree, PROBED_DEGREES.get(base.dimension, 32)))
         )
         evolution, times = self.evolution(space), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):
             ends = np.array([span[0], *self.breakpoints(*span), span[1]])
             middles = (ends[1:] + ends[:-1]) / 2
             times = sorted({*np.linspace(*span, PROBED_TIMES).tolist(), *middles.tolist()})
-        fine = self.like.resample(space.degree).coefficients.reshape(evolution.members, -1)
+        coefficients = self.like.resample(space.degree).coefficients.reshape(evolution.members, -1)
         needed = 0
         for t in times:
             evolution.freeze(t)
             evolution.nonlinear.time[0] = t
-            change = np.abs(evolution.nonlinear(fine)).max(axis=0)
+            change = np.abs(evolution.nonlinear(coefficients)).max(axis=0)
             evolution.nonlinear.check()
             change /= np.maximum(1, space.degrees)  # that of a flux
-            counted = np.unique(space.degrees[change > SMALL_FLUX * self.rtol * change.max()])
-            gap = np.diff(counted, prepend=0).max(initial=0)
-            needed = max(needed, int(min(counted.max(initial=0) + gap, highest)))
+            relevant = np.unique(space.degrees[change > SMALL_FLUX * self.rtol * change.max()])
+            gap = np.diff(relevant, prepend=0).max(initial=0)
+            needed = max(needed, int(min(relevant.max(initial=0) + gap, highest)))
         return needed
 
     def coordinates(self, state: Density) -> np.ndarray:
@@ -426,23 +429,23 @@ class DensityMotion(Motion, moves=Density):
         above NEGATIVE_SHARE and 10 rtol. If `thoroughly`, and always for d > 3, they are also wrong
         if the free energy increases. Each member is evaluated on its own grid.
         """
-        degrees, most = (
+        degrees, tolerance = (
             state.member_degrees.ravel(),
             max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol),
         )
         series = state.coefficients.reshape(degrees.size, -1)
-        wrong = np.zeros(degrees.size, dtype=bool)
+        wrong_members = np.zeros(degrees.size, dtype=bool)
         for degree in np.unique(degrees).tolist():
-            mine, space = np.flatnonzero(degrees == degree), state.space.with_degree(degree)
-            rows = state.space.resample(series[mine], degree) if state.shape else series[0]
+            members, space = np.flatnonzero(degrees == degree), state.space.with_degree(degree)
+            rows = state.space.resample(series[members], degree) if state.shape else series[0]
             part = type(state).computed(rows, space)  # whose values are not kept
             lowest, highest = part.minimum, part.values.max(axis=-1)
-            negative = (lowest < -NEGATIVE_SHARE * highest) | (part.negative_mass > most)
+            negative = (lowest < -NEGATIVE_SHARE * highest) | (part.negative_mass > tolerance)
             if thoroughly or self.like.dimension > 3:
-                motion = self.of_members(mine) if state.shape else self
-                negative |= motion._dissipation_of(part, t) < -most * motion._fastest(t) ** 2
-            wrong[mine] = negative
-        return wrong
+                motion = self.of_members(members) if state.shape else self
+                negative |= motion._dissipation_of(part, t) < -tolerance * motion._fastest(t) ** 2
+            wrong_members[members] = negative
+        return wrong_members
 
     def why_wrong(self, state: Density, t: float, failure: Failure) -> str:
         """The reason why values of a density are wrong, and a remedy, as a verb phrase."""
@@ -486,14 +489,14 @@ class DensityMotion(Motion, moves=Density):
 
         The tolerance is rtol, or DENSITY_TAIL, the one of the constructor, if that is larger.
         """
-        tail, most = float(state.spectral_tail.max()), max(rtol, DENSITY_TAIL)
-        if tail <= most:
+        tail, tolerance = float(state.spectral_tail.max()), max(rtol, DENSITY_TAIL)
+        if tail <= tolerance:
             return None
         space = state.space
-        wanted = degree_above(space.degree, space.degrees, state.coefficients, most)
+        wanted = degree_above(space.degree, space.degrees, state.coefficients, tolerance)
         return (
             f"The initial density is not resolved: its highest coefficients are {tail:.1e}, "
-            f"expected <= {most:.0e}. Use {wanted}."
+            f"expected <= {tolerance:.0e}. Use {wanted}."
         )
 
     def without_warning(self, state: Density, t: float, rtol: float) -> np.ndarray:
@@ -501,12 +504,12 @@ class DensityMotion(Motion, moves=Density):
             return ~self.is_wrong(state, t, rtol, thoroughly=True)
         return np.zeros(state.member_degrees.size, dtype=bool)
 
-    def _warning_of_quotients(self, state: Density, t: float, most: float) -> str | None:
-        """A warning if Z * mu is only rounding error at points of a mass > `most`; else None."""
+    def _warning_of_quotients(self, state: Density, t: float, bound: float) -> str | None:
+        """A warning if Z * mu is only rounding error at points of a mass > `bound`; else None."""
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
         mass = self.fields(state.space).bounded(self.inside(t), self._acting(state))
-        if mass <= most:
+        if mass <= bound:
             return None
         return (
             "Velocities are divided by Z * mu, which has to be larger than its rounding errors; it "
@@ -524,31 +527,31 @@ class DensityMotion(Motion, moves=Density):
         if status != "unresolved":
             return super().failure(status, at)
         raised = "Use a smaller dt, if the steps were too long; else raise" if at.dt else "Raise"
-        resolved = self.like.spectral_tail.max() <= max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL)
-        if at.elapsed == 0 and resolved and not at.dt:
+        is_resolved = self.like.spectral_tail.max() <= max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL)
+        if at.elapsed == 0 and is_resolved and not at.dt:
             return (
                 "The velocity of the initial density is not resolved by max_degree = "
                 f"{at.stats['highest_degree']} modes, as of attention weights that jump or have "
                 "kinks, or vary over small angles. Use smoother weights, a larger rtol, or Tokens; "
                 f"or raise max_degree.{self._haste(at.t)}"
             )
-        where, state = f"{at.stats['highest_degree']} modes after t = {at.t:g}", self.state_of(at.y)
+        modes, state = f"{at.stats['highest_degree']} modes after t = {at.t:g}", self.state_of(at.y)
         size, degree = float(_sizes(state).max()), state.space.degree
-        allowed = max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
+        allowed_tail = max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
         exact = self.plain.is_zonal and not self.plain.zonal.normalised  # N has no grid then
-        if COEFFICIENT_ROUNDING * size > allowed and not exact:
-            least = at.rtol * COEFFICIENT_ROUNDING * size / allowed
+        if COEFFICIENT_ROUNDING * size > allowed_tail and not exact:
+            rtol = at.rtol * COEFFICIENT_ROUNDING * size / allowed_tail
             return (
-                f"The density is not resolved by {where}: its last coefficients are rounding "
+                f"The density is not resolved by {modes}: its last coefficients are rounding "
                 f"errors, relative to its L2 norm of {size:.1g}. More modes do not help: use an "
-                f"rtol of {10 ** math.ceil(math.log10(least)):.0e} or more, a "
+                f"rtol of {10 ** math.ceil(math.log10(rtol)):.0e} or more, a "
                 f"smaller kappa, or Tokens.{self._haste(at.t)}"
             )
         if quotients := self._warning_of_quotients(state, at.t, LOST_MASS_TOLERANCE * at.rtol):
-            return f"The density is not resolved by {where}. {quotients}"
+            return f"The density is not resolved by {modes}. {quotients}"
         return (
             "The density is not resolved by max_degree = "
-            f"{where}. {raised} max_degree or, where "
+            f"{modes}. {raised} max_degree or, where "
             "a density without noise concentrates to Diracs, follow mf.Characteristics(density), "
             f"which needs no modes.{self._haste(at.t)}"
         )

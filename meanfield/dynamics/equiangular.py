@@ -138,26 +138,26 @@ class EquiangularMotion(Motion, moves=Equiangular):
         logit, radius = (column.reshape(self.like.shape) for column in array.T)
         return Equiangular.computed(self.like.n, logit, radius)
 
-    def _flat(self, y: np.ndarray) -> Equiangular:
+    def _flat_state(self, y: np.ndarray) -> Equiangular:
         """The state with all members on one axis, and radii 1."""
         return Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
 
     def pull(self, y: np.ndarray, t: float) -> Pull:
         """The terms of the normalised output of attention: see `Pull`."""
-        n, state = self._n, self._flat(y)
+        n, state = self._n, self._flat_state(y)
         rho = state.rho
         pairs = np.stack([np.ones_like(rho), rho], axis=-1)
         slopes, weights = self._drift.slope_and_weight(pairs)
         mean = weights[:, 0] / n + (1 - 1 / n) * weights[:, 1]
         rate = slopes[:, 1] / mean
-        along = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
-        across = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
-        A = np.stack([along, across], axis=-1)
+        parallel = slopes[:, 0] / mean / n + (1 - 1 / n) * rho * rate
+        transverse = rate * np.sqrt((1 - 1 / n) * state.gap * state.square)
+        A = np.stack([parallel, transverse], axis=-1)
         u = self.model.normalisation.updated(self.inside(t), A)
-        before, after = np.hypot(*A.T), np.hypot(*u.T)
-        f = np.divide(after, before, out=np.ones_like(before), where=before > 0)
+        size, limited = np.hypot(*A.T), np.hypot(*u.T)
+        f = np.divide(limited, size, out=np.ones_like(size), where=size > 0)
         excess = (slopes[:, 0] - slopes[:, 1]) / mean / n
-        return Pull(f * rate, f * excess, f * along, f * across)
+        return Pull(f * rate, f * excess, f * parallel, f * transverse)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
@@ -184,7 +184,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """
         y = self.coordinates(state)
         pull = self.pull(y, 0.0)
-        sign, log_contrast = self._drift.contrast(self._flat(y).log_gap[:, None])
+        sign, log_contrast = self._drift.contrast(self._flat_state(y).log_gap[:, None])
         size = np.log(self._n) - log_contrast[:, 0]
         with np.errstate(divide="ignore"):
             raised = 2 * (np.maximum(size, 0) + np.log1p(sign[:, 0] * np.exp(-np.abs(size))))
@@ -208,12 +208,12 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(int |v|^2 dmu)^(1/2) of every member."""
-        state = self._flat(y)
+        state = self._flat_state(y)
         return np.abs(velocity[:, 0, 0]) / 2 * np.sqrt((1 - 1 / self._n) * state.gap * state.square)
 
     def energy(self, y: np.ndarray) -> np.ndarray:
         """(1/2n) (W(1) + (n - 1) W(rho)) of every member."""
-        rho = self._flat(y).rho
+        rho = self._flat_state(y).rho
         W = self._drift.potential_at(np.stack([np.ones_like(rho), rho], axis=-1))
         return (W[:, 0] / self._n + (1 - 1 / self._n) * W[:, 1]) / 2
 
@@ -257,7 +257,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
 def _effective_rank(state: Equiangular) -> np.ndarray:
     """The effective rank for the eigenvalues `square`, simple, and gap/n, n - 1 times."""
-    rest = (1 - 1 / state.n) * state.gap
-    each = np.where(rest > 0, state.log_gap - np.log(state.n), 0.0)
-    first = np.where(state.square > 0, np.log(np.where(state.square > 0, state.square, 1.0)), 0.0)
-    return np.exp(-rest * each - state.square * first)
+    share = (1 - 1 / state.n) * state.gap
+    log_rest = np.where(share > 0, state.log_gap - np.log(state.n), 0.0)
+    logs = np.where(state.square > 0, np.log(np.where(state.square > 0, state.square, 1.0)), 0.0)
+    return np.exp(-share * log_rest - state.square * logs)

@@ -61,13 +61,13 @@ class EnsembleFields:
         return max(field.bounded for member in self.members for _, field in member)
 
     def _total(
-        self, c: np.ndarray, of: Callable[[DensityField, GridDensity], np.ndarray]
+        self, c: np.ndarray, f: Callable[[DensityField, GridDensity], np.ndarray]
     ) -> np.ndarray:
-        """Sums of factor * of(field, density) over the parts, for each density of c."""
+        """Sums of factor * f(field, density) over the parts, for each density of c."""
         totals = []
         for member, series in enumerate(c):
             density = GridDensity(self.space, series, self.space.to_values(series))
-            totals.append(sum(factor * of(field, density) for factor, field in self.of(member)))
+            totals.append(sum(factor * f(field, density) for factor, field in self.of(member)))
         return np.array(totals)
 
 
@@ -75,15 +75,15 @@ def transport_of(
     model: Transformer,
     fields: EnsembleFields,
     members: int,
-    inside: Function = float,
+    clip_time: Function = float,
     pairs: bool = False,
 ) -> Transport:
     """N under any drift: compiled if its velocity can be tabulated, else a `FieldTransport`."""
-    general = FieldTransport(model, fields, members, inside, pairs)
-    tables = general.tabulated()
+    uncompiled = FieldTransport(model, fields, members, clip_time, pairs)
+    tables = uncompiled.tabulated()
     if tables is None:
-        return general
-    return TableTransport(tables, [], general.degree, members, pairs=pairs)
+        return uncompiled
+    return TableTransport(tables, [], uncompiled.degree, members, pairs=pairs)
 
 
 def check_fields(model: Transformer, space: Space) -> None:
@@ -126,11 +126,11 @@ class FieldTransport(Transport):
         model: Transformer,
         fields: EnsembleFields,
         members: int,
-        inside: Function = float,
+        clip_time: Function = float,
         pairs: bool = False,
     ):
         space = fields.space
-        self._model, self._space, self._fields, self._inside = model, space, fields, inside
+        self._model, self._space, self._fields, self._inside = model, space, fields, clip_time
         forward = model.feedforward
         self._forward = None if forward is None else model.feedforward_at(space.points)
         if self._forward is not None and not np.isfinite(self._forward).all():
@@ -139,8 +139,8 @@ class FieldTransport(Transport):
                 "inf. Look at what it does to them."
             )
         modes = space.degrees.size
-        floats = 2 * modes if pairs else modes
-        self._function = PythonFunction(self._evaluate, floats, space.dtype, modes)
+        source_size = 2 * modes if pairs else modes
+        self._function = PythonFunction(self._evaluate, source_size, space.dtype, modes)
         self.address, self.context = self._function.address, 0
         self.degree, self.dtype = space.degree, space.dtype
         self.points = space.weights.size
@@ -160,20 +160,20 @@ class FieldTransport(Transport):
             parts = [(factor, field.tables()) for factor, field in fields]
             if any(tables is None for _, tables in parts):
                 return None
-            mine = [one.scaled(factor) for factor, tables in parts for one in (tables or [[]])[0]]
+            scaled = [one.scaled(factor) for factor, tables in parts for one in (tables or [[]])[0]]
             if self._forward is not None:
-                mine.append(VelocityTable.constant(self._tangential(self._forward)[0]))
-            velocities.append(TabulatedVelocity.of(mine, self.points))
+                scaled.append(VelocityTable.constant(self._tangential(self._forward)[0]))
+            velocities.append(TabulatedVelocity.of(scaled, self.points))
         return velocities
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         space, t = self._space, self._inside(float(self.time[0]))
-        moved, moving = source[: target.size], source[source.size - target.size :]
-        density = others = GridDensity(space, moved, space.to_values(moved))
+        u, v = (source[: target.size], source[source.size - target.size :])
+        density = sources = GridDensity(space, u, space.to_values(u))
         if self.pairs:
-            others = GridDensity(space, moving, space.to_values(moving))
+            sources = GridDensity(space, v, space.to_values(v))
         fields = self._fields.of(member)
-        velocity = self.velocity(t, others, fields)
+        velocity = self.velocity(t, sources, fields)
         speed = np.sqrt((velocity**2).sum(axis=0).max())
         self.speed[0] = max(self.speed[0], speed)
         target[:] = space.minus_divergence(velocity * density.values)
@@ -190,8 +190,8 @@ class FieldTransport(Transport):
             velocity = sum(factor * field.velocity(t, density) for factor, field in fields)
         else:
             A = sum(factor * field.attention(t, density) for factor, field in fields)
-            needed = model.normalisation.needs_direction
-            size = float(np.max(model.drift.output_size(t))) if needed else 0.0
+            needs_size = model.normalisation.needs_direction
+            size = float(np.max(model.drift.output_size(t))) if needs_size else 0.0
             velocity = self._tangential(model.normalisation.updated(t, A, size))
         if self._forward is not None:
             velocity = velocity + self._tangential(model.normalisation.updated(t, self._forward))

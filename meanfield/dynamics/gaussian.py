@@ -96,8 +96,8 @@ class GaussianMotion(Motion, moves=Gaussian):
         state, self._dimension = self.like, self.like.dimension
         self._split(self.model.drift)
         sizes = lengths(np.column_stack([state.root, state.mean]))
-        least = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
-        self._first = np.append(np.full(self._dimension, least), sizes[-1])
+        smallest = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
+        self._first = np.append(np.full(self._dimension, smallest), sizes[-1])
 
     def _split(self, drift: Drift) -> None:
         """Store the drift as heads of attention and an affine map, evaluated once if constant."""
@@ -215,10 +215,10 @@ class GaussianMotion(Motion, moves=Gaussian):
     def state_along(
         self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]
     ) -> MovedState:
-        named = [
+        root_changes = [
             h and {"covariance" if n == "cov" else n: a for n, a in h.items()} for h in changes
         ]
-        return state_along(state, named, ("mean", "root", "covariance"))
+        return state_along(state, root_changes, ("mean", "root", "covariance"))
 
     def direction(self, direction: UserValue, state: Gaussian) -> dict[str, Array]:
         """A checked change of an initial law, as arrays by the names "mean" and "root".
@@ -231,8 +231,8 @@ class GaussianMotion(Motion, moves=Gaussian):
         if "cov" not in changes:
             return changes
         change, variances = changes.pop("cov"), state.variances
-        wanted = "changes of the covariance that are symmetric"
-        check_vanishes(wanted, change - change.T, change, tolerance=SINGULAR_COVARIANCE)
+        expected = "changes of the covariance that are symmetric"
+        check_vanishes(expected, change - change.T, change, tolerance=SINGULAR_COVARIANCE)
         if not change.any():
             return changes | {"root": np.zeros_like(change)}
         if not variances[-1] > SINGULAR_COVARIANCE * variances[0]:
@@ -326,10 +326,10 @@ class GaussianMotion(Motion, moves=Gaussian):
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
         """The rate of growth; 0 if these weights can reach it without a blow-up."""
         growth = self._growth(y, velocity)
-        bound = sum(formulas.fastest(head) for head, formulas in self._heads(t))
+        largest_rate = sum(formulas.fastest(head) for head, formulas in self._heads(t))
         if (added := self._map(t)) is not None:
-            bound += 2 * float(np.linalg.norm(added.M, 2))
-        return 0.0 if 0 < growth <= bound else growth
+            largest_rate += 2 * float(np.linalg.norm(added.M, 2))
+        return 0.0 if 0 < growth <= largest_rate else growth
 
     def _growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The largest rate d/dt log of |a|^2 and of the variances along the axes of the root.
@@ -358,9 +358,9 @@ class GaussianMotion(Motion, moves=Gaussian):
         """The reason why a run could not go on, and what to do."""
         if status == "blow-up":
             T, p = at.stats["blow_up_time"], at.stats["blow_up_power"]
-            how = f"grows like (T - t)^-{p:.3g}" if p else "becomes infinite, like no power"
+            law = f"grows like (T - t)^-{p:.3g}" if p else "becomes infinite, like no power"
             return (
-                f"The law blows up at T = {T:.10g}: int |x|^2 dmu {how}, and the solution ends. "
+                f"The law blows up at T = {T:.10g}: int |x|^2 dmu {law}, and the solution ends. "
                 "The states before it are as accurate as asked."
             )
         y = self._with_root(at.y)
@@ -450,9 +450,9 @@ def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray)
     U, s, Wt = np.linalg.svd(root)
     B, sizes = U.T @ root_rate @ Wt.T, np.hypot.outer(s, s)
     shares = s / np.where(sizes > 0, sizes, 1.0)  # of column j in the pair i, j
-    moved = B * shares
+    rates = B * shares
     with np.errstate(over="ignore"):
-        return length(np.append(np.sqrt(0.5) * (moved + moved.T), mean_rate))
+        return length(np.append(np.sqrt(0.5) * (rates + rates.T), mean_rate))
 
 
 class ClosedCovariance:
@@ -530,10 +530,10 @@ class ClosedCovariance:
         Raises TypeError if t is not numeric, ValueError unless 0 <= t < `blow_up_time`.
         """
         times = real_array("t", t)
-        early = ((times >= 0) & (times < self.blow_up_time)).all()
-        fitting("t", t, f">= 0 and < {self.blow_up_time:.10g}", early)
-        left = 1 - times[..., None, None] * self._values
-        return self._columns / left @ self._columns.T
+        before_blow_up = ((times >= 0) & (times < self.blow_up_time)).all()
+        fitting("t", t, f">= 0 and < {self.blow_up_time:.10g}", before_blow_up)
+        remaining = 1 - times[..., None, None] * self._values
+        return self._columns / remaining @ self._columns.T
 
     @property
     def limit(self) -> np.ndarray:
@@ -550,10 +550,10 @@ class ClosedCovariance:
 
 
 def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
-    one, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
-    off = np.linalg.norm(one @ other - other @ one)
-    if off > COMMUTATOR_TOLERANCE:
+    unit, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
+    defect = np.linalg.norm(unit @ other - other @ unit)
+    if defect > COMMUTATOR_TOLERANCE:
         raise MeanfieldError(
             f"The closed form needs V that commutes with {name}; their commutator has the norm "
-            f"{off:.2g}, relative to theirs. Use solve."
+            f"{defect:.2g}, relative to theirs. Use solve."
         )

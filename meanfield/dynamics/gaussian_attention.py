@@ -45,8 +45,8 @@ AFFINE_ROUNDING = 1e-12  # times d: error of an affine map, relative to the sum 
 def length(array: np.ndarray) -> float:
     """(sum of squares)^(1/2) of numbers whose squares may overflow or vanish."""
     largest = float(np.abs(array).max(initial=0.0))
-    inside = 0 < largest < np.inf
-    if not inside:
+    is_regular = 0 < largest < np.inf
+    if not is_regular:
         return largest
     shares = (array / largest).ravel()
     return float(largest * np.sqrt(shares @ shares))
@@ -133,29 +133,29 @@ def affine_map(function: Function, dimension: int) -> AffineMap:
 
 def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     L = y[..., :-1]
-    seen = L @ (head.beta * (head.K @ L).mT @ head.Q) @ y  # S A y
-    seen[..., -1] += y[..., -1]
-    return seen
+    output = L @ (head.beta * (head.K @ L).mT @ head.Q) @ y  # S A y
+    output[..., -1] += y[..., -1]
+    return output
 
 
 def _l2(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     L, keys, beta = y[..., :-1], head.K @ y, head.beta
     if not np.isfinite(keys).all():
         return np.full_like(y, np.nan)
-    moved = head.Q @ y
-    moved[..., -1] -= keys[..., -1]
+    displacement = head.Q @ y
+    displacement[..., -1] -= keys[..., -1]
     if isinstance(y, Dual):
         pull = L @ _transposed_function(keys[:, :-1], partial(_l2_function, value_of(beta)), beta)
     else:  # large S: P is not inverted
         U, s, Wt = np.linalg.svd(keys[..., :-1], full_matrices=False)
         shares = np.zeros_like(s)
-        some = (s > 0) & (beta != 0)
-        inverse = 0.5 / s[some] / beta + s[some]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
-        shares[some] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
+        used = (s > 0) & (beta != 0)
+        inverse = 0.5 / s[used] / beta + s[used]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
+        shares[used] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
         pull = L @ (Wt.mT * shares[..., None, :]) @ U.mT
-    seen = pull @ moved
-    seen[..., -1] += y[..., -1]
-    return seen
+    output = pull @ displacement
+    output[..., -1] += y[..., -1]
+    return output
 
 
 def _sinkhorn(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
@@ -163,14 +163,14 @@ def _sinkhorn(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     products = head.beta * (head.Q @ L).mT @ (head.K @ L)
     if not np.isfinite(products).all():
         return np.full_like(y, np.nan)
-    seen = y.copy()
+    output = y.copy()
     if isinstance(y, Dual):
-        seen[:, :-1] = L @ _transposed_function(products, _sinkhorn_function)
-        return seen
+        output[:, :-1] = L @ _transposed_function(products, _sinkhorn_function)
+        return output
     U, s, Wt = np.linalg.svd(products)
     correlations = 2 * s / (1 + np.hypot(1.0, 2 * s))
-    seen[..., :-1] = L @ (Wt.mT * correlations[..., None, :]) @ U.mT
-    return seen
+    output[..., :-1] = L @ (Wt.mT * correlations[..., None, :]) @ U.mT
+    return output
 
 
 class SingularFunction(NamedTuple):
@@ -200,15 +200,15 @@ def _transposed_function(
     differences of f, and the antisymmetric part by those of f between s and -s.
     """
     (rows, columns), size = N.shape, max(N.shape)
-    U, least, Wt = np.linalg.svd(N.value)
+    U, singular_values, Wt = np.linalg.svd(N.value)
     s, E = np.zeros(size), np.zeros((len(N.changes), size, size))
-    s[: least.size], E[:, :rows, :columns] = least, U.T @ N.changes @ Wt.T
+    s[: singular_values.size], E[:, :rows, :columns] = singular_values, U.T @ N.changes @ Wt.T
     f = function(s)
-    moved = (E + E.mT) / 2 * f.differences + (E - E.mT) / 2 * f.sums
+    changes = (E + E.mT) / 2 * f.differences + (E - E.mT) / 2 * f.sums
     if isinstance(beta, Dual):
-        moved += beta.changes[:, None, None] * np.diag(f.by_beta)
-    whole = np.concatenate([np.diag(f.values)[None], moved])[:, :rows, :columns]
-    return Dual.of_stack(Wt.T @ whole.mT @ U.T)
+        changes += beta.changes[:, None, None] * np.diag(f.by_beta)
+    stack = np.concatenate([np.diag(f.values)[None], changes])[:, :rows, :columns]
+    return Dual.of_stack(Wt.T @ stack.mT @ U.T)
 
 
 def _l2_function(beta: Array, s: Array) -> SingularFunction:
@@ -223,12 +223,12 @@ def _l2_function(beta: Array, s: Array) -> SingularFunction:
 
 def _sinkhorn_function(s: Array) -> SingularFunction:
     """The function f = D with s = D / (1 - D^2)."""
-    rest = 2 / (1 + np.hypot(1.0, 2 * s))  # 1 - D^2
-    D, both = s * rest, np.multiply.outer(rest, rest)
-    left = rest / (1 + D)  # 1 - D
-    unequal = left[:, None] + D[:, None] * left  # 1 - D_i D_j
+    complement = 2 / (1 + np.hypot(1.0, 2 * s))  # 1 - D^2
+    D, products = s * complement, np.multiply.outer(complement, complement)
+    one_minus_D = complement / (1 + D)  # 1 - D
+    unequal = one_minus_D[:, None] + D[:, None] * one_minus_D  # 1 - D_i D_j
     return SingularFunction(
-        D, both / (1 + np.multiply.outer(D, D)), both / unequal, np.zeros_like(s)
+        D, products / (1 + np.multiply.outer(D, D)), products / unequal, np.zeros_like(s)
     )
 
 
@@ -248,8 +248,8 @@ def _fastest_l2(head: HeadMatrices) -> float:
     """
     V, Q, K, _ = head
     s = np.linalg.svd(K, compute_uv=False)
-    least = s[s > len(K.T) * np.finfo(float).eps * s[0]].min(initial=np.inf)
-    return 2 * float(np.linalg.norm(V, 2) * (1 + (np.linalg.norm(Q, 2) + s[0]) / least))
+    smallest = s[s > len(K.T) * np.finfo(float).eps * s[0]].min(initial=np.inf)
+    return 2 * float(np.linalg.norm(V, 2) * (1 + (np.linalg.norm(Q, 2) + s[0]) / smallest))
 
 
 def _integrable_l2(y: np.ndarray, head: HeadMatrices) -> float:

@@ -57,7 +57,7 @@ class GramMotion(Motion, moves=Gram):
     @classmethod
     def prepared(cls, model: Transformer, state: Gram) -> Gram:
         """The state, broadcast to the ensemble shape of the model; ValueError for one token."""
-        return in_shape_of(model, state, least=2)
+        return in_shape_of(model, state, smallest_count=2)
 
     def check(self) -> None:
         """Raise MeanfieldError for a model whose velocities inner products do not determine."""
@@ -92,9 +92,9 @@ class GramMotion(Motion, moves=Gram):
         weights = self._masses * slopes
         shares = weights if levels is slopes else self._masses * levels
         weights /= shares.sum(axis=2, keepdims=True)
-        pulled = weights @ y
-        along = np.einsum("rii->ri", pulled)
-        change = pulled - along[:, :, None] * y
+        attention_products = weights @ y
+        radial = np.einsum("rii->ri", attention_products)
+        change = attention_products - radial[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
     def state_along(self, state: Gram, changes: Sequence[Mapping[str, Array] | None]) -> MovedState:
@@ -111,10 +111,10 @@ class GramMotion(Motion, moves=Gram):
         direction = direction if isinstance(direction, Mapping) else {"G": direction}
         changes = checked_changes(direction, {"G": state.G.shape})
         change = changes["G"]
-        off = np.abs(change - change.swapaxes(-1, -2)).max(axis=-1)
-        off = off + np.abs(np.einsum("...ii->...i", change))
-        wanted = "changes of inner products that are symmetric, with zeros on the diagonal"
-        check_vanishes(wanted, off, change)
+        violation = np.abs(change - change.swapaxes(-1, -2)).max(axis=-1)
+        violation = violation + np.abs(np.einsum("...ii->...i", change))
+        expected = "changes of inner products that are symmetric, with zeros on the diagonal"
+        check_vanishes(expected, violation, change)
         return changes
 
     def projected(self, y: np.ndarray) -> np.ndarray:

@@ -52,14 +52,14 @@ class IndexedEvolution(DensityEvolution):
         if model.is_zonal:
             tables = [space.attraction(model.zonal), space.normaliser(model.zonal)]
             tables = [None if table is None else np.atleast_2d(table) for table in tables]
-            inner = space.transport(*tables, members, pairs=True)
+            slice_transport = space.transport(*tables, members, pairs=True)
         else:
             fields = fields or EnsembleFields(model.drift, space, (members,))
-            means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
-            make = transport_of if means else FieldTransport  # tables need a mass of 1
-            inner = make(model, fields, members, self._inside, pairs=True)
+            has_unit_rows = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
+            build = transport_of if has_unit_rows else FieldTransport  # tables need a mass of 1
+            slice_transport = build(model, fields, members, self._inside, pairs=True)
         size = space.degrees.size * (space.dtype.itemsize // 8)
-        return IndexedTransport([inner], size, self._influence, self.members)
+        return IndexedTransport([slice_transport], size, self._influence, self.members)
 
 
 class IndexedMotion(DensityMotion, moves=Indexed):
@@ -106,23 +106,23 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         drift, index, shape = self.model.drift, self.like.index, self.like.shape
         members, causal = int(np.prod(shape)), self.model.causal
         if drift.shape:
-            flat = drift.broadcast(shape)
-            drift = flat.member(np.repeat(np.arange(members), len(index)))
+            member_drift = drift.broadcast(shape)
+            drift = member_drift.member(np.repeat(np.arange(members), len(index)))
         self.betas = None if causal is None else causal.betas(index.nodes)
         if self.betas is None:
             return drift
-        single: Any = self.model.drift
-        if "beta" not in single.described:
+        common: Any = self.model.drift
+        if "beta" not in common.described:
             raise ValueError(
-                f"causal has a beta for each position, and {single!r} has no parameter beta: use "
+                f"causal has a beta for each position, and {common!r} has no parameter beta: use "
                 "SA(beta), USA(beta) or a drift of your own that has one."
             )
-        if np.ndim(single.beta):
+        if np.ndim(common.beta):
             raise ValueError(
                 "causal has a beta for each position, in place of that of the drift, which is an "
-                f"ensemble {single.beta.shape}: give one of them."
+                f"ensemble {common.beta.shape}: give one of them."
             )
-        return single.replace(beta=np.tile(self.betas, members))
+        return common.replace(beta=np.tile(self.betas, members))
 
     def turning(self, space: Narrowed) -> np.ndarray | None:
         """Factors -i k omega of the coefficients int e^(-ik theta) dmu_s of all slices; or None."""
@@ -148,7 +148,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             self._fields[space] = EnsembleFields(self.drift_at_nodes, space.slice_space, (members,))
         return self._fields[space]
 
-    def evolution(self, space: Space, *, apart: bool = False) -> IndexedEvolution:
+    def evolution(self, space: Space, *, separate_members: bool = False) -> IndexedEvolution:
         model = self.plain
         fields = None if model.is_zonal else self.fields(space)
         options: PassedOn = {"influence": self.influence, "nodes": self.drift_at_nodes}
@@ -178,13 +178,13 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             index_tail : last coefficients in the index, see `Indexed.index_tail`
         """
         space = state.slice_space
-        whole = moments_of(space, state.marginal().coefficients)
-        each = moments_of(space, state.slices.coefficients)
+        marginal_moments = moments_of(space, state.marginal().coefficients)
+        slice_moments = moments_of(space, state.slices.coefficients)
         return {
-            "moment": whole,
-            "order_parameter": np.abs(whole[..., 0]),
-            "moment_by_index": each,
-            "order_by_index": np.abs(each[..., 0]),
+            "moment": marginal_moments,
+            "order_parameter": np.abs(marginal_moments[..., 0]),
+            "moment_by_index": slice_moments,
+            "order_by_index": np.abs(slice_moments[..., 0]),
             "minimum": state.minimum,
             "mass": state.mass @ state.weights,
             "spectral_tail": state.spectral_tail,

@@ -89,12 +89,12 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     if not isinstance(tokens, Tokens):
         raise TypeError(f"kernel_modes takes Tokens; got {type(tokens).__name__}.")
     dimension = 2 if tokens.on_sphere else 1
-    wanted = "a single set of tokens on the circle (d = 2) or the line (R^1)"
+    expected = "a single set of tokens on the circle (d = 2) or the line (R^1)"
     fits = not tokens.shape and tokens.dimension == dimension
-    fitting("tokens", tokens, wanted, fits, advice="Replicas: one by one.")
+    fitting("tokens", tokens, expected, fits, advice="Replicas: one by one.")
     beta = positive("beta", beta)
-    kept, circle = tokens.masses > 0, tokens.on_sphere
-    x, masses, beta = tokens.x[kept], tokens.masses[kept], float(beta)
+    has_mass, circle = tokens.masses > 0, tokens.on_sphere
+    x, masses, beta = tokens.x[has_mass], tokens.masses[has_mass], float(beta)
     x = np.arctan2(x[:, 1], x[:, 0]) if circle else x[:, 0]
     _check_resolution(4 * np.pi if circle else float(np.abs(x).max()), beta)
     order, cut = np.argsort(x), 0.0
@@ -126,13 +126,13 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Valu
     widest = gaps.argmax()
     if gaps[widest] > 2 * ROUNDING_MARGIN * reach:
         cut = theta[widest] + gaps[widest] / 2
-        data = _from(cut, theta, masses, beta)
+        data = _wrapped(cut, theta, masses, beta)
         return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
-    data = _from(theta[0], theta, masses, beta)
-    tried = 2 * np.pi * (np.arange(TRIED_DIRECTIONS) * GOLDEN % 1)
-    cut = theta[0] + max(tried, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
+    data = _wrapped(theta[0], theta, masses, beta)
+    trial_angles = 2 * np.pi * (np.arange(TRIED_DIRECTIONS) * GOLDEN % 1)
+    cut = theta[0] + max(trial_angles, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
     cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
-    return cells, _from(cut, theta, masses, beta), cut
+    return cells, _wrapped(cut, theta, masses, beta), cut
 
 
 def _check_resolution(largest: float, beta: float) -> None:
@@ -147,7 +147,7 @@ def _check_resolution(largest: float, beta: float) -> None:
         )
 
 
-def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Values, ...]:
+def _wrapped(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Values, ...]:
     """The arguments of `sums_at`: angles from `cut` on, with copies a turn before and after."""
     x = (theta - cut) % (2 * np.pi)
     order = np.argsort(x)
@@ -158,9 +158,9 @@ def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tup
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
     """Ends (cells, 2) of cells of at most `width` that cover all points near tokens."""
     reach *= ROUNDING_MARGIN
-    apart = np.flatnonzero(np.diff(x) > 2 * reach)
-    begins = np.concatenate([x[:1], x[apart + 1]]) - reach
-    ends = np.concatenate([x[apart], x[-1:]]) + reach
+    gap_indices = np.flatnonzero(np.diff(x) > 2 * reach)
+    begins = np.concatenate([x[:1], x[gap_indices + 1]]) - reach
+    ends = np.concatenate([x[gap_indices], x[-1:]]) + reach
     return _divided(begins, ends, width)
 
 
@@ -181,20 +181,20 @@ def _regions(cells: np.ndarray, data: tuple[Values, ...]) -> tuple[np.ndarray, i
 
     Adjacent undecided cells form one region.
     """
-    ones, undecided = [cells[:0]], [cells[:0]]
+    single_zero_cells, undecided = [cells[:0]], [cells[:0]]
     while len(cells):
         verdicts = examined(cells, *data)
-        ones.append(cells[verdicts == ONE_ZERO])
+        single_zero_cells.append(cells[verdicts == ONE_ZERO])
         undecided.append(cells[verdicts == UNDECIDED])
         low, high = cells[verdicts == HALVE].T
         middle = 0.5 * (low + high)
         cells = np.concatenate([np.stack([low, middle], axis=1), np.stack([middle, high], axis=1)])
-    left = np.concatenate(undecided)
-    left = left[np.argsort(left[:, 0])]
-    apart = np.flatnonzero(left[1:, 0] != left[:-1, 1])
-    begins = np.concatenate([left[:1, 0], left[apart + 1, 0]])
-    ends = np.concatenate([left[apart, 1], left[-1:, 1]])
-    return np.concatenate([*ones, np.stack([begins, ends], axis=1)]), len(begins)
+    cells_left = np.concatenate(undecided)
+    cells_left = cells_left[np.argsort(cells_left[:, 0])]
+    gap_indices = np.flatnonzero(cells_left[1:, 0] != cells_left[:-1, 1])
+    begins = np.concatenate([cells_left[:1, 0], cells_left[gap_indices + 1, 0]])
+    ends = np.concatenate([cells_left[gap_indices, 1], cells_left[-1:, 1]])
+    return np.concatenate([*single_zero_cells, np.stack([begins, ends], axis=1)]), len(begins)
 
 
 # Compiled: zeros of the derivative at which it decreases ------------------------------------
@@ -217,11 +217,11 @@ def _examined(
 ) -> int:
     """The verdict on zeros of F in one cell: NO_ZERO, ONE_ZERO, HALVE or UNDECIDED."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    _, F, slope, bound, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
-    change = half * (abs(slope) + 0.5 * half * bound)
+    _, F, slope, bend, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
+    change = half * (abs(slope) + 0.5 * half * bend)
     if abs(F) > change + 2 * error:
         return NO_ZERO
-    if abs(slope) > half * bound + 2 * slope_error:
+    if abs(slope) > half * bend + 2 * slope_error:
         return ONE_ZERO
     flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLATTEST_CELL
     if flat or change <= error or not low < middle < high:
@@ -246,10 +246,10 @@ def zero_within(
         else:
             high = place
         step = -F / slope if slope < 0 else np.inf
-        after = place + step if low < place + step < high else 0.5 * (low + high)
-        if abs(F) <= error or after in (low, high) or after == place:
+        next_place = place + step if low < place + step < high else 0.5 * (low + high)
+        if abs(F) <= error or next_place in (low, high) or next_place == place:
             break
-        place = after
+        place = next_place
     return place
 
 
@@ -293,7 +293,7 @@ def _sweep(
     circle: bool,
 ) -> int:
     """Add tokens from `start` outwards until they are negligible; returns their number."""
-    count, turning = 0, 1 / beta if circle else 0.0
+    count, circle_term = 0, 1 / beta if circle else 0.0
     for i in range(start, stop, step):
         gap = x[i] - place
         s, c = (np.sin(gap), np.cos(gap)) if circle else (gap, 1.0)
@@ -306,8 +306,8 @@ def _sweep(
         sums[0] += q
         sums[1] += q * s
         sums[2] += q * (square - c)
-        grown = masses[i] * np.exp(-beta * (exponent - half * (abs(s) + 0.5 * half)))
-        sums[3] += grown * size * beta * (beta * size * size + 3 + turning)
+        bounded_weight = masses[i] * np.exp(-beta * (exponent - half * (abs(s) + 0.5 * half)))
+        sums[3] += bounded_weight * size * beta * (beta * size * size + 3 + circle_term)
         sums[4] += q * abs(s)
         sums[5] += q * (square + 1)
         count += 1

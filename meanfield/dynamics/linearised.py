@@ -59,15 +59,15 @@ class LinearisedMotion:
 
     def first(self, state: MovedState) -> Array:
         """The stack (1 + p, ...) at the initial state."""
-        moved = self.motion.state_along(state, self.directions)
-        return stack_of(self._moving.coordinates(moved), self.names)
+        initial = self.motion.state_along(state, self.directions)
+        return stack_of(self._moving.coordinates(initial), self.names)
 
     def velocity(self, Y: Array, t: float) -> Array:
         """Rates of change of the stack."""
         return stack_of(self._moving.velocity(Dual.of_stack(Y), t), self.names)
 
     def velocity_from(self, Y: Array, t: float, value: Array, intermediate: Array | None) -> Array:
-        """`velocity`, where the velocity of the state, `value`, needs not be computed again.
+        """The rates of the stack, from the velocity `value` of the state, computed before.
 
         `intermediate` are the intermediate results of that velocity.
         """
@@ -116,9 +116,9 @@ class LinearisedMotion:
 
         `name` is the parameter that changes at the rate 1 with it, or None.
         """
-        moving = self.motion.along([name], self.motion.state_along(state, [change]))
+        motion = self.motion.along([name], self.motion.state_along(state, [change]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            observables = moving.smooth_observables(moving.like, t)
+            observables = motion.smooth_observables(motion.like, t)
         return {name: changes_of(value, 1)[0] for name, value in observables.items()}
 
     def projected(self, Y: Array) -> Array:
@@ -141,16 +141,16 @@ def stack_of(array: Values, names: Sequence[str | None]) -> Array:
 
 
 def checked_changes(
-    direction: UserValue, shapes: Mapping[str, tuple[int, ...]], others: str = ""
+    direction: UserValue, shapes: Mapping[str, tuple[int, ...]], alternatives: str = ""
 ) -> dict[str, Array]:
     """Changes of the arrays of a state, by name, broadcast to these shapes.
 
     Raises TypeError or ValueError unless `direction` is a mapping of such names to finite numbers
-    of shapes that broadcast; `others` are other accepted values, for the message.
+    of shapes that broadcast; `alternatives` are other accepted values, for the message.
     """
-    wanted = f"names of parameters{others}, or changes by the names {[*shapes]}"
+    expected = f"names of parameters{alternatives}, or changes by the names {[*shapes]}"
     fits = isinstance(direction, Mapping) and {*direction} <= {*shapes}
-    fitting("tangents", direction, wanted, fits, TypeError)
+    fitting("tangents", direction, expected, fits, TypeError)
     changes = {}
     for name, value in direction.items():
         array, shape = finite_array(f"tangents: the change of {name}", value), shapes[name]
@@ -164,12 +164,12 @@ def checked_changes(
 
 
 def check_vanishes(
-    what: str, off: Array, change: Array, advice: str = "", tolerance: float = OFF_TANGENT
+    expected: str, defect: Array, change: Array, advice: str = "", tolerance: float = OFF_TANGENT
 ) -> None:
-    """Raise ValueError, "tangents must be `what`", unless `off` is 0 relative to the change."""
-    largest, size = np.abs(off).max(), np.abs(change).max()
+    """Raise ValueError, "tangents must be `expected`", unless `defect` / change is 0."""
+    largest, size = np.abs(defect).max(), np.abs(change).max()
     fits = bool(largest <= tolerance * size)
-    fitting("tangents", float(largest), what, fits, advice=advice)
+    fitting("tangents", float(largest), expected, fits, advice=advice)
 
 
 def state_along(
@@ -185,6 +185,6 @@ def state_along(
         value = getattr(state, name)
         if value is not None:
             rows = [np.zeros(value.shape) if h is None else h.get(name, 0.0) for h in changes]
-            both = [np.broadcast_to(row, value.shape) for row in rows]
-            moved._set(**{name: Dual(value, np.reshape(both, (len(rows), *value.shape)))})
+            full = [np.broadcast_to(row, value.shape) for row in rows]
+            moved._set(**{name: Dual(value, np.reshape(full, (len(rows), *value.shape)))})
     return moved

@@ -158,7 +158,7 @@ class Motion(ABC):
     follows: ClassVar[frozenset[str]] = frozenset()
     breaks: tuple[float, ...] = ()
 
-    def __new__(cls, *_given: PassedOn, **_named: PassedOn) -> Self:
+    def __new__(cls, *_arguments: PassedOn, **_keywords: PassedOn) -> Self:
         refuse_abstract(cls)
         return super().__new__(cls)
 
@@ -211,12 +211,12 @@ class Motion(ABC):
 
     def _check_parts(self) -> None:
         """Raise MeanfieldError for parts of the model that are not supported."""
-        if refused := set(self.model.parts) - self.follows:
-            takers = [m.moves.__name__ for m in MOTIONS.values() if refused <= m.follows]
+        if unsupported := set(self.model.parts) - self.follows:
+            takers = [m.moves.__name__ for m in MOTIONS.values() if unsupported <= m.follows]
             takers.sort(key=lambda name: (name != "Tokens", name))
             advice = f"Solve for {', '.join(takers)}, or leave" if takers else "Leave"
             raise MeanfieldError(
-                f"{self.moves.__name__} moves without {', '.join(sorted(refused))}; got "
+                f"{self.moves.__name__} moves without {', '.join(sorted(unsupported))}; got "
                 f"{self.model!r}. {advice} it out."
             )
 
@@ -224,9 +224,9 @@ class Motion(ABC):
         """Raise ValueError if a part of the model is for points of another dimension."""
         d, model = self.like.dimension, self.model
         for part in (model.drift, model.noise, model.feedforward, *model.normalisation.norms):
-            if (wanted := getattr(part, "dimension", None)) not in (None, d):
+            if (part_dimension := getattr(part, "dimension", None)) not in (None, d):
                 raise ValueError(
-                    f"{part!r} is for dimension {wanted}; got points of dimension {d}."
+                    f"{part!r} is for dimension {part_dimension}; got points of dimension {d}."
                 )
 
     def takes(self, option: str) -> bool:
@@ -270,9 +270,9 @@ class Motion(ABC):
 
     def with_state(self, state: MovedState) -> Self:
         """This motion for another state."""
-        other = type(self)(self.model, state, self._engine, scheme=self._scheme, rtol=self.rtol)
-        other._ends, other.breaks = self._ends, self.breaks
-        return other
+        motion = type(self)(self.model, state, self._engine, scheme=self._scheme, rtol=self.rtol)
+        motion._ends, motion.breaks = self._ends, self.breaks
+        return motion
 
     def begin(self, y: np.ndarray, t: float) -> None:  # noqa: B027
         """Check the first coordinates of a run; ValueError if they are not resolved."""
@@ -526,8 +526,8 @@ class Motion(ABC):
         """The reason why a run could not go on, and what to do, in words."""
         if status == "not_finite":
             return f"After t = {at.t:g}{at.member} {self.not_finite}: use a smaller dt."
-        why = self.why_stalled(at) if at.stalled else self.why_rejected(at)
-        return f"No step size{at.member} meets rtol at t = {at.t:g}: {why}"
+        reason = self.why_stalled(at) if at.stalled else self.why_rejected(at)
+        return f"No step size{at.member} meets rtol at t = {at.t:g}: {reason}"
 
     def why_rejected(self, at: Failure) -> str:
         """The reason why no step was short enough."""
@@ -594,12 +594,12 @@ def motion_for(state: MovedState) -> type[Motion]:
     raise TypeError(f"Expected a state, one of {examples}; got {type(state).__name__}. {advice}")
 
 
-def in_shape_of(model: Transformer, state: MovedState, *, least: int = 0) -> MovedState:
+def in_shape_of(model: Transformer, state: MovedState, *, smallest_count: int = 0) -> MovedState:
     """The state, broadcast to the ensemble shape of the model.
 
-    Raises ValueError if the shapes do not broadcast, or for fewer than `least` tokens.
+    Raises ValueError if the shapes do not broadcast, or for fewer than `smallest_count` tokens.
     """
-    if least and len(state) < least:
+    if smallest_count and len(state) < smallest_count:
         raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
     shape = common_shape(
         "The ensembles of model and state",
@@ -643,11 +643,11 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
 
 def distinct(times: Iterable[float]) -> list[float]:
     """Sorted times, without repetitions up to rounding."""
-    apart: list[float] = []
+    distinct_times: list[float] = []
     for t in sorted(times):
-        if not apart or t - apart[-1] > SAME_JUMP * abs(t):
-            apart.append(t)
-    return apart
+        if not distinct_times or t - distinct_times[-1] > SAME_JUMP * abs(t):
+            distinct_times.append(t)
+    return distinct_times
 
 
 def attend(drift: Drift, state: S) -> S:

@@ -69,8 +69,8 @@ def declare(name: str, symbol: str, *, flat: bool = False, **scale: PassedOn) ->
 
 def style_of_observable(name: str, *, flat: bool = False) -> ObservableStyle:
     """The style of an observable, in R^d if `flat`; with its name as symbol if not declared."""
-    plain = OBSERVABLE_STYLES.get((name, False), ObservableStyle(name.replace("_", " ")))
-    return OBSERVABLE_STYLES.get((name, flat), plain)
+    sphere_style = OBSERVABLE_STYLES.get((name, False), ObservableStyle(name.replace("_", " ")))
+    return OBSERVABLE_STYLES.get((name, flat), sphere_style)
 
 
 declare("order_parameter", r"order parameter $|m_1|$")
@@ -197,7 +197,7 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     -----
     Cost: n^2 d operations and memory for 512 rows.
     """
-    _check(state)
+    _check_token_set(state)
     if state.shape:
         raise ValueError("The histogram is that of a single set; take replicas one by one.")
     bins = whole_number("bins", bins)
@@ -211,8 +211,8 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
         products = state.inner_products(rows)
         weights = masses[rows, None] * masses
         weights[np.arange(len(weights)), np.arange(begin, begin + len(weights))] = 0
-        inside = np.minimum(np.maximum(products, -1), 1)
-        shares += np.histogram(inside, edges, weights=weights)[0]
+        clipped = np.minimum(np.maximum(products, -1), 1)
+        shares += np.histogram(clipped, edges, weights=weights)[0]
     with np.errstate(invalid="ignore"):
         return shares / shares.sum(), edges
 
@@ -222,7 +222,7 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
     Tokens at 0 in R^d have no direction and are left out. nan where no pair has a mass.
     """
-    _check(state)
+    _check_token_set(state)
     masses = state.directed_masses
     with np.errstate(invalid="ignore"):
         return state.sum_of_inner_products / sum_over_pairs(np.ones((*masses.shape, 1)), masses)
@@ -238,9 +238,9 @@ def pairless(state: Tokens | Gram) -> str | None:
     )
 
 
-def _check(state: UserValue, what: str = "Pairs") -> None:
+def _check_token_set(state: UserValue, noun: str = "Pairs") -> None:
     if not isinstance(state, TokenSet):
-        raise TypeError(f"{what} are those of a state of Tokens or a Gram; got {as_given(state)}.")
+        raise TypeError(f"{noun} are those of a state of Tokens or a Gram; got {as_given(state)}.")
 
 
 # Clusters ------------------------------------------------------------
@@ -277,7 +277,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED_ANGLE) -> np.ndar
     On the circle O(n log n); otherwise O(n^2), and for many tokens in d <= 3 about O(n): those in
     the same cell of side angle / sqrt(d) are linked, and only cells next to each other compared.
     """
-    _check(state, "Clusters")
+    _check_token_set(state, "Clusters")
     if state.shape:
         raise ValueError("Clusters are those of a single set of tokens; take replicas one by one.")
     angle = positive("angle", angle)

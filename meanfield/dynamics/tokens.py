@@ -75,20 +75,20 @@ class TokenMotion(Motion, moves=Tokens):
         self._replicas = int(np.prod(state.shape))
         self._drift: Any = model.drift.broadcast(state.shape)
         self._masses = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
-        needs, tangential = "", model.normalisation.is_identity
+        attention_reason, tangential = "", model.normalisation.is_identity
         if self._scheme is Layers or not tangential:
-            who = "steppers.Layers" if self._scheme is Layers else repr(model.normalisation)
-            needs = f"{who} needs the whole output of attention"
+            part_name = "steppers.Layers" if self._scheme is Layers else repr(model.normalisation)
+            attention_reason = f"{part_name} needs the whole output of attention"
         elif model.reaction:
-            needs = "A reaction needs potentials"
+            attention_reason = "A reaction needs potentials"
         elif model.common is not None and model.common.needs_attention:
-            needs = f"{model.common!r} needs the whole output of attention"
+            attention_reason = f"{model.common!r} needs the whole output of attention"
         sizes = len(state), self.dimension
         self._sums = engine_for(
             self._drift,
             self._engine,
             *sizes,
-            whole_for=needs,
+            whole_for=attention_reason,
             on_sphere=self.on_sphere,
             causal=model.causal,
         )
@@ -99,7 +99,7 @@ class TokenMotion(Motion, moves=Tokens):
     @classmethod
     def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
         """The tokens, broadcast to the ensemble shape of the model; ValueError for one token."""
-        return in_shape_of(model, state, least=2)
+        return in_shape_of(model, state, smallest_count=2)
 
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
@@ -107,9 +107,9 @@ class TokenMotion(Motion, moves=Tokens):
         normalisation = model.normalisation
         in_space = normalisation.is_identity or bool(normalisation.norms)
         if not tokens.on_sphere and (drift.on_sphere_only or not in_space):
-            what = type(drift).__name__ if drift.on_sphere_only else repr(normalisation)
+            part_name = type(drift).__name__ if drift.on_sphere_only else repr(normalisation)
             raise MeanfieldError(
-                f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
+                f"{part_name} is defined on the sphere, and these tokens live in R^d. There, use "
                 "Attention(Q, K, V, beta), without a normalisation or with one that has norms, "
                 "PreLN(LayerNorm(...), LayerNorm(...))."
             )
@@ -193,8 +193,8 @@ class TokenMotion(Motion, moves=Tokens):
             radii = np.ones(state.masses.shape) if state.radii is None else state.radii
             columns.append(radii[..., None])
         if self.model.reaction:
-            some = state.masses > 0
-            logs = np.where(some, np.log(np.where(some, state.masses, 1.0)), LOG_OF_NO_MASS)
+            has_mass = state.masses > 0
+            logs = np.where(has_mass, np.log(np.where(has_mass, state.masses, 1.0)), LOG_OF_NO_MASS)
             columns.append(logs[..., None])
         y = np.concatenate(columns, axis=-1)
         return y.reshape(self._replicas, *y.shape[-2:])
@@ -255,7 +255,7 @@ class TokenMotion(Motion, moves=Tokens):
         if self._exact:
             rates = self._sums.velocity(x, masses)
         else:
-            rates = self._followed(y, t, self.attention_update(x, masses, t))
+            rates = self._coordinate_rates(y, t, self.attention_update(x, masses, t))
         if self.model.reaction:
             growth = self.reaction_rates(x, masses, t)[..., None]
             rates = np.concatenate([rates[..., : y.shape[-1] - 1], growth], axis=-1)
@@ -268,20 +268,20 @@ class TokenMotion(Motion, moves=Tokens):
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates by the feed-forward map."""
-        return self._followed(y, t, self.feedforward_update(self.points(y), t))
+        return self._coordinate_rates(y, t, self.feedforward_update(self.points(y), t))
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """Normalised outputs u of attention at points (replicas, n, d)."""
-        seen = self.model.normalisation.before(self.inside(t), x, "attention")
-        A = self._sums.attention(self.inside(t), seen, masses)
-        needed = self.model.normalisation.needs_direction
-        size = np.asarray(self._drift.output_size(t) if needed else 0.0)
+        normalised_points = self.model.normalisation.before(self.inside(t), x, "attention")
+        A = self._sums.attention(self.inside(t), normalised_points, masses)
+        needs_size = self.model.normalisation.needs_direction
+        size = np.asarray(self._drift.output_size(t) if needs_size else 0.0)
         return self._normalised(t, A, size[..., None, None])
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """Normalised outputs u of the feed-forward map at points (replicas, n, d)."""
-        seen = self.model.normalisation.before(self.inside(t), x, "feedforward")
-        return self._normalised(t, self.model.feedforward_at(seen, self.inside(t)))
+        normalised_points = self.model.normalisation.before(self.inside(t), x, "feedforward")
+        return self._normalised(t, self.model.feedforward_at(normalised_points, self.inside(t)))
 
     def _normalised(self, t: float, A: np.ndarray, size: Values = 0.0) -> np.ndarray:
         """Outputs A of a sublayer after the normalisation; in R^d unchanged.
@@ -296,7 +296,7 @@ class TokenMotion(Motion, moves=Tokens):
         """Whether radii change at this time."""
         return self.on_sphere and self.model.normalisation.grows(self.inside(t))
 
-    def _followed(self, y: np.ndarray, t: float, u: np.ndarray) -> np.ndarray:
+    def _coordinate_rates(self, y: np.ndarray, t: float, u: np.ndarray) -> np.ndarray:
         """Rates of change of the coordinates under an update u (replicas, n, d).
 
         theta' = P u / r and r' = <theta, u>; P u and 0 where radii are fixed; u in R^d.
@@ -306,13 +306,13 @@ class TokenMotion(Motion, moves=Tokens):
         if not self.on_sphere:
             points[...] = u
             return rates
-        along = np.einsum("rnd,rnd->rn", x, u)
-        np.multiply(-along[..., None], x, out=points)
+        radial = np.einsum("rnd,rnd->rn", x, u)
+        np.multiply(-radial[..., None], x, out=points)
         points += u
         if self.grows(t):
             radii = y[..., self.dimension, None]
             points /= np.where(radii > 0, radii, np.nan)
-            rates[..., self.dimension] = along
+            rates[..., self.dimension] = radial
         return rates
 
     # Steps of a given length ---------------------------------------------------------------
@@ -386,15 +386,15 @@ class TokenMotion(Motion, moves=Tokens):
         self, y: np.ndarray, t: float, dt: float, rng: Generator | None
     ) -> np.ndarray:
         """The coordinates after common noise for a time dt, drawn from `rng`."""
-        common = self.model.common
-        if common is None:
+        common_noise = self.model.common
+        if common_noise is None:
             return y
         x, new, attention = self.points(y), y.copy(), None
-        if common.needs_attention:
+        if common_noise.needs_attention:
             attention = self._sums.attention(self.inside(t), x, self.masses(y))
-        increments = common.increments(len(x), self.dimension, rng)  # type: ignore[arg-type]
-        strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
-        new[..., : self.dimension] = common.moved(x, strength, increments, attention)
+        increments = common_noise.increments(len(x), self.dimension, rng)  # type: ignore[arg-type]
+        strength = dt / np.broadcast_to(common_noise.kappa, self.like.shape).ravel()
+        new[..., : self.dimension] = common_noise.moved(x, strength, increments, attention)
         return new
 
     def after_noise(self, y: np.ndarray, t: float, dt: float, rng: Generator) -> np.ndarray:
@@ -406,10 +406,10 @@ class TokenMotion(Motion, moves=Tokens):
         new = y.copy()
         if self.on_sphere:
             noise = self.model.noise
-            moved = noise.moved(x, strength, noise.increments(x.shape, rng))
+            noisy_points = noise.moved(x, strength, noise.increments(x.shape, rng))
         else:
-            moved = self.model.noise.moved_in_space(x, strength, rng)
-        new[..., : self.dimension] = moved
+            noisy_points = self.model.noise.moved_in_space(x, strength, rng)
+        new[..., : self.dimension] = noisy_points
         return new
 
     # Derivatives ---------------------------------------------------------------------------
@@ -438,8 +438,8 @@ class TokenMotion(Motion, moves=Tokens):
         return part
 
     def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
-        plain = self.model.feedforward is None and not self.model.reaction
-        if self._exact and plain and self._sums.takes_velocities:
+        attention_only = self.model.feedforward is None and not self.model.reaction
+        if self._exact and attention_only and self._sums.takes_velocities:
             return self._sums.velocity(self.points(y), self.masses(y), value, intermediate)
         return self.velocity(y, t)
 
@@ -471,17 +471,17 @@ class TokenMotion(Motion, moves=Tokens):
         `direction` is an array (the change of x), a mapping of such names to arrays, or a function
         of points (..., d), whose values are projected onto the tangent spaces of the sphere.
         """
-        x, each = state.x, state.masses.shape
+        x, mass_shape = state.x, state.masses.shape
         if callable(direction) and not isinstance(direction, Mapping):
             direction = finite_array("Values of the function", values_of(direction, x))
             if state.on_sphere and direction.shape == x.shape:
                 direction -= (direction * x).sum(-1, keepdims=True) * x
         direction = direction if isinstance(direction, Mapping) else {"x": direction}
-        radii = {"radii": each} if self.has_radii else {}
-        changes = checked_changes(direction, {"x": x.shape, "masses": each, **radii})
+        radii = {"radii": mass_shape} if self.has_radii else {}
+        changes = checked_changes(direction, {"x": x.shape, "masses": mass_shape, **radii})
         if state.on_sphere and "x" in changes:
-            along, wanted = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
-            check_vanishes(wanted, along, changes["x"], "Subtract <x, dx> x.")
+            part, needs = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
+            check_vanishes(needs, part, changes["x"], "Subtract <x, dx> x.")
         if "masses" in changes:
             total = changes["masses"].sum(axis=-1)
             check_vanishes("changes of masses of sum 0", total, changes["masses"])
@@ -544,8 +544,8 @@ class TokenMotion(Motion, moves=Tokens):
         if self.on_sphere:
             x = y[..., : self.dimension]
             size = lengths(x)
-            kept = (size > 1 / LOST_LENGTH) & (size < LOST_LENGTH)
-            x /= (size if kept.all() else np.where(kept, size, np.nan))[..., None]
+            is_reliable = (size > 1 / LOST_LENGTH) & (size < LOST_LENGTH)
+            x /= (size if is_reliable.all() else np.where(is_reliable, size, np.nan))[..., None]
         return y
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
@@ -587,31 +587,31 @@ class TokenMotion(Motion, moves=Tokens):
 
     def why_rejected(self, at: Failure) -> str:
         """The reason why no step was short enough."""
-        where = " or ".join(self._singular) or "a radius falls to 0"
+        events = " or ".join(self._singular_events) or "a radius falls to 0"
         return (
-            f"the velocity is not smooth there, or not finite, as where {where}. Use a larger "
+            f"the velocity is not smooth there, or not finite, as where {events}. Use a larger "
             "rtol, or dt= for fixed steps."
         )
 
     @property
-    def _singular(self) -> list[str]:
+    def _singular_events(self) -> list[str]:
         """Phrases for the events at which the solution ends: a radius of 0, an undefined drift."""
         radius = "a radius falls to 0" if self.has_radii else ""
-        return [where for where in (radius, self.model.drift.undefined) if where]
+        return [phrase for phrase in (radius, self.model.drift.undefined) if phrase]
 
     def why_stalled(self, at: Failure) -> str:
         """The reason why steps became too short to change t: collapse, singularity or escape."""
-        longest, first = (float(np.abs(x).max()) for x in (at.y, self.like.x))
-        if not self.on_sphere and not longest <= ESCAPE_GROWTH * max(first, np.finfo(float).tiny):
+        longest, start = (float(np.abs(x).max()) for x in (at.y, self.like.x))
+        if not self.on_sphere and not longest <= ESCAPE_GROWTH * max(start, np.finfo(float).tiny):
             return (
                 f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
                 "states before, or project tokens on the sphere."
             )
-        lost = "".join(f"; where {where} the solution ends" for where in self._singular)
+        events = "".join(f"; where {event} the solution ends" for event in self._singular_events)
         if at.merging or self.model.parts_tokens:
-            return f"{self.stall(at)}{lost}. {RESTART_ADVICE}"
+            return f"{self.stall(at)}{events}. {RESTART_ADVICE}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
-        return f"{self.stall(at)}{lost}. {advice}"
+        return f"{self.stall(at)}{events}. {advice}"
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""

@@ -120,7 +120,7 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
     @classmethod
     def prepared(cls, model: Transformer, state: TorusTokens) -> TorusTokens:
         """The tokens, broadcast to the model's ensemble shape; ValueError for a single token."""
-        return in_shape_of(model, state, least=2)
+        return in_shape_of(model, state, smallest_count=2)
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that does not fit."""

@@ -35,9 +35,9 @@ def branches_of(scene: Scene) -> dict[str, Any]:
                        max_step=BRANCH_STEP, progress=False)  # fmt: skip
     data, stretches = diagram.data, []
     for number in range(len(diagram.ends) + 1):
-        here = data.branch.values == number
-        kappa, order = data.kappa.values[here], data.order_parameter.values[here]
-        stable = data.unstable.values[here].sum(axis=1) == 0
+        mask = data.branch.values == number
+        kappa, order = data.kappa.values[mask], data.order_parameter.values[mask]
+        stable = data.unstable.values[mask].sum(axis=1) == 0
         cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(kappa)]
         for first, last in pairwise(cuts):
             until = slice(first, min(last + 1, len(kappa)))  # neighbours share a point
@@ -46,8 +46,8 @@ def branches_of(scene: Scene) -> dict[str, Any]:
                 "order": order[until].tolist(),
                 "stable": bool(stable[first]),
             })  # fmt: skip
-    plain = {"onset": onset, "span": list(span), "stretches": stretches}
-    return plain | {"warnings": diagram.warnings}
+    table = {"onset": onset, "span": list(span), "stretches": stretches}
+    return table | {"warnings": diagram.warnings}
 
 
 def plane_of(scene: Scene) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def plane_of(scene: Scene) -> dict[str, Any]:
                             max_step=CURVE_STEP, progress=False)  # fmt: skip
     data, curves = diagram.data, {}
     for name in np.unique(data.curve.values):
-        here = data.curve.values == name
-        order = np.argsort(data.beta.values[here])
+        mask = data.curve.values == name
+        order = np.argsort(data.beta.values[mask])
         curves[str(name)] = {
-            "beta": data.beta.values[here][order].tolist(),
-            "kappa": data.kappa.values[here][order].tolist(),
+            "beta": data.beta.values[mask][order].tolist(),
+            "kappa": data.kappa.values[mask][order].tolist(),
         }
     point = next(((c.beta, c.kappa) for c in diagram.tricritical if c.degree == 1), None)
     return betas | {"curves": curves, "tricritical": point, "warnings": diagram.warnings}

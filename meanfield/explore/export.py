@@ -183,11 +183,11 @@ def script(scene: Scene, file: UserFile | None = None) -> str:
             state = "mf.Characteristics(mu0)" if nodes else "mu0"
             run = f"density_run = mf.solve({model}), {state}, {times})"
         else:
-            chosen = scene.normalisation
-            moved = "" if chosen == "PostLN" else f", normalisation=mf.{chosen}()"
-            drawn = table["initial"]["kind"] == "SampledTokens"
-            state = f"mu0.sample({scene.tokens}, rng={scene.rng})" if drawn else "mu0"
-            run = f"token_run = mf.solve({model}{moved}), {state}, {times})"
+            norm = scene.normalisation
+            option = "" if norm == "PostLN" else f", normalisation=mf.{norm}()"
+            is_sample = table["initial"]["kind"] == "SampledTokens"
+            state = f"mu0.sample({scene.tokens}, rng={scene.rng})" if is_sample else "mu0"
+            run = f"token_run = mf.solve({model}{option}), {state}, {times})"
         body += ["", run]
     first = "density_run" if "density" in scene.tables(file) else "token_run"
     body += ["", f"print({first})", f'{first}.plot().savefig("explored.png")', ""]

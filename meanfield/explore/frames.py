@@ -42,7 +42,7 @@ class Frame:
     values: np.ndarray
 
 
-def drawn(state: Any) -> np.ndarray:
+def frame_values(state: Any) -> np.ndarray:
     """The `values` of a frame that shows a state; points with masses as a smoothed density."""
     if isinstance(state, mf.Tokens):
         return state.x.astype(np.float32)
@@ -60,7 +60,7 @@ def _smoothed(state: mf.Characteristics) -> mf.Density:
     return mf.Density.computed(state.coefficients(NODE_DEGREE) * heat, space)
 
 
-def measured(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
+def quantities(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
     """The order parameter, and for a density with `fully` the free energy; otherwise nan."""
     if isinstance(state, mf.Tokens) or not fully:
         return float(np.linalg.norm(state.expect(lambda x: x))), math.nan
@@ -96,25 +96,25 @@ def play(
     state, model = config.begin(), config.tables["model"]
     table = config.tables["solve"]
     times = table["t_eval"].between(*table["t_span"])
-    every, began = MEASURED_EVERY[state.dimension], time.perf_counter()
-    late = False
+    interval, began = MEASURED_EVERY[state.dimension], time.perf_counter()
+    timed_out = False
 
     def present(index: int, t: float, state: Any) -> None:
-        order, energy = measured(model, state, t, index % every == 0)
-        show(Frame(index, t, order, energy, drawn(state)))
+        order, energy = quantities(model, state, t, index % interval == 0)
+        show(Frame(index, t, order, energy, frame_values(state)))
 
     def look(t: float, state: Any) -> bool:
-        nonlocal late
+        nonlocal timed_out
         index = int(np.searchsorted(times, t))
         if index < len(times) and times[index] == t:
             present(index, t, state)
-        late = time.perf_counter() - began > LONGEST_COMPUTING
-        return late or stopped()
+        timed_out = time.perf_counter() - began > LONGEST_COMPUTING
+        return timed_out or stopped()
 
     present(0, float(times[0]), state)
     run = config.run(out=None, progress=False, callback=look)
     message = run.message
-    if late:
+    if timed_out:
         message = f"Stopped at t = {run.t[-1]:g} after {LONGEST_COMPUTING:g} seconds of computing."
-    seconds, complete = time.perf_counter() - began, run.success and not late
+    seconds, complete = time.perf_counter() - began, run.success and not timed_out
     return {"complete": complete, "status": run.status, "message": message, "seconds": seconds}

@@ -22,22 +22,22 @@ MOST_STEPS = 100_000  # largest number of steps of a density: 30 times that of a
 LONGEST_TEXT = 200  # largest number of characters of a parameter
 
 
-def within(low: float, high: float, *, whole: bool = False, beyond: str = "") -> Leaf:
+def number_between(low: float, high: float, *, integral: bool = False, infinity: str = "") -> Leaf:
     """A parameter that is a number, or a whole number, from `low` to `high`.
 
-    If `beyond` is not empty, inf is accepted too; the text is appended to the expected range.
+    If `infinity` is not empty, inf is accepted too; the text is appended to the expected range.
     """
-    expected = f"a {'whole ' if whole else ''}number from {low:g} to {high:g}{beyond}"
+    expected = f"a {'whole ' if integral else ''}number from {low:g} to {high:g}{infinity}"
 
     def fits(number: float) -> bool:
-        inside = low <= number <= high and (not whole or number == int(number))
-        return inside or (bool(beyond) and number == math.inf)
+        inside = low <= number <= high and (not integral or number == int(number))
+        return inside or (bool(infinity) and number == math.inf)
 
     def accept(name: str, value: Any) -> float:
         number = real(name, value, expected, fits)
-        return int(number) if whole else number
+        return int(number) if integral else number
 
-    kind = "integer" if whole else "number"
+    kind = "integer" if integral else "number"
     return Leaf(expected, accept, {"type": kind, "minimum": low, "maximum": high})
 
 
@@ -83,18 +83,18 @@ class Scene(Kind, family=True):
 
     space: Literal["Circle", "Sphere"] = "Circle"
     drift: Literal["USA", "SA", "Kuramoto"] = "USA"
-    beta: Annotated[float, within(0.25, 6.0)] = 4.0
-    kappa: Annotated[float, within(0.01, 1000.0, beyond=", or inf")] = 0.6
+    beta: Annotated[float, number_between(0.25, 6.0)] = 4.0
+    kappa: Annotated[float, number_between(0.01, 1000.0, infinity=", or inf")] = 0.6
     normalisation: Literal["PostLN", "PreLN", "PeriLN", "NGPT", "SqrtScaling"] = "PostLN"
     start: Literal["mixture", "mode", "file"] = "mixture"
-    peaks: Annotated[int, within(1, 6, whole=True)] = 2
-    separation: Annotated[float, within(0.0, 3.1416)] = 2.0
-    concentration: Annotated[float, within(0.0, 50.0)] = 8.0
-    share: Annotated[float, within(0.05, 0.95)] = 0.6
-    mode: Annotated[int, within(1, 8, whole=True)] = 1
-    amplitude: Annotated[float, within(0.001, 0.9)] = 0.05
-    tokens: Annotated[int, within(0, MOST_TOKENS, whole=True)] = 200
-    duration: Annotated[float, within(1.0, 60.0)] = 20.0
+    peaks: Annotated[int, number_between(1, 6, integral=True)] = 2
+    separation: Annotated[float, number_between(0.0, 3.1416)] = 2.0
+    concentration: Annotated[float, number_between(0.0, 50.0)] = 8.0
+    share: Annotated[float, number_between(0.05, 0.95)] = 0.6
+    mode: Annotated[int, number_between(1, 8, integral=True)] = 1
+    amplitude: Annotated[float, number_between(0.001, 0.9)] = 0.05
+    tokens: Annotated[int, number_between(0, MOST_TOKENS, integral=True)] = 200
+    duration: Annotated[float, number_between(1.0, 60.0)] = 20.0
     rng: Index = 1
 
     @classmethod
@@ -107,9 +107,9 @@ class Scene(Kind, family=True):
             One line for each problem: the name, what was expected and what came.
         """
         for name, text in texts.items():
-            few = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
-            wanted = f"of at most {LONGEST_TEXT} characters"
-            fitting(as_given(name, 40), text, wanted, few, mf.ConfigError)
+            is_short = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
+            expected = f"of at most {LONGEST_TEXT} characters"
+            fitting(as_given(name, 40), text, expected, is_short, mf.ConfigError)
         return mf.build(cls, {name: _read(text) for name, text in texts.items()})
 
     @property
@@ -133,8 +133,8 @@ class Scene(Kind, family=True):
     @property
     def drift_table(self) -> dict[str, Any]:
         """The drift as a table of a configuration."""
-        bare = self.drift == mf.Kuramoto.__name__
-        return {"kind": self.drift} | ({} if bare else {"beta": self.beta})
+        without_beta = self.drift == mf.Kuramoto.__name__
+        return {"kind": self.drift} | ({} if without_beta else {"beta": self.beta})
 
     @property
     def zonal(self) -> mf.ZonalDrift:
@@ -178,8 +178,8 @@ class Scene(Kind, family=True):
         laws = [self._peak((i - (self.peaks - 1) / 2) * self.separation) for i in range(self.peaks)]
         if self.peaks == 1:
             return laws[0]
-        rest = (1 - self.share) / (self.peaks - 1)
-        shares = [self.share] + [rest] * (self.peaks - 1)
+        other_share = (1 - self.share) / (self.peaks - 1)
+        shares = [self.share] + [other_share] * (self.peaks - 1)
         parts = [{"weight": w, "law": law} for w, law in zip(shares, laws, strict=True)]
         return {"kind": "Mixture", "components": parts}
 
@@ -212,12 +212,12 @@ class Scene(Kind, family=True):
             tables["density"] = {"model": model, "space": space, "initial": initial}
             tables["density"]["solve"] = solve | steps
         if self.tokens or law_of_tokens:
-            drawn = {"kind": "SampledTokens", "law": law, "n": self.tokens, "rng": self.rng}
+            sample = {"kind": "SampledTokens", "law": law, "n": self.tokens, "rng": self.rng}
             noise = {"dt": self.onset / NOISE_STEPS, "rng": self.rng + 1}
             tables["tokens"] = {
                 "model": model | {"normalisation": self.normalisation},
                 **({} if law_of_tokens else {"space": space}),
-                "initial": law if law_of_tokens else drawn,
+                "initial": law if law_of_tokens else sample,
                 "solve": solve | (noise if noisy else {"rtol": PAGE_RTOL}),
             }
         return tables
@@ -285,17 +285,17 @@ class UserFile:
             initial = mf.describe(config.tables["initial"])
         else:
             raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
-        wanted = "an initial law or a run of a density on Circle or Sphere, or of at most "
-        fitting(f"{path}: it", state, f"{wanted}{MOST_TOKENS} tokens there", _fits(state),
+        expected = "an initial law or a run of a density on Circle or Sphere, or of at most "
+        fitting(f"{path}: it", state, f"{expected}{MOST_TOKENS} tokens there", _fits(state),
                 mf.MeanfieldError)  # fmt: skip
         law = mf.describe(state) if isinstance(state, mf.Tokens) else initial
         space = "Circle" if state.dimension == 2 else "Sphere"
         values = {"drift": mf.describe(model.drift)["kind"]} | {
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
         }
-        kept = {name: values[name] for name in ("drift", "beta", "kappa") if name in values}
+        parameters = {name: values[name] for name in ("drift", "beta", "kappa") if name in values}
         try:
-            scene = mf.build(Scene, {"space": space, "start": "file", **kept})
+            scene = mf.build(Scene, {"space": space, "start": "file", **parameters})
         except mf.ConfigError as error:
             raise mf.MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
         return cls(path.name, space, law, scene)

@@ -202,26 +202,29 @@ def application(
 ) -> tornado.web.Application:
     """The tornado application; bound to the local host, it refuses other host names."""
     files = "|".join(map(re.escape, ("", *PAGE_FILES)))
-    shared = {"studio": studio, "connections": connections}
+    common = {"studio": studio, "connections": connections}
     folder = {"path": str(PAGE_FOLDER), "default_filename": "index.html"}
     handlers: list[Any] = [
-        ("/socket", Socket, shared | {"greeting": json.dumps(hello(studio.file), allow_nan=False)}),
-        ("/export/([a-z]+[.][a-z]+)", Export, shared | {"drawings": drawings}),
+        ("/socket", Socket, common | {"greeting": json.dumps(hello(studio.file), allow_nan=False)}),
+        ("/export/([a-z]+[.][a-z]+)", Export, common | {"drawings": drawings}),
         (f"/({files})", Page, folder),
     ]
     names = "|".join(re.escape(name) for name in (*LOCAL_NAMES, "[::1]"))
     # a page that does not answer pings is closed
     pings: dict[str, Any] = {"websocket_ping_interval": IDLE_SECONDS}
     pings["websocket_ping_timeout"] = IDLE_SECONDS
-    made = tornado.web.Application(websocket_max_message_size=MOST_BYTES, **pings)
-    made.add_handlers(f"(?:{names})$" if host in LOCAL_NAMES else ".*", handlers)
-    return made
+    app = tornado.web.Application(websocket_max_message_size=MOST_BYTES, **pings)
+    app.add_handlers(f"(?:{names})$" if host in LOCAL_NAMES else ".*", handlers)
+    return app
 
 
 async def serving(
-    file: UserFile | None, host: str, port: int, ready: Callable[[str], None] = lambda address: None
+    file: UserFile | None,
+    host: str,
+    port: int,
+    announce: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve the page until the task is cancelled; `ready` is called with its address.
+    """Serve the page until the task is cancelled; `announce` is called with its address.
 
     Raises
     ------
@@ -229,8 +232,8 @@ async def serving(
         If the address cannot be bound.
     """
     try:
-        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.create_server(where[:2], family=family)
+        family, _, _, _, location = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.create_server(location[:2], family=family)
     except OSError as error:
         raise MeanfieldError(
             f"{host}, port {port}, cannot be served: {error.strerror}. Take another one: --port 0 "
@@ -243,12 +246,12 @@ async def serving(
                         body_timeout=IDLE_SECONDS)  # fmt: skip
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
-    taking = Listening(listening, server, connections)
+    listener = Listening(listening, server, connections)
     try:
-        ready(address)
+        announce(address)
         await asyncio.Event().wait()
     finally:
-        taking.close()
+        listener.close()
         studio.close()
         drawings.end()
         connections.close()
@@ -291,10 +294,10 @@ def serve(
     logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # no refused requests
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serving_until_the_end(file, host, port, ready))
-    ended = time.monotonic() + ENDING_SECONDS
+    deadline = time.monotonic() + ENDING_SECONDS
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(max(ended - time.monotonic(), 0))
+            thread.join(max(deadline - time.monotonic(), 0))
             if thread.is_alive():
                 _end()
 
@@ -311,10 +314,10 @@ def _end() -> None:
 
 def free_descriptors() -> int:
     """The number of file descriptors that this process can still open."""
-    most = process_limit("NOFILE")
+    limit = process_limit("NOFILE")
     first = os.open(os.devnull, os.O_RDONLY)  # the least number that is free
     os.close(first)
-    return 2**15 if math.isinf(most) else max(int(most) - first, 4)
+    return 2**15 if math.isinf(limit) else max(int(limit) - first, 4)
 
 
 class Connections:
@@ -325,15 +328,15 @@ class Connections:
     """
 
     def __init__(self) -> None:
-        free = free_descriptors()
-        self._most_pages = min(MOST_SOCKETS, free // 2)
-        self._most_others = min(MOST_OPEN, free // 4)
+        available = free_descriptors()
+        self._most_pages = min(MOST_SOCKETS, available // 2)
+        self._most_others = min(MOST_OPEN, available // 4)
         self.pages: dict[WebSocketHandler, None] = {}  # the most recently used at the end
         self.others: dict[IOStream, None] = {}  # in the order in which they were opened
 
     def admit(self, stream: IOStream) -> None:
         """Register a new connection; beyond the bound, close the oldest others."""
-        self.others = {other: None for other in self.others if not other.closed()}
+        self.others = {connection: None for connection in self.others if not connection.closed()}
         self.others[stream] = None
         if len(self.others) > self._most_others:
             self.close_first(len(self.others) - self._most_others)
@@ -351,11 +354,11 @@ class Connections:
     def became_a_page(self, stream: IOStream, page: WebSocketHandler) -> None:
         """Register a page in place of its connection; close the least recently used pages."""
         self.others.pop(stream, None)
-        most = self._most_pages
-        while len(self.pages) >= most:
+        limit = self._most_pages
+        while len(self.pages) >= limit:
             first = next(iter(self.pages))
             del self.pages[first]
-            first.close(CLOSED_FOR_OTHERS, f"{most} pages were opened or used after this one.")
+            first.close(CLOSED_FOR_OTHERS, f"{limit} pages were opened or used after this one.")
         self.pages[page] = None
 
     def was_used(self, page: WebSocketHandler) -> None:

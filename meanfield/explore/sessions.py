@@ -80,8 +80,8 @@ class Latest:
         if job is not None:
             job()
         with self._lock:
-            self._busy = again = self._job is not None
-        if again:
+            self._busy = has_job = self._job is not None
+        if has_job:
             self._submit()
 
 
@@ -124,10 +124,10 @@ class Session:
         except Exception as error:
             self.tell(version, {"type": "refused", "message": message_of(error)})
             return
-        accepted = {name: getattr(scene, name) for name in ("link", "onset", "t_end")}
+        message = {name: getattr(scene, name) for name in ("link", "onset", "t_end")}
         frames = {name: c.tables["solve"]["t_eval"].count for name, c in configurations.items()}
-        accepted |= {"type": "accepted", "layers": list(configurations), "frames": frames}
-        self.tell(version, accepted)
+        message |= {"type": "accepted", "layers": list(configurations), "frames": frames}
+        self.tell(version, message)
         for layer, config in configurations.items():
             coded = layer == "density" and scene.space == "Sphere"
             self._runs[layer].put(partial(self._run, version, layer, config, coded))
@@ -161,23 +161,23 @@ class Session:
         """Play the run of a layer in a thread of the studio; `coded` as in `packed`."""
         if self.is_past(version):
             return
-        waiting: list[Frame] = []
-        sent = 0.0
+        frames: list[Frame] = []
+        sent_at = 0.0
 
         def flush() -> None:
-            message = packed(version, layer, waiting, coded)
+            message = packed(version, layer, frames, coded)
             self._wait(lambda: self.is_past(version))
             with self._lock:
                 if version == self._version:
                     self._send(message, version)
-            waiting.clear()
+            frames.clear()
 
         def show(frame: Frame) -> None:
-            nonlocal sent
-            waiting.append(frame)
-            if time.monotonic() - sent > FLUSH_SECONDS:
+            nonlocal sent_at
+            frames.append(frame)
+            if time.monotonic() - sent_at > FLUSH_SECONDS:
                 flush()
-                sent = time.monotonic()
+                sent_at = time.monotonic()
 
         ending = {"type": "ended", "layer": layer, "complete": False}
         try:
@@ -185,7 +185,7 @@ class Session:
         except Exception as error:
             ending["message"] = message_of(error)
             ending["status"] = "refused" if isinstance(error, REFUSED) else "defect"
-        if waiting:
+        if frames:
             flush()
         self.tell(version, ending)
 
@@ -198,25 +198,25 @@ class Session:
         `SETTLED_SECONDS`.
         """
         beta = 0.0 if scene.drift == "Kuramoto" else scene.beta
-        wanted = {
+        diagrams = {
             ("plane", scene.space, scene.drift): plane_of,
             ("branches", scene.space, scene.drift, beta): branches_of,
         }
-        self._curves = tuple(wanted)
-        missing = {}
-        for key, compute in wanted.items():
+        self._curves = tuple(diagrams)
+        jobs = {}
+        for key, compute in diagrams.items():
             if diagram := self._studio.cached(key):
                 self.tell(version, {"type": "diagram", "name": key[0], "data": diagram})
             else:
-                missing[key] = compute
-        if not missing:
+                jobs[key] = compute
+        if not jobs:
             self._diagrams.put(None)
             return
-        settled = time.monotonic() + SETTLED_SECONDS
+        start = time.monotonic() + SETTLED_SECONDS
 
         def work() -> None:
-            time.sleep(max(settled - time.monotonic(), 0))
-            for key, compute in missing.items():
+            time.sleep(max(start - time.monotonic(), 0))
+            for key, compute in jobs.items():
                 if not self.is_past(version):
                     self._compute(version, scene, key, compute)
 
@@ -276,10 +276,10 @@ class Studio:
             self._sessions[session] = None
             self._sessions.move_to_end(session)
             session.paused = False
-            over = len(self._sessions) - MOST_SESSIONS
-            others = [self._sessions.popitem(last=False)[0] for _ in range(over)]
-        for other in others:
-            other.pause()
+            excess = len(self._sessions) - MOST_SESSIONS
+            idle = [self._sessions.popitem(last=False)[0] for _ in range(excess)]
+        for old in idle:
+            old.pause()
 
     def leave(self, session: Session) -> None:
         """Forget a page."""
@@ -398,8 +398,8 @@ class Outbox:
 
     def _drop(self) -> None:
         """Drop the messages of earlier scenes."""
-        wanted = [(message, past) for message, past in self._waiting if not past()]
-        if len(wanted) < len(self._waiting):
-            self._unsent -= sum(len(m) for m, _ in self._waiting) - sum(len(m) for m, _ in wanted)
-            self._waiting = deque(wanted)
+        current = [(message, past) for message, past in self._waiting if not past()]
+        if len(current) < len(self._waiting):
+            self._unsent -= sum(len(m) for m, _ in self._waiting) - sum(len(m) for m, _ in current)
+            self._waiting = deque(current)
             self._room.notify_all()

@@ -103,42 +103,42 @@ def _turn(at: int, re: Any, im: Any, turn: int) -> None:
 
 @njit(**INNER)
 def _pass_3(source: int, target: int, count: int, stride: int, turns: int) -> None:
-    far, near = count * stride * ROW, stride * ROW
+    step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 32 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 3 * p) * ROW
             x0, y0 = read_row(a)
-            x1, y1 = read_row(a + far)
-            x2, y2 = read_row(a + 2 * far)
+            x1, y1 = read_row(a + step_in)
+            x2, y2 = read_row(a + 2 * step_in)
             sx, sy, dx, dy = x1 + x2, y1 + y2, SIN_3 * (x1 - x2), SIN_3 * (y1 - y2)
             ex, ey = x0 + COS_3 * sx, y0 + COS_3 * sy
             write_row(b, x0 + sx, y0 + sy)
-            _turn(b + near, ex - dy, ey + dx, w)
-            _turn(b + 2 * near, ex + dy, ey - dx, w + 16)
+            _turn(b + step_out, ex - dy, ey + dx, w)
+            _turn(b + 2 * step_out, ex + dy, ey - dx, w + 16)
 
 
 @njit(**INNER)
 def _pass_4(source: int, target: int, count: int, stride: int, turns: int) -> None:
-    far, near = count * stride * ROW, stride * ROW
+    step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 48 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 4 * p) * ROW
-            x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, far)
+            x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, step_in)
             write_row(b, x0, y0)
-            _turn(b + near, x1, y1, w)
-            _turn(b + 2 * near, x2, y2, w + 16)
-            _turn(b + 3 * near, x3, y3, w + 32)
+            _turn(b + step_out, x1, y1, w)
+            _turn(b + 2 * step_out, x2, y2, w + 16)
+            _turn(b + 3 * step_out, x3, y3, w + 32)
 
 
 @njit(**INNER)
-def _four(at: int, far: int) -> tuple[Any, ...]:
-    """Transform of length 4 of the rows at distances 0, `far`, 2 `far`, 3 `far` from `at`."""
+def _four(at: int, step: int) -> tuple[Any, ...]:
+    """Transform of length 4 of the rows at distances 0, `step`, 2 `step`, 3 `step` from `at`."""
     x0, y0 = read_row(at)
-    x1, y1 = read_row(at + far)
-    x2, y2 = read_row(at + 2 * far)
-    x3, y3 = read_row(at + 3 * far)
+    x1, y1 = read_row(at + step)
+    x2, y2 = read_row(at + 2 * step)
+    x3, y3 = read_row(at + 3 * step)
     ax, ay, bx, by = x0 + x2, y0 + y2, x0 - x2, y0 - y2
     cx, cy, dx, dy = x1 + x3, y1 + y3, x1 - x3, y1 - y3
     return ax + cx, ay + cy, bx - dy, by + dx, ax - cx, ay - cy, bx + dy, by - dx
@@ -146,45 +146,45 @@ def _four(at: int, far: int) -> tuple[Any, ...]:
 
 @njit(**INNER)
 def _pass_5(source: int, target: int, count: int, stride: int, turns: int) -> None:
-    far, near = count * stride * ROW, stride * ROW
+    step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 64 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 5 * p) * ROW
             x0, y0 = read_row(a)
-            x1, y1 = read_row(a + far)
-            x2, y2 = read_row(a + 2 * far)
-            x3, y3 = read_row(a + 3 * far)
-            x4, y4 = read_row(a + 4 * far)
+            x1, y1 = read_row(a + step_in)
+            x2, y2 = read_row(a + 2 * step_in)
+            x3, y3 = read_row(a + 3 * step_in)
+            x4, y4 = read_row(a + 4 * step_in)
             sx, sy, dx, dy = x1 + x4, y1 + y4, x1 - x4, y1 - y4
             tx, ty, ux, uy = x2 + x3, y2 + y3, x2 - x3, y2 - y3
             write_row(b, x0 + sx + tx, y0 + sy + ty)
             ex, ey = x0 + COS_5 * sx + COS_5_TWICE * tx, y0 + COS_5 * sy + COS_5_TWICE * ty
             fx, fy = SIN_5 * dx + SIN_5_TWICE * ux, SIN_5 * dy + SIN_5_TWICE * uy
-            _turn(b + near, ex - fy, ey + fx, w)
-            _turn(b + 4 * near, ex + fy, ey - fx, w + 48)
+            _turn(b + step_out, ex - fy, ey + fx, w)
+            _turn(b + 4 * step_out, ex + fy, ey - fx, w + 48)
             ex, ey = x0 + COS_5_TWICE * sx + COS_5 * tx, y0 + COS_5_TWICE * sy + COS_5 * ty
             fx, fy = SIN_5_TWICE * dx - SIN_5 * ux, SIN_5_TWICE * dy - SIN_5 * uy
-            _turn(b + 2 * near, ex - fy, ey + fx, w + 16)
-            _turn(b + 3 * near, ex + fy, ey - fx, w + 32)
+            _turn(b + 2 * step_out, ex - fy, ey + fx, w + 16)
+            _turn(b + 3 * step_out, ex + fy, ey - fx, w + 32)
 
 
 @njit(**INNER)
 def _pass_8(source: int, target: int, count: int, stride: int, turns: int) -> None:
-    far, near = count * stride * ROW, stride * ROW
+    step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 112 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 8 * p) * ROW
-            x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, 2 * far)
-            u0, v0, u1, v1, u2, v2, u3, v3 = _four(a + far, 2 * far)
+            x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, 2 * step_in)
+            u0, v0, u1, v1, u2, v2, u3, v3 = _four(a + step_in, 2 * step_in)
             u1, v1 = HALF_ROOT * (u1 - v1), HALF_ROOT * (v1 + u1)
             u3, v3 = HALF_ROOT * (u3 + v3), HALF_ROOT * (v3 - u3)
             write_row(b, x0 + u0, y0 + v0)
-            _turn(b + near, x1 + u1, y1 + v1, w)
-            _turn(b + 2 * near, x2 - v2, y2 + u2, w + 16)
-            _turn(b + 3 * near, x3 - u3, y3 - v3, w + 32)
-            _turn(b + 4 * near, x0 - u0, y0 - v0, w + 48)
-            _turn(b + 5 * near, x1 - u1, y1 - v1, w + 64)
-            _turn(b + 6 * near, x2 + v2, y2 - u2, w + 80)
-            _turn(b + 7 * near, x3 + u3, y3 + v3, w + 96)
+            _turn(b + step_out, x1 + u1, y1 + v1, w)
+            _turn(b + 2 * step_out, x2 - v2, y2 + u2, w + 16)
+            _turn(b + 3 * step_out, x3 - u3, y3 - v3, w + 32)
+            _turn(b + 4 * step_out, x0 - u0, y0 - v0, w + 48)
+            _turn(b + 5 * step_out, x1 - u1, y1 - v1, w + 64)
+            _turn(b + 6 * step_out, x2 + v2, y2 - u2, w + 80)
+            _turn(b + 7 * step_out, x3 + u3, y3 + v3, w + 96)

@@ -90,9 +90,9 @@ class CompiledFunction:
         self._compiled = compiled(function)
 
     @classmethod
-    def announced(cls, what: str) -> Callable[..., Any]:
+    def announced(cls, title: str) -> Callable[..., Any]:
         """The decorator for a function that takes more than a second to compile."""
-        return lambda function: cls(function, what)
+        return lambda function: cls(function, title)
 
     @property
     def address(self) -> int:

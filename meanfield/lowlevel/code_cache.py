@@ -164,8 +164,8 @@ def _fields(types: Any) -> tuple[Any, ...]:
     """Field names of all named tuples in a signature, as str(signature) does not have them."""
     if not isinstance(types, tuple):
         types = getattr(types, "args", ())
-    named = ((getattr(t, "fields", ()), _fields(getattr(t, "types", ()))) for t in types)
-    return tuple(pair for pair in named if pair != ((), ()))
+    names = ((getattr(t, "fields", ()), _fields(getattr(t, "types", ()))) for t in types)
+    return tuple(pair for pair in names if pair != ((), ()))
 
 
 def _constants(
@@ -177,13 +177,13 @@ def _constants(
     it calls. `visited` are functions that were already examined.
     """
     visited |= {function}
-    around = inspect.getclosurevars(function)
+    variables = inspect.getclosurevars(function)
     constants: list[Any] = []
-    for name, value in sorted({**around.globals, **around.nonlocals}.items()):
-        called = getattr(value, "py_func", None)
-        if called is not None and called not in visited:
-            position = called.__module__, called.__qualname__, called.__code__.co_firstlineno
-            constants.append((name, position, _constants(called, visited)))
+    for name, value in sorted({**variables.globals, **variables.nonlocals}.items()):
+        callee = getattr(value, "py_func", None)
+        if callee is not None and callee not in visited:
+            position = (callee.__module__, callee.__qualname__, callee.__code__.co_firstlineno)
+            constants.append((name, position, _constants(callee, visited)))
         elif _is_plain(value):
             constants.append((name, repr(value)))
         elif isinstance(value, np.ndarray):
@@ -213,17 +213,17 @@ _CHECKSUMS: dict[str, tuple[str, ...]] = {}  # by the file of the module
 
 
 def _reached_from(module: dict[str, Any]) -> tuple[str, ...]:
-    reached: dict[str, str] = {}
-    waiting = [module]
-    while waiting:
-        entries = waiting.pop()
+    checksums: dict[str, str] = {}
+    modules = [module]
+    while modules:
+        entries = modules.pop()
         file = entries.get("__file__") or ""
-        if file not in reached:
+        if file not in checksums:
             checksum, is_compiled = _source(file)
             if is_compiled or entries is module:
-                reached[file] = checksum
-                waiting += _imported(entries)
-    return tuple(sorted(reached.values()))
+                checksums[file] = checksum
+                modules += _imported(entries)
+    return tuple(sorted(checksums.values()))
 
 
 def _imported(module: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -284,12 +284,12 @@ def folders(*, create: bool = False) -> Iterator[Path]:
 def _user_caches() -> Path | None:
     """The cache folder of this user by the conventions of the system; None without a home."""
     if sys.platform == "win32":
-        chosen, usual = os.environ.get("LOCALAPPDATA"), "~/AppData/Local"
+        setting, default = os.environ.get("LOCALAPPDATA"), "~/AppData/Local"
     elif sys.platform == "darwin":
-        chosen, usual = None, "~/Library/Caches"
+        setting, default = None, "~/Library/Caches"
     else:
-        chosen, usual = os.environ.get("XDG_CACHE_HOME"), "~/.cache"
-    folder = Path(chosen or usual)
+        setting, default = os.environ.get("XDG_CACHE_HOME"), "~/.cache"
+    folder = Path(setting or default)
     with suppress(RuntimeError):  # there is no home
         folder = folder.expanduser()
     return folder if folder.is_absolute() else None

@@ -90,12 +90,12 @@ def racah(k: int, x: np.ndarray) -> np.ndarray:
     m, z = np.arange(k + 1), x[..., 2, None]
     steps = np.sqrt((2 * m[1:] - 1) / (2 * m[1:])) * (x[..., 0] + 1j * x[..., 1])[..., None]
     begin = np.concatenate([np.ones((*x.shape[:-1], 1)), np.cumprod(steps, axis=-1)], axis=-1)
-    current, before = np.where(m == 0, begin, 0), np.zeros_like(begin)
+    current, previous = np.where(m == 0, begin, 0), np.zeros_like(begin)
     for l in range(1, k + 1):
         lower, inner = m < l, np.maximum((l - 1) ** 2 - m**2, 0)
         root = np.sqrt(np.where(lower, l**2 - m**2, 1))
-        following = ((2 * l - 1) * z * current - np.sqrt(inner) * before) / root
-        current, before = np.where(lower, following, np.where(m == l, begin, 0)), current
+        following = ((2 * l - 1) * z * current - np.sqrt(inner) * previous) / root
+        current, previous = np.where(lower, following, np.where(m == l, begin, 0)), current
     return current
 
 
@@ -109,34 +109,34 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if dimension == 2:
         angles = np.pi * (np.arange(size) + 0.5) / size
-        return _kept(np.cos(angles), np.full(size, 1 / size))
+        return _read_only(np.cos(angles), np.full(size, 1 / size))
     from scipy.linalg import eigvalsh_tridiagonal
 
     e = recurrence(size, 0, dimension)
     nodes = eigvalsh_tridiagonal(np.zeros(size), e[1:size])[::-1]
     nodes = (nodes - nodes[::-1]) / 2
     with np.errstate(all="ignore"):  # p_l overflows where weights are 0
-        nodes, weights = _polished(nodes, e, dimension)
-    return _kept(nodes, weights / weights.sum())
+        nodes, weights = _newton_step(nodes, e, dimension)
+    return _read_only(nodes, weights / weights.sum())
 
 
-def _kept(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _read_only(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for array in arrays:
         array.setflags(write=False)
     nodes, weights = arrays
     return nodes, weights
 
 
-def _polished(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+def _newton_step(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes after a Newton step towards the zeros of p_n, and weights 1 / sum_{l < n} p_l^2."""
     n = nodes.size
     for step in range(2):
-        x, before, p, total = nodes, np.zeros(n), np.ones(n), np.zeros(n)
+        x, previous, p, total = nodes, np.zeros(n), np.ones(n), np.zeros(n)
         for l in range(n):
             total += p * p
-            before, p = p, (x * p - e[l] * before) / e[l + 1]
+            previous, p = p, (x * p - e[l] * previous) / e[l + 1]
         if step == 0:  # (1 - x^2) p_n' = (2 n + d - 2) e_n p_{n-1} - n x p_n
-            slope = (2 * n + dimension - 2) * e[n] * before - n * x * p
+            slope = (2 * n + dimension - 2) * e[n] * previous - n * x * p
             nodes = x - p * (1 - x * x) / slope
     return (nodes - nodes[::-1]) / 2, 1 / total
 
@@ -149,14 +149,14 @@ def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
         a_k = c_k / (c_{k+1} e_{2k+1} e_{2k+2}),      b_k = -a_k (e_{2k}^2 + e_{2k+1}^2),
         u_k = c_k / e_{2k+1},                         v_k = u_k e_{2k+2} / c_{k+1}.
     """
-    before, even, odd, after = (e[i : i + 2 * pairs : 2] for i in (1, 2, 3, 4))
-    ratio = before * even / (odd * after)
+    e1, even, odd, e4 = (e[i : i + 2 * pairs : 2] for i in (1, 2, 3, 4))
+    ratio = e1 * even / (odd * e4)
     c = np.ones(pairs + 1)
     for k in (2, 3):
         c[k::2] = np.cumprod(ratio[k - 2 : pairs - 1 : 2])
-    even, odd, after = (e[i : i + 2 * pairs : 2] for i in (0, 1, 2))
-    a, u = c[:-1] / (c[1:] * odd * after), c[:-1] / odd
-    return np.stack([a, -a * (even**2 + odd**2), c[:-1], u, u * after / c[1:]])
+    even, odd, e4 = (e[i : i + 2 * pairs : 2] for i in (0, 1, 2))
+    a, u = c[:-1] / (c[1:] * odd * e4), c[:-1] / odd
+    return np.stack([a, -a * (even**2 + odd**2), c[:-1], u, u * e4 / c[1:]])
 
 
 @njit(**SUBROUTINE)
@@ -190,7 +190,9 @@ def fold(m: int, rules: Any, coefficients: np.ndarray, count: int, folded: np.nd
 
 @njit(**INNER)
 def unfold(m: int, rules: Any, folded: np.ndarray, pairs: int, coefficients: np.ndarray) -> None:
-    """Transpose of `fold`, for the first of the two functions whose sums `analyse` computed.
+    """Turn sums for q_k in E and O into coefficients of p_m, p_{m+1}, ...: the transpose of `fold`.
+
+    Only the first of the two functions in `folded` is taken.
 
     folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
     """

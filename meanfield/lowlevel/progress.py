@@ -42,12 +42,12 @@ class Progress(ExitStack):
     """
 
     def __init__(
-        self, what: str, enabled: bool | None, begun: float = 0.0, form: str = REMAINING_FORMAT
+        self, title: str, enabled: bool | None, done: float = 0.0, form: str = REMAINING_FORMAT
     ) -> None:
         super().__init__()
-        self._what = what
+        self._what = title
         self._bar: Any = None
-        self._form, self._begun, self._compiles_since = form, begun, 0.0
+        self._form, self._begun, self._compiles_since = form, done, 0.0
         shown = _is_watched() if enabled is None else boolean("progress", enabled)
         if shown:
             from tqdm import tqdm
@@ -55,11 +55,11 @@ class Progress(ExitStack):
             self._bar = self.enter_context(
                 tqdm(
                     total=1.0,
-                    initial=begun,
+                    initial=done,
                     delay=1 if enabled is None else 0,
                     miniters=0,
                     bar_format=form.replace(REMAINING_FORMAT, BAR_FORMAT),
-                    desc=what,
+                    desc=title,
                 )
             )
             self.enter_context(listening(self._show_compilation))

@@ -115,10 +115,10 @@ def array_value(context: Any, builder: Any, kind: Any, address: Any, lengths: An
     strides = [item]
     for length in reversed(lengths[1:]):
         strides.insert(0, builder.mul(strides[0], length))
-    made = context.make_array(kind)(context, builder)
-    data = builder.inttoptr(address, made.data.type)
-    populate_array(made, data, lengths, strides, item, meminfo=None)
-    return made._getvalue()
+    array = context.make_array(kind)(context, builder)
+    data = builder.inttoptr(address, array.data.type)
+    populate_array(array, data, lengths, strides, item, meminfo=None)
+    return array._getvalue()
 
 
 class Layout:
@@ -146,8 +146,8 @@ class Layout:
         self.fields = dict(fields)
         for kind in fields.values():
             if isinstance(kind, ArrayField):
-                named = (length for length in kind.shape if isinstance(length, str))
-                self.fields = {**self.fields, **{n: int for n in named if n not in self.fields}}
+                lengths = (length for length in kind.shape if isinstance(length, str))
+                self.fields = {**self.fields, **{n: int for n in lengths if n not in self.fields}}
         numbers = {n: np.float64 if k is float else np.int64 for n, k in self.fields.items()}
         self.dtype = np.dtype(list(numbers.items()))
         self.type = record = _RecordType(name, self.fields)
@@ -209,8 +209,8 @@ class Record:
 
 
 @intrinsic
-def numbers_at(_typing: Any, address: Any, first: Any, like: Any) -> Any:
-    """Pointer p to the number with index `first` at an address, of the type of `like`.
+def numbers_at(_typing: Any, address: Any, first: Any, example: Any) -> Any:
+    """Pointer p to the number with index `first` at an address, of the type of `example`.
 
     p[k] reads and writes numbers. There are no checks, and it compiles faster than an array.
     """
@@ -219,4 +219,4 @@ def numbers_at(_typing: Any, address: Any, first: Any, like: Any) -> Any:
         begin = builder.inttoptr(values[0], context.get_value_type(signature.return_type))
         return builder.gep(begin, [values[1]])
 
-    return types.CPointer(like)(types.int64, types.int64, like), codegen
+    return types.CPointer(example)(types.int64, types.int64, example), codegen

@@ -91,8 +91,8 @@ def _store_two_from(first: int) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             pair, two_indices = ir.VectorType(ir.DoubleType(), 2), ir.VectorType(ir.IntType(32), 2)
             index = ir.Constant(two_indices, [first, first + 1])
-            two = builder.shuffle_vector(arguments[1], arguments[1], index)
-            builder.store(two, builder.inttoptr(arguments[0], pair.as_pointer()), align=8)
+            lanes = builder.shuffle_vector(arguments[1], arguments[1], index)
+            builder.store(lanes, builder.inttoptr(arguments[0], pair.as_pointer()), align=8)
             return context.get_dummy_value()
 
         return types.void(types.int64, _LANES), codegen
@@ -117,9 +117,9 @@ def turned(_typing: Any, value: Any) -> Any:
 
 
 def _spread(builder: Any, number: Any) -> Any:
-    nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-    one = builder.insert_element(nothing, number, first)
-    return builder.shuffle_vector(one, nothing, ir.Constant(_INDICES, [0] * LANES))
+    undefined, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    one = builder.insert_element(undefined, number, first)
+    return builder.shuffle_vector(one, undefined, ir.Constant(_INDICES, [0] * LANES))
 
 
 @intrinsic
@@ -155,8 +155,8 @@ def sum_of(_typing: Any, value: Any) -> Any:
         value = arguments[0]
         for distance in (4, 2, 1):
             order = [(i + distance) % LANES for i in range(LANES)]
-            moved = builder.shuffle_vector(value, value, ir.Constant(_INDICES, order))
-            value = builder.fadd(value, moved)
+            rotated = builder.shuffle_vector(value, value, ir.Constant(_INDICES, order))
+            value = builder.fadd(value, rotated)
         return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
 
     return types.float64(_LANES), codegen

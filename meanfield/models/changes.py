@@ -51,7 +51,7 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Values], np.ndarra
     for unit in dict.fromkeys((min(1.0, abs(value)) or 1.0, 1.0)):  # 1e-9 as unit: only rounding
         if not (error <= AGREEMENT).all():
             best, error = best_difference(
-                computed, unit=unit, whole=True, rounding=EXACT_DERIVATIVE, undefined=ValueError
+                computed, unit=unit, one_step=True, rounding=EXACT_DERIVATIVE, undefined=ValueError
             )
     if not (error <= AGREEMENT).all():
         raise MeanfieldError(

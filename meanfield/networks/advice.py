@@ -125,12 +125,12 @@ def advise(
     n, d = whole_number("n", n, least=FEWEST_ADVISED_TOKENS), whole_number("d", d, least=4)
     depth, heads = whole_number("depth", depth), whole_number("heads", heads)
     fitting("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
-    wanted = "a Normalisation without norms that have gains, as mf.PreLN()"
+    expected = "a Normalisation without norms that have gains, as mf.PreLN()"
     kind = isinstance(normalisation, mf.Normalisation)
-    fitting("normalisation", normalisation, wanted, kind, TypeError)
-    fitting("normalisation", normalisation, wanted, not normalisation.norms)
-    wanted = f"between 0 and {LARGEST_LOGITS:g}"
-    logits = real("logits", logits, wanted, lambda x: 0 <= x <= LARGEST_LOGITS)
+    fitting("normalisation", normalisation, expected, kind, TypeError)
+    fitting("normalisation", normalisation, expected, not normalisation.norms)
+    expected = f"between 0 and {LARGEST_LOGITS:g}"
+    logits = real("logits", logits, expected, lambda x: 0 <= x <= LARGEST_LOGITS)
     strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
     strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
     fitting("values and identity", (values, identity), "not both 0", values or identity)
@@ -147,8 +147,8 @@ def advise(
 def _length(name: str, value: float, or_0: bool = False) -> float:
     """Return a length after checking that it is between 1e-50 and 1e50, or 0 if `or_0`."""
     low, high = 1 / LARGEST_LENGTH, LARGEST_LENGTH
-    wanted = f"{'0 or ' if or_0 else ''}between {low:g} and {high:g}"
-    return real(name, value, wanted, lambda x: low <= x <= high or (or_0 and x == 0))
+    expected = f"{'0 or ' if or_0 else ''}between {low:g} and {high:g}"
+    return real(name, value, expected, lambda x: low <= x <= high or (or_0 and x == 0))
 
 
 def crossing(gaps: Values, threshold: float) -> float:
@@ -162,13 +162,13 @@ def crossing(gaps: Values, threshold: float) -> float:
         1 - rho before the first layer and after each layer.
     threshold : float
     """
-    limit, before = 1 - threshold, None
+    limit, last = 1 - threshold, None
     for layer, gap in enumerate(gaps):
         if gap <= limit:
-            if before is None:
+            if last is None:
                 return 0.0
-            return layer - 1 + float(np.log(before / limit) / np.log(before / gap))
-        before = gap
+            return layer - 1 + float(np.log(last / limit) / np.log(last / gap))
+        last = gap
     return float("inf")
 
 
@@ -366,16 +366,16 @@ class Advice:
         s, layers = self.sizes, self.layers.sel(normalisation=self.name)
         last, attended = float(layers.mean_cosine[-1]), float(layers.attended[0])
         k = s.d // s.heads
-        others = {name: at for name, at in self.collapses.items() if name != self.name}
-        edge, equal, keys = self.critical.predicted.values
-        near = "above" if s.logits > edge else "below"
+        rivals = {name: at for name, at in self.collapses.items() if name != self.name}
+        edge, by_log, keys = self.critical.predicted.values
+        side = "above" if s.logits > edge else "below"
         return (
             f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
             f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
-            f"With other placements: {'; '.join(f'{n} {_layer(at)}' for n, at in others.items())}.",
+            f"With other placements: {'; '.join(f'{n} {_layer(at)}' for n, at in rivals.items())}.",
             f"A token looks at {attended:.3g} of {s.n} tokens in the first layer: logits of "
-            f"{s.logits:.3g} are {near} the critical {edge:.3g}, which grows like (log n)^(1/2).",
-            f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if "
+            f"{s.logits:.3g} are {side} the critical {edge:.3g}, which grows like (log n)^(1/2).",
+            f"Critical beta for {s.n} tokens that attend by their cosines: {by_log:.4g} if "
             f"equiangular (log n), {keys:.4g} among uniform keys in d = {k} (n^{2 / (k - 1):.3g}).",
             "Single networks differ from this by random lengths of outputs, "
             f"{np.sqrt(2 / s.d):.2g} of them in each layer. Trained weights, causal masks and "

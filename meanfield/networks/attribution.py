@@ -89,8 +89,8 @@ def attribute(
     Sundararajan, Taly and Yan, Axiomatic attribution for deep networks, ICML 2017, equation (1).
     """
     fitting("trace", trace, "a Trace", isinstance(trace, Trace), TypeError)
-    wanted = "a Quantity, as mf.networks.MeanCosine()"
-    fitting("quantity", quantity, wanted, isinstance(quantity, Quantity), TypeError)
+    expected = "a Quantity, as mf.networks.MeanCosine()"
+    fitting("quantity", quantity, expected, isinstance(quantity, Quantity), TypeError)
     tolerance = positive("tolerance", tolerance)
     if not trace.streams:
         raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")
@@ -98,11 +98,11 @@ def attribute(
     names = SUBLAYERS if net is None else (*SUBLAYERS, "bias")
     texts = [_of_text(one, trace.steps, quantity, net, tolerance) for one in trace.streams]
     all_values, all_parts, of_heads, errors = map(np.array, zip(*texts, strict=True))
-    worst = errors.max()
-    if worst > tolerance:
+    largest = errors.max()
+    if largest > tolerance:
         warnings.warn(
             f"The {quantity.name} is not smooth between two layers: its parts are known to "
-            f"{worst:.1g} of the sum of absolute parts, asked was {tolerance:.1g}.",
+            f"{largest:.1g} of the sum of absolute parts, asked was {tolerance:.1g}.",
             UnresolvedWarning,
             stacklevel=2,
         )
@@ -140,23 +140,23 @@ def _of_text(
     last = {layer: k for k, (_, layer) in enumerate(steps)}
     parts = np.zeros((len(last) - 1, len(SUBLAYERS) + 1))
     heads: list[np.ndarray] = [np.empty(0)] * len(parts)
-    worst = 0.0
+    largest = 0.0
     for k, (kind, layer) in enumerate(steps[1:], 1):
-        row, sublayer = parts[layer - 1], SUBLAYERS.index(kind)
-        split = None if net is None else _split(net, stream, k, kind, layer - 1, last[layer - 1])
-        if split is None:
-            row[sublayer] += values[k] - values[k - 1]
+        block, sublayer = parts[layer - 1], SUBLAYERS.index(kind)
+        pieces = None if net is None else _pieces(net, stream, k, kind, layer - 1, last[layer - 1])
+        if pieces is None:
+            block[sublayer] += values[k] - values[k - 1]
             continue
-        changes, missed = integrated(quantity, stream[k - 1], split, tolerance)
-        worst = max(worst, missed)
-        row[sublayer] += changes[:-1].sum()
-        row[-1] += changes[-1]
+        changes, missed = integrated(quantity, stream[k - 1], pieces, tolerance)
+        largest = max(largest, missed)
+        block[sublayer] += changes[:-1].sum()
+        block[-1] += changes[-1]
         if kind == "attention":
             heads[layer - 1] = changes[:-1]
-    return values[[last[layer] for layer in sorted(last)]], parts, heads, worst
+    return values[[last[layer] for layer in sorted(last)]], parts, heads, largest
 
 
-def _split(
+def _pieces(
     net: "Network", stream: np.ndarray, k: int, kind: str, index: int, entered: int
 ) -> np.ndarray | None:
     """Split the increment of step k into parts (p, n, d): heads or the MLP, then biases.
@@ -182,20 +182,20 @@ def integrated(
     `parts` is (p, n, d). Also returns the estimated error, relative to the sum of the absolute
     integrals.
     """
-    whole = parts.sum(axis=0)
-    ends = quantity.value(start), quantity.value(start + whole)
+    step = parts.sum(axis=0)
+    ends = quantity.value(start), quantity.value(start + step)
     change, rounding = ends[1] - ends[0], QUANTITY_ROUNDING * (abs(ends[0]) + abs(ends[1]))
     flat = parts.reshape(len(parts), -1)
-    before, missed = np.zeros(len(parts)), np.inf
+    earlier, missed = np.zeros(len(parts)), np.inf
     for rule in QUADRATURE_RULES:
-        mean = sum(w * quantity.gradient(start + s * whole) for s, w in _nodes(*rule))
+        mean = sum(w * quantity.gradient(start + s * step) for s, w in _nodes(*rule))
         integrals = flat @ np.ravel(mean)
         size = np.abs(integrals).sum()
-        error = max(np.abs(integrals - before).sum(), abs(integrals.sum() - change))
+        error = max(np.abs(integrals - earlier).sum(), abs(integrals.sum() - change))
         missed = max(error - rounding, 0.0) / size if size else 0.0
         if missed <= tolerance:
             break
-        before = integrals
+        earlier = integrals
     return integrals, missed
 
 
@@ -204,8 +204,8 @@ def _nodes(count: int, divisions: int) -> list[tuple[float, float]]:
 
     There are 1 + 2 `divisions` pieces, shorter towards both ends.
     """
-    near = DIVISION_RATIO ** np.arange(divisions, 0, -1.0)
-    edges = np.concatenate([[0.0], near, 1 - near[::-1], [1.0]])
+    ends = DIVISION_RATIO ** np.arange(divisions, 0, -1.0)
+    edges = np.concatenate([[0.0], ends, 1 - ends[::-1], [1.0]])
     nodes, weights = np.polynomial.legendre.leggauss(count)
     lengths = np.diff(edges)[:, None]
     positions = edges[:-1, None] + lengths * (nodes + 1) / 2

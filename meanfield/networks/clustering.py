@@ -50,13 +50,13 @@ def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
         if not len(moving):
             break
         if step % STEPS_BETWEEN_MERGERS == STEPS_BETWEEN_MERGERS - 1:
-            same = linked(y @ y.T, min(MERGED_PATHS, SAME_MODE * width))
-            first = np.unique(same, return_index=True)[1]
-            y, path = y[first], same[path]
-            moving = np.unique(same[moving])
-    apart = linked(y @ y.T, SAME_MODE * width)[path]
-    sizes = np.bincount(apart)
-    return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[apart]
+            labels = linked(y @ y.T, min(MERGED_PATHS, SAME_MODE * width))
+            first = np.unique(labels, return_index=True)[1]
+            y, path = y[first], labels[path]
+            moving = np.unique(labels[moving])
+    modes = linked(y @ y.T, SAME_MODE * width)[path]
+    sizes = np.bincount(modes)
+    return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[modes]
 
 
 def renyi_centres(products: np.ndarray, angle: float) -> tuple[int, int]:
@@ -65,11 +65,11 @@ def renyi_centres(products: np.ndarray, angle: float) -> tuple[int, int]:
     A centre is farther than the angle from all earlier centres; a strong centre, from all earlier
     tokens.
     """
-    near = products >= np.cos(angle)
-    strong = int((~np.tril(near, -1).any(axis=1)).sum())
+    is_near = products >= np.cos(angle)
+    strong = int((~np.tril(is_near, -1).any(axis=1)).sum())
     centres: list[int] = []
     for j in range(len(products)):
-        if not near[j, centres].any():
+        if not is_near[j, centres].any():
             centres.append(j)
     return len(centres), strong
 
@@ -85,12 +85,12 @@ def clusters_of(trace: "Trace") -> tuple[float, list[list[str]]]:
     x, _ = directions(trace.hidden[0][-1])
     by_beta = {beta: modes_of(x, beta) for beta in MEAN_SHIFT_BETAS}
 
-    def others(beta: float) -> int:
+    def outside(beta: float) -> int:
         """Number of tokens in clusters other than the largest, which is the first."""
         sizes = np.bincount(by_beta[beta])[1:]
         return int(sizes[sizes >= SMALLEST_CLUSTER].sum())
 
-    beta = max(MEAN_SHIFT_BETAS, key=others)
+    beta = max(MEAN_SHIFT_BETAS, key=outside)
     labels, numbers = by_beta[beta], list(map(str, range(len(x))))
     words = np.array(trace.words[0] if trace.words else numbers, object)
     clusters = [list(words[labels == k]) for k in range(labels.max() + 1)]

@@ -33,24 +33,24 @@ def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
     while True:
         levels = x + TRAPEZOID_STEP * np.arange(64)
         y = levels[:, None] - v
-        small = np.exp(np.minimum(y, 700.0))
-        off = np.expm1(-small) @ mass
+        scaled = np.exp(np.minimum(y, 700.0))
+        excess = np.expm1(-scaled) @ mass
         with np.errstate(divide="ignore"):
-            left = np.exp((n - 1) * np.log1p(np.maximum(off, -1.0)))
-        parts = left * (np.exp(np.minimum(2 * y, 700.0) - small) @ mass)
+            left = np.exp((n - 1) * np.log1p(np.maximum(excess, -1.0)))
+        parts = left * (np.exp(np.minimum(2 * y, 700.0) - scaled) @ mass)
         total, peak = total + parts.sum(), max(peak, parts.max())
         if peak > 0 and parts[-1] < 1e-17 * peak:
             return float(n * TRAPEZOID_STEP * total)
         x = levels[-1] + TRAPEZOID_STEP
 
 
-def of_gaussian(n: float, spread: float) -> float:
-    """E sum_j w_j^2 of n independent Gaussian logits of standard deviation `spread`."""
-    if spread == 0:
+def of_gaussian(n: float, deviation: float) -> float:
+    """E sum_j w_j^2 of n independent Gaussian logits of standard deviation `deviation`."""
+    if deviation == 0:
         return 1 / n
-    h = min(0.1, TRAPEZOID_STEP / spread)
-    g = np.arange(-10.0, 10.0 + 2 * min(spread, np.sqrt(2 * np.log(n))) + h, h)
-    return squares(n, -spread * g, h * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi))
+    h = min(0.1, TRAPEZOID_STEP / deviation)
+    g = np.arange(-10.0, 10.0 + 2 * min(deviation, np.sqrt(2 * np.log(n))) + h, h)
+    return squares(n, -deviation * g, h * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi))
 
 
 def of_uniform_keys(n: float, beta: float, d: int) -> float:
@@ -59,8 +59,8 @@ def of_uniform_keys(n: float, beta: float, d: int) -> float:
     from scipy.special import betainc, betaincinv
 
     half = (d - 1) / 2
-    near = 2 * beta * betaincinv(half, half, min(1.0, 60 / n))  # v of the nearest 60 keys
-    top = min(2 * beta, near + 60)
+    depth = 2 * beta * betaincinv(half, half, min(1.0, 60 / n))  # v of the nearest 60 keys
+    top = min(2 * beta, depth + 60)
     low = np.log(beta) - 2 * (np.log(n) + 42) / (d - 1) - 1
     high = np.log(np.expm1(top)) if top < 700 else top
     edges = np.linspace(low, high, 2 + int((high - low) / 0.5))
@@ -71,15 +71,15 @@ def of_uniform_keys(n: float, beta: float, d: int) -> float:
     mass = (width * PANEL_RULE[1]).ravel() * np.exp(w - v) / beta
     mass *= np.maximum(u * (2 - u), 0) ** ((d - 3) / 2) / beta_function(half, 0.5)
     mass *= betainc(half, half, min(1.0, top / (2 * beta))) / mass.sum()
-    some = mass > 0
-    return squares(n, v[some], mass[some])
+    used = mass > 0
+    return squares(n, v[used], mass[used])
 
 
-def critical(squares_at: Callable[[float], float], near: float) -> float:
-    """The root of `squares_at` = 1/4, an increasing function; the bracket starts from `near`."""
+def critical(squares_at: Callable[[float], float], start: float) -> float:
+    """The root of `squares_at` = 1/4, an increasing function; the bracket starts from `start`."""
     from scipy.optimize import brentq
 
-    low = high = near
+    low = high = start
     while squares_at(high) < CRITICAL_SQUARES:
         low, high = high, 1.5 * high
     while squares_at(low) > CRITICAL_SQUARES:

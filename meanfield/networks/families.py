@@ -159,14 +159,14 @@ class Family:
         sizes = [k for k in ("vocab_size", *keys, *self.sizes) if k not in self.optional]
         numbers = {self.keys["epsilon"], *self.numbers} - {""}
         for key in sizes:
-            bound = MOST_LAYERS + 1 if key == self.keys["depth"] else LARGEST_SIZE
-            _check_size(key, config.get(key), bound)
+            limit = MOST_LAYERS + 1 if key == self.keys["depth"] else LARGEST_SIZE
+            _check_size(key, config.get(key), limit)
         for key in numbers:
             _check_number(key, config.get(key, 1.0))
         supported = {**FIXED_OPTIONS, **self.fixed}
-        for key, allowed in supported.items():
-            if key in config and config[key] not in allowed:
-                _refuse(key, config[key], f"supported: {', '.join(map(repr, allowed))}")
+        for key, values in supported.items():
+            if key in config and config[key] not in values:
+                _refuse(key, config[key], f"supported: {', '.join(map(repr, values))}")
         allowed_keys = {*HARMLESS_OPTIONS, *sizes, *numbers, *self.optional, *self.read, *supported}
         for key in config:
             if key not in allowed_keys | {self.keys["activation"]}:
@@ -178,15 +178,15 @@ class Family:
         key, names = self.keys["activation"], ", ".join(ACTIVATIONS)
         activation = config.get(key, self.usual_activation)
         _check(key, activation, f"one of {names}", str(activation) in ACTIVATIONS)
-        for key, (_, least) in self.optional.items():
-            bound = config[self.keys["longest"]] - 1 if key == "pad_token_id" else LARGEST_SIZE
-            if (value := self.option(config, key)) is not None or least == 0:
-                _check_size(key, value, bound, least)
-        width, (count, shared, size) = config[self.keys["width"]], self.heads_of(config)
+        for key, (_, minimum) in self.optional.items():
+            limit = config[self.keys["longest"]] - 1 if key == "pad_token_id" else LARGEST_SIZE
+            if (value := self.option(config, key)) is not None or minimum == 0:
+                _check_size(key, value, limit, minimum)
+        width, (count, key_heads, size) = config[self.keys["width"]], self.heads_of(config)
         heads = f"{self.keys['heads']} = {count}"
         divisible = config.get("head_dim") is not None or width % count == 0
         _check(self.keys["width"], width, f"a multiple of {heads}", divisible)
-        _check("num_key_value_heads", shared, f"a divisor of {heads}", count % shared == 0)
+        _check("num_key_value_heads", key_heads, f"a divisor of {heads}", count % key_heads == 0)
         _check("head_dim", size, "even", not self.rotary or size % 2 == 0)
         rope, types = config.get("rope_parameters") or {}, config.get("layer_types")
         if self.rotary and (not isinstance(rope, dict) or set(rope) - {"rope_theta", "rope_type"}):
@@ -195,19 +195,19 @@ class Family:
             _check_number("rope_theta in rope_parameters", rope.get("rope_theta", 1.0))
             if rope.get("rope_type", "default") != "default":
                 _refuse("rope_type", rope["rope_type"], "supported: 'default'")
-        wanted = f"a list of {' and '.join(LAYER_TYPES)}, one for each layer"
+        expected = f"a list of {' and '.join(LAYER_TYPES)}, one for each layer"
         a_list = isinstance(types, list) and len(types) == config[self.keys["depth"]]
         fits = types is None or (a_list and all(kind in LAYER_TYPES for kind in types))
-        _check("layer_types", types, wanted, fits)
+        _check("layer_types", types, expected, fits)
 
     def heads_of(self, config: JsonTable) -> tuple[int, int, int]:
         """Number of heads of queries, number of heads of keys and values, and their dimension."""
         count, sizes = config[self.keys["heads"]], self.optional
-        shared, size = (
+        key_heads, size = (
             self.option(config, key) if key in sizes else None
             for key in ("num_key_value_heads", "head_dim")
         )
-        return count, shared or count, size or config[self.keys["width"]] // count
+        return count, key_heads or count, size or config[self.keys["width"]] // count
 
     def window(self, config: JsonTable) -> int | None:
         """The number of tokens that a token attends to, itself included; None for all before it."""
@@ -253,8 +253,8 @@ class Family:
             start = self.prefix_of(config, layer)
             for role, name in self.maps.items():
                 of = {"output": heads * size, "outer": inner}.get(role, d)
-                more = (roles for key, roles in self.bias_options.items() if config.get(key))
-                add(start + name, outs[role], of, role in (*self.biased, *sum(more, ())))
+                biased = (roles for key, roles in self.bias_options.items() if config.get(key))
+                add(start + name, outs[role], of, role in (*self.biased, *sum(biased, ())))
             for name in self.norms:
                 add(start + name, d)
         if self.mapping:
@@ -272,17 +272,17 @@ def _refuse(key: str, value: Json, supported: str = "") -> None:
     )
 
 
-def _check(key: str, value: Json, wanted: str, fits: bool, advice: str = "") -> None:
+def _check(key: str, value: Json, expected: str, fits: bool, advice: str = "") -> None:
     """Raise ConfigError, with the option's name, unless a value fits."""
-    fitting(f"config.json: {key}", value, wanted, fits, ConfigError, advice)
+    fitting(f"config.json: {key}", value, expected, fits, ConfigError, advice)
 
 
-def _check_size(key: str, value: Json, bound: int = LARGEST_SIZE, least: int = 1) -> None:
-    """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
-    wanted = f"a whole number >= {least} and below {bound}"
+def _check_size(key: str, value: Json, limit: int = LARGEST_SIZE, minimum: int = 1) -> None:
+    """Raise ConfigError unless a value is a whole number from `minimum` and below `limit`."""
+    expected = f"a whole number >= {minimum} and below {limit}"
     if value is None:
-        raise ConfigError(f"config.json: {key} is missing; expected {wanted}.")
-    _check(key, value, wanted, type(value) is int and least <= value < bound)
+        raise ConfigError(f"config.json: {key} is missing; expected {expected}.")
+    _check(key, value, expected, type(value) is int and minimum <= value < limit)
 
 
 def _check_number(key: str, value: Json) -> None:
@@ -448,7 +448,7 @@ def family_of(config: JsonTable) -> Family:
     """The family of a configuration; raise ConfigError unless it is supported."""
     fitting("config", config, "a dict", isinstance(config, dict), TypeError)
     kind: Json = config.get("model_type")
-    known = isinstance(kind, str) and kind in FAMILIES
-    _check("model_type", kind, f"one of {', '.join(FAMILIES)}", known, OTHER_MODELS)
+    supported = isinstance(kind, str) and kind in FAMILIES
+    _check("model_type", kind, f"one of {', '.join(FAMILIES)}", supported, OTHER_MODELS)
     FAMILIES[kind].check(config)
     return FAMILIES[kind]

@@ -175,9 +175,9 @@ def of_layers(changes: Changes) -> list[Finding]:
         f"{in_layers(down)}, of {len(steps)}{undecided}"
     )
     if down:
-        worst = min(down, key=lambda layer: steps[layer - 1, 0])
-        fall = with_interval(steps[worst - 1], True)
-        text += f"; the largest fall of these is {fall}, in layer {worst}"
+        deepest = min(down, key=lambda layer: steps[layer - 1, 0])
+        fall = with_interval(steps[deepest - 1], True)
+        text += f"; the largest fall of these is {fall}, in layer {deepest}"
     text += ". Under the flow of the theory it never falls, in any layer."
     return [clustering, Finding("Energy never falls", verdict, text)]
 
@@ -185,9 +185,9 @@ def of_layers(changes: Changes) -> list[Finding]:
 def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
     """Layers whose changes are positive, those whose are negative, and the undecided in words."""
     signs = [direction_of(step) for step in steps]
-    up, down, open_ = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1, 0))
+    rises, falls, open_ = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1, 0))
     words = f" (undecided, as the interval holds 0, in {in_layers(open_)})"
-    return up, down, words if open_ else ""
+    return rises, falls, words if open_ else ""
 
 
 def of_parts(changes: Changes) -> list[Finding]:
@@ -195,13 +195,13 @@ def of_parts(changes: Changes) -> list[Finding]:
     findings = []
     for kind in [kind for kind in ("attention", "mlp", "normalisation") if kind in changes.parts]:
         part, is_attention = changes.parts[kind][0], kind == "attention"
-        total, (up, down, undecided) = part.sum(axis=0), _by_sign(part)
+        total, (rises, falls, undecided) = part.sum(axis=0), _by_sign(part)
         does = ("neither clusters nor disperses them", "clusters tokens", "disperses tokens")
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
         text = (
             f"{name} {does[direction_of(total)]}: over all layers its part of the change of the "
             f"mean cosine, biases included, is {with_interval(total, True)}; it is positive in "
-            f"{in_layers(up)}, and negative in {in_layers(down)}{undecided}."
+            f"{in_layers(rises)}, and negative in {in_layers(falls)}{undecided}."
         )
         verdict = verdict_of(*interval(total[1:])) if is_attention else ""
         topic = "Attention clusters tokens" if is_attention else f"Effect of {name.lower()}"
@@ -252,14 +252,14 @@ def of_nulls(changes: Changes, null: xr.Dataset) -> list[Finding]:
     low, high = interval(network[1:])
     start, end = changes.cosine[[0, -1], 0]
     for kind in map(str, null["null"].values):
-        drawn = null.mean_cosine.sel(null=kind).mean("text").transpose("layer", "draw").values
-        gain = drawn[-1] - drawn[0]
-        spread = gain.std(ddof=1) if len(gain) > 1 else np.nan
-        below, above = high < gain.min(), low > gain.max()
-        comparison = "less" if below else "more" if above else "not distinguishably more or less"
+        cosines = null.mean_cosine.sel(null=kind).mean("text").transpose("layer", "draw").values
+        gain = cosines[-1] - cosines[0]
+        deviation = gain.std(ddof=1) if len(gain) > 1 else np.nan
+        lower, higher = high < gain.min(), low > gain.max()
+        comparison = "less" if lower else "more" if higher else "not distinguishably more or less"
         text = (
-            f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
-            f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
+            f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {cosines[0].mean():.3g} to "
+            f"{cosines[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {deviation:.2g} "
             f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
             f"{end:.3g}, by {with_interval(network, True)}: it clusters tokens {comparison}."
         )
@@ -269,15 +269,15 @@ def of_nulls(changes: Changes, null: xr.Dataset) -> list[Finding]:
 
 def of_distances(layers: xr.Dataset) -> list[Finding]:
     """A finding on the angles by which layers move tokens."""
-    moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
+    turns, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
     text = "Tokens do not move."
-    if moved.any():
-        ratio = float((w2[moved > 0] / moved[moved > 0]).min())
+    if turns.any():
+        ratio = float((w2[turns > 0] / turns[turns > 0]).min())
         ratio_in_words = f"at least {ratio:.3f} times as large."
         if ratio > 1 - 1e-6:
             ratio_in_words = "as large: each token is matched with itself."
         text = (
-            f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
+            f"Tokens turn by {turns.min():.2f} to {turns.max():.2f} radians (root mean square) in "
             "a layer. The distance W2, the least such angle over all ways to match the tokens of "
             f"two layers, is {ratio_in_words}"
         )
@@ -286,64 +286,64 @@ def of_distances(layers: xr.Dataset) -> list[Finding]:
 
 def of_outliers(trace: Trace) -> list[Finding]:
     """A finding on tokens much longer than the others or in another direction, if there are any."""
-    said = []
+    texts = []
     for k, h in enumerate(trace.hidden):
         lengths = np.linalg.norm(np.asarray(h, dtype=float), axis=-1)
         ratios = lengths / np.median(lengths, axis=1, keepdims=True)
         x = h / lengths[..., None]
         cosines = (np.einsum("lnd,ld->ln", x, x.sum(axis=1)) - 1) / (x.shape[1] - 1)
-        below = np.median(cosines, axis=1, keepdims=True) - cosines
-        spread = 1.4826 * np.median(np.abs(below), axis=1, keepdims=True)
-        long = ratios >= OUTLIER_LENGTH
-        apart = below > np.maximum(OUTLIER_DEVIATIONS * spread, OUTLIER_GAP)
-        tokens = np.flatnonzero((long | apart).any(axis=0))
+        gaps = np.median(cosines, axis=1, keepdims=True) - cosines
+        scale = 1.4826 * np.median(np.abs(gaps), axis=1, keepdims=True)
+        is_long = ratios >= OUTLIER_LENGTH
+        turned = gaps > np.maximum(OUTLIER_DEVIATIONS * scale, OUTLIER_GAP)
+        tokens = np.flatnonzero((is_long | turned).any(axis=0))
         if not tokens.size:
             continue
         order = tokens[np.argsort(-ratios[:, tokens].max(axis=0), kind="stable")]
-        each = [_outlier(trace, k, i, ratios[:, i], long[:, i], cosines[:, i], apart[:, i])
+        each = [_outlier(trace, k, i, ratios[:, i], is_long[:, i], cosines[:, i], turned[:, i])
                 for i in order[:OUTLIERS_NAMED]]  # fmt: skip
         text = f"{'; '.join(each)}{'; and others' if len(tokens) > OUTLIERS_NAMED else ''}."
-        kept = np.delete(x, tokens, axis=1)
-        if kept.shape[1] > 1:
-            ends = [[MeanCosine().value(one) for one in y[[0, -1]]] for y in (x, kept)]
-            whole, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
-            them = "it" if len(tokens) == 1 else "them"
-            text += f" Without {them} the mean cosine goes from {without}, else from {whole}."
-        said.append(f"In text {k}: {text}" if len(trace.hidden) > 1 else f"T{text[1:]}")
-    if not said:
+        others = np.delete(x, tokens, axis=1)
+        if others.shape[1] > 1:
+            ends = [[MeanCosine().value(one) for one in y[[0, -1]]] for y in (x, others)]
+            total, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
+            pronoun = "it" if len(tokens) == 1 else "them"
+            text += f" Without {pronoun} the mean cosine goes from {without}, else from {total}."
+        texts.append(f"In text {k}: {text}" if len(trace.hidden) > 1 else f"T{text[1:]}")
+    if not texts:
         return []
-    said.append("Directions are compared, so that lengths count in no other number of this page.")
-    return [Finding("Tokens that are unlike the others", "", " ".join(said))]
+    texts.append("Directions are compared, so that lengths count in no other number of this page.")
+    return [Finding("Tokens that are unlike the others", "", " ".join(texts))]
 
 
 def _outlier(
-    trace: Trace, text: int, token: int, ratios: np.ndarray, long: np.ndarray,
-    cosines: np.ndarray, apart: np.ndarray,
+    trace: Trace, text: int, token: int, ratios: np.ndarray, longer: np.ndarray,
+    cosines: np.ndarray, turned: np.ndarray,
 ) -> str:  # fmt: skip
     """Describe an outlying token.
 
     Arrays are by layer: `ratios` of its length to the median length, its mean `cosines` to the
-    other tokens, and the masks `long` and `apart` of the layers in which it is an outlier by length
+    other tokens, and the masks `longer` and `turned` of the layers where it is an outlier by length
     or by direction.
     """
     name = f"token {token}"
     if trace.named_by == "words":
         name += f" ({shown(trace.words[text][token])})"
     parts = []
-    if long.any():
-        where = in_layers(list(np.flatnonzero(long)))
-        parts.append(f"is up to {ratios.max():.3g} times as long as the median token ({where})")
-    if apart.any():
-        where = in_layers(list(np.flatnonzero(apart)))
-        least = cosines[apart].min()
-        parts.append(f"points elsewhere, at a mean cosine down to {least:.2g} to others ({where})")
+    if longer.any():
+        layers = in_layers(list(np.flatnonzero(longer)))
+        parts.append(f"is up to {ratios.max():.3g} times as long as the median token ({layers})")
+    if turned.any():
+        layers = in_layers(list(np.flatnonzero(turned)))
+        least = cosines[turned].min()
+        parts.append(f"points elsewhere, at a mean cosine down to {least:.2g} to others ({layers})")
     return f"{name} {' and '.join(parts)}"
 
 
 # The fit of a flow -------------------------------------------------------------------------------
 
 
-def fitted(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]:
+def fit_of(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]:
     """Fit SA with noise, or a multiple of it, to the tokens of the first text.
 
     From 64 dimensions on, a positive or negative multiple of SA is fitted, to all layers together
@@ -354,17 +354,17 @@ def fitted(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]
 
     def denied(fit: Fit) -> bool:
         """True if layers are unrelated, or a converged fit is rejected or predicts badly."""
-        worse = any(one.over_nothing[0] > 1 for one in fit.predictions)  # than no change
-        return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or worse))
+        is_bad = any(one.over_nothing[0] > 1 for one in fit.predictions)  # than no change
+        return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or is_bad))
 
-    many = d >= WIDE_FIT_DIMENSION
-    if not many and n * n * d > LARGEST_FIT:
+    is_wide = d >= WIDE_FIT_DIMENSION
+    if not is_wide and n * n * d > LARGEST_FIT:
         text = f"It was not fitted: {n} tokens in {d} dimensions take too long. `fit` does it."
         return None, Finding(FLOW_TOPIC, UNDECIDED, text)
     try:
         with warnings.catch_warnings(), np.errstate(over="ignore"):  # overflow far from the optimum
             warnings.simplefilter("ignore", UnresolvedWarning)  # the finding reports it
-            if not many:
+            if not is_wide:
                 fit = fit_flow(h, SA, replicas=4, rng=rng, progress=False)
                 text = f"Fitted to all {n} tokens: {_numbers(fit)}. {fit.verdict}"
                 return fit, Finding(FLOW_TOPIC, FAILS if denied(fit) else UNDECIDED, text)
@@ -399,17 +399,17 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
             if fit.status == "fitted":
                 low, high = fit.interval(by="tokens")[0]
                 values[layer], signs[layer] = fit["a"], int(low > 0) - int(high < 0)
-    up, down = ([layer for layer, s in signs.items() if s == sign] for sign in (1, -1))
+    rises, falls = ([layer for layer, s in signs.items() if s == sign] for sign in (1, -1))
     if len(values) > LAYERS_LISTED:
-        least, most = (choose(values, key=values.__getitem__) for choose in (min, max))
-        each = f"{values[least]:+.3g} (layer {least}) to {values[most]:+.3g} (layer {most})"
+        lowest, highest = (choose(values, key=values.__getitem__) for choose in (min, max))
+        each = f"{values[lowest]:+.3g} (layer {lowest}) to {values[highest]:+.3g} (layer {highest})"
     else:
-        listed = [f"{values[k]:+.3g}" if k in values else "none" for k in range(1, len(h))]
-        each = f"{', '.join(listed)} in layers 1 to {len(h) - 1}"
-    mixed = ", so that the one a of all layers is a compromise between opposite signs"
+        texts = [f"{values[k]:+.3g}" if k in values else "none" for k in range(1, len(h))]
+        each = f"{', '.join(texts)} in layers 1 to {len(h) - 1}"
+    remark = ", so that the one a of all layers is a compromise between opposite signs"
     return (
-        f" Fitted to each layer alone, a is {each}: positive in {in_layers(up)}, negative in "
-        f"{in_layers(down)}{mixed if up and down else ''}."
+        f" Fitted to each layer alone, a is {each}: positive in {in_layers(rises)}, negative in "
+        f"{in_layers(falls)}{remark if rises and falls else ''}."
     )
 
 
@@ -443,11 +443,11 @@ def means_over_pairs(
     rng : numpy.random.Generator
     """
     count = len(texts)
-    chosen = np.ones((count, draws + 1)) / count
+    shares = np.ones((count, draws + 1)) / count
     if count >= RESAMPLED_TEXTS:
-        chosen[:, 1:] = rng.multinomial(count, np.full(count, 1 / count), size=draws).T / count
+        shares[:, 1:] = rng.multinomial(count, np.full(count, 1 / count), size=draws).T / count
     total = np.zeros((len(kernels), len(texts[0]), draws + 1))
-    for states, share in zip(texts, chosen, strict=True):
+    for states, share in zip(texts, shares, strict=True):
         n = states.shape[1]
         weights = np.ones((draws + 1, n))
         weights[1:] = rng.multinomial(n, np.full(n, 1 / n), size=draws)
@@ -478,8 +478,8 @@ def rank_correlation(
     b_i are equal, are left out; the ends are nan if no draw is left.
     """
     a, b = np.ravel(a), np.ravel(b)
-    drawn = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
-    defined = np.array(drawn)[~np.isnan(drawn)]
+    values = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
+    defined = np.array(values)[~np.isnan(values)]
     low, high = interval(defined) if len(defined) else (np.nan, np.nan)
     return _spearman(a, b), float(low), float(high)
 

@@ -51,10 +51,10 @@ def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
     output, value_bias = maps["output"], maps["value"].bias
     maps["value"] = maps["value"]._replace(bias=None)
     queries, keys, values = layer.heads_of(inputs, maps)
-    mixed, _ = attend(queries, keys, values, causal=layer.causal, keep=False)
+    outputs, _ = attend(queries, keys, values, causal=layer.causal, keep=False)
     size = queries.shape[-1]
     parts = output.matrix.reshape(-1, layer.heads, size)
-    added = np.einsum("nhk,dhk->hnd", mixed.reshape(len(mixed), layer.heads, size), parts,
+    added = np.einsum("nhk,dhk->hnd", outputs.reshape(len(outputs), layer.heads, size), parts,
                       optimize=True)  # fmt: skip
     bias = np.zeros(len(output.matrix)) if output.bias is None else output.bias
     if value_bias is not None:

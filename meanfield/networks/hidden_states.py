@@ -10,19 +10,19 @@ EXPECTED_STATES = "hidden states of shape (layers + 1, n, d), layers >= 1 and n,
 STATES_OF_ONE_TEXT = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
 
 
-def texts_of(what: str, states: UserValue) -> list[np.ndarray]:
+def texts_of(name: str, states: UserValue) -> list[np.ndarray]:
     """Texts (layers + 1, n, d) of an array, a list of such arrays, or a tuple of layers (1, n, d).
 
     The batch axis of a single text, (layers + 1, 1, n, d), is removed. Tensors of torch become
-    arrays. `what` is the name of `states` in messages.
+    arrays. `name` is the name of `states` in messages.
 
     Raises
     ------
     ValueError
-        "`what` must be ...", for batches of several texts, whose padding is not known.
+        "`name` must be ...", for batches of several texts, whose padding is not known.
     """
-    many = isinstance(states, Sequence) and not isinstance(states, str | bytes)
-    parts = list(states) if many and len(states) and np.ndim(states[0]) == 3 else None
+    is_list = isinstance(states, Sequence) and not isinstance(states, str | bytes)
+    parts = list(states) if is_list and len(states) and np.ndim(states[0]) == 3 else None
     shapes = {tuple(np.shape(part)) for part in parts or ()}
     # a text has at least two states; transformers returns layers as a tuple
     one_text = parts is not None and len(parts) > 1 and len(shapes) == 1
@@ -34,7 +34,7 @@ def texts_of(what: str, states: UserValue) -> list[np.ndarray]:
         texts = [array_of(part) for part in parts]
     for shape in [h.shape for h in texts if h.ndim == 4 and h.shape[1] != 1]:
         raise ValueError(
-            f"{what} must be {EXPECTED_STATES}; got the shape {shape}, as of a batch of "
+            f"{name} must be {EXPECTED_STATES}; got the shape {shape}, as of a batch of "
             f"{shape[1]} texts. Give a list of texts, each without its padding: with h = "
             "np.stack(layers), [h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the "
             "attention mask."
@@ -49,7 +49,7 @@ def array_of(states: UserValue) -> np.ndarray:
     return np.asarray(states)
 
 
-def without_padding(what: str, hidden: np.ndarray, mask: UserValue) -> list[np.ndarray]:
+def without_padding(name: str, hidden: np.ndarray, mask: UserValue) -> list[np.ndarray]:
     """The texts of a batch (layers + 1, batch, n, d), without tokens whose mask (batch, n) is 0.
 
     Raises
@@ -59,11 +59,11 @@ def without_padding(what: str, hidden: np.ndarray, mask: UserValue) -> list[np.n
     """
     mask = array_of(mask)
     shape = hidden.shape[1:3]
-    wanted = f"of shape {shape}, the texts of the batch and their tokens"
-    fitting(f"{what}, its shape,", mask.shape, wanted, mask.shape == shape)
-    plain = np.isin(mask, (0, 1)).all() and mask.any(axis=1).all()
-    wanted = "1 for tokens, 0 for padding, with tokens in each text"
-    fitting(f"{what}, an array,", mask, wanted, plain)
+    expected = f"of shape {shape}, the texts of the batch and their tokens"
+    fitting(f"{name}, its shape,", mask.shape, expected, mask.shape == shape)
+    is_valid = np.isin(mask, (0, 1)).all() and mask.any(axis=1).all()
+    expected = "1 for tokens, 0 for padding, with tokens in each text"
+    fitting(f"{name}, an array,", mask, expected, is_valid)
     return [hidden[:, text, row == 1] for text, row in enumerate(mask)]
 
 
@@ -72,19 +72,19 @@ def shape_in_words(h: np.ndarray) -> str:
     return f"{h.dtype} of shape {h.shape}"
 
 
-def check_states(what: str, h: np.ndarray) -> None:
+def check_states(name: str, h: np.ndarray) -> None:
     """Raise ValueError unless h (layers + 1, n, d) has finite hidden states, none of them 0."""
     if h.ndim != 3 or h.dtype.kind not in "fiu" or min(h.shape) < 2:
-        raise ValueError(f"{what} must be {EXPECTED_STATES}; got {shape_in_words(h)}.")
+        raise ValueError(f"{name} must be {EXPECTED_STATES}; got {shape_in_words(h)}.")
     infinite, zero = ~np.isfinite(h).all(axis=-1), ~h.any(axis=-1)
     for layer, token in np.argwhere(infinite)[:1]:
         raise ValueError(
-            f"{what} must have finite hidden states; got nan or inf in {infinite.sum()} of them, "
+            f"{name} must have finite hidden states; got nan or inf in {infinite.sum()} of them, "
             f"the first is token {token} in layer {layer}."
         )
     for layer, token in np.argwhere(zero)[:1]:
         raise ValueError(
-            f"{what} must have hidden states with a direction; {zero.any(axis=0).sum()} of "
+            f"{name} must have hidden states with a direction; {zero.any(axis=0).sum()} of "
             f"{h.shape[1]} tokens are 0 in some layer, the first is token {token} in layer "
             f"{layer}. If they are padding, leave them out."
         )

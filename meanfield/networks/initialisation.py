@@ -100,14 +100,14 @@ class Overlaps:
         """The overlaps own and shared at the mean cosine 1 - gap."""
         if self.logits == 0:
             return 1 / self.n, 1 / self.n
-        spread = self.logits * np.sqrt(gap)
-        more = float(np.exp(self._log(spread * self._lengths)) @ self._shares)
-        t = -np.expm1(-2 / self.k * np.log(max(more, 1.0))) / 2
+        deviation = self.logits * np.sqrt(gap)
+        mean_square = float(np.exp(self._log(deviation * self._lengths)) @ self._shares)
+        t = -np.expm1(-2 / self.k * np.log(max(mean_square, 1.0))) / 2
         shared = ((1 - t * (1 - gap)) ** 2 - t**2) ** (-self.k / 2)
-        return more / self.n, float(shared) / self.n
+        return mean_square / self.n, float(shared) / self.n
 
 
-def apart(activation: str, inner: float, gap: float) -> float:
+def decorrelation(activation: str, inner: float, gap: float) -> float:
     """Compute 1 - E phi(a) phi(a')/E phi(a)^2 for the activation phi.
 
     a and a' are normal of standard deviation `inner` and correlation 1 - `gap`. The differences
@@ -115,8 +115,8 @@ def apart(activation: str, inner: float, gap: float) -> float:
     """
     phi, (x, mass) = mf.activations.ACTIVATIONS[activation], NORMAL_RULE
     mass = np.outer(mass, mass) / mass.sum() ** 2
-    middle, off = np.sqrt(1 - gap / 2) * x[:, None], np.sqrt(gap / 2) * x
-    first, second = phi(inner * (middle + off)), phi(inner * (middle - off))
+    middle, half = np.sqrt(1 - gap / 2) * x[:, None], np.sqrt(gap / 2) * x
+    first, second = phi(inner * (middle + half)), phi(inner * (middle - half))
     size = (mass * (first**2 + second**2)).sum() / 2
     return float((mass * (first - second) ** 2).sum() / (2 * size))
 
@@ -142,12 +142,12 @@ def layers_of(
         q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (squares - 1 / n)
         rate = _rate(normalisation, t, step, np.sqrt(q))
         r = np.sqrt(square) if grows else 1.0
-        along, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (squares - shared)
-        longer, gap = _added(r**2, gap, along, rate**2 * q, rate**2 * differs)
+        inner, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (squares - shared)
+        longer, gap = _added(r**2, gap, inner, rate**2 * q, rate**2 * differs)
         if sizes.feed_forward:
             size = _rate(normalisation, t, step, sizes.feed_forward) * sizes.feed_forward
-            size, between = size**2, apart(sizes.activation, sizes.inner, gap)
-            longer, gap = _added(longer if grows else 1.0, gap, 0.0, size, size * between)
+            size, decorrelated = size**2, decorrelation(sizes.activation, sizes.inner, gap)
+            longer, gap = _added(longer if grows else 1.0, gap, 0.0, size, size * decorrelated)
         square, layer = longer if grows else square, layer + 1
 
 
@@ -158,12 +158,12 @@ def _rate(normalisation: mf.Normalisation, t: float, step: float, length: float)
 
 
 def _added(
-    square: float, gap: float, along: float, size: float, differs: float
+    square: float, gap: float, inner: float, size: float, difference: float
 ) -> tuple[float, float]:
     """|h|^2 and 1 - rho after a sublayer has added u to h.
 
-    Before it they are `square` and `gap`; `along` = 2 <h, u>, `size` = |u|^2, and `differs` =
+    Before it they are `square` and `gap`; `inner` = 2 <h, u>, `size` = |u|^2, and `difference` =
     |u|^2 - <u, u'> with the u' of another token.
     """
-    longer = square + along + size
-    return longer, (gap * square + differs) / longer
+    longer = square + inner + size
+    return longer, (gap * square + difference) / longer

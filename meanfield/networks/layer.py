@@ -111,8 +111,8 @@ class Layer:
         """
         first, second = self.norms
         q, k, v = self.heads_of(x if self.norms_after else first(x), self.maps)
-        mixed, weights = attend(q, k, v, causal=self.causal, keep=attention)
-        x = x + self.maps["output"](mixed)
+        outputs, weights = attend(q, k, v, causal=self.causal, keep=attention)
+        x = x + self.maps["output"](outputs)
         yield "attention", x, weights
         if self.norms_after:
             x = first(x)
@@ -189,8 +189,8 @@ class Layer:
     def by_heads(self, array: np.ndarray) -> np.ndarray:
         """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
         size = self.maps["query"].matrix.shape[0] // self.heads
-        split = array.reshape(-1, size, *array.shape[1:])
-        return np.repeat(split, self.heads // len(split), axis=0)
+        parts = array.reshape(-1, size, *array.shape[1:])
+        return np.repeat(parts, self.heads // len(parts), axis=0)
 
     def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
         """The feed-forward map; its matrices contain `norm`, if given, as in `Affine.after`."""
@@ -234,24 +234,24 @@ def attend(
     heads, n, d = queries.shape
     group = heads // len(keys)
     queries = queries * (1 / math.sqrt(d))
-    mixed = np.empty((n, heads, values.shape[-1]), queries.dtype)
-    kept = np.zeros((heads, n, n), queries.dtype) if keep else None
+    outputs = np.empty((n, heads, values.shape[-1]), queries.dtype)
+    all_weights = np.zeros((heads, n, n), queries.dtype) if keep else None
     rows = max(1, min(n, LOGITS_AT_ONCE // n))
-    together = max(1, LOGITS_AT_ONCE // (rows * n)) if rows == n else 1
-    for first in range(0, heads, together):
-        some = np.arange(first, min(first + together, heads))
-        k, v = keys[some // group], values[some // group]
+    batch = max(1, LOGITS_AT_ONCE // (rows * n)) if rows == n else 1
+    for first in range(0, heads, batch):
+        indices = np.arange(first, min(first + batch, heads))
+        k, v = keys[indices // group], values[indices // group]
         for start in range(0, n, rows):
             block = slice(start, min(start + rows, n))
             end = block.stop if causal else n
-            weights = queries[some, block] @ k[:, :end].swapaxes(1, 2)
+            weights = queries[indices, block] @ k[:, :end].swapaxes(1, 2)
             if causal:
                 later = np.arange(end) > np.arange(block.start, block.stop)[:, None]
                 np.copyto(weights, -np.inf, where=later)
             weights -= weights.max(axis=-1, keepdims=True)
             np.exp(weights, out=weights)
             weights /= weights.sum(axis=-1, keepdims=True)
-            mixed[block, some[0] : some[-1] + 1] = (weights @ v[:, :end]).swapaxes(0, 1)
-            if kept is not None:
-                kept[some, block, :end] = weights
-    return mixed.reshape(n, -1), kept
+            outputs[block, indices[0] : indices[-1] + 1] = (weights @ v[:, :end]).swapaxes(0, 1)
+            if all_weights is not None:
+                all_weights[indices, block, :end] = weights
+    return outputs.reshape(n, -1), all_weights

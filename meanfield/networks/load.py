@@ -75,14 +75,14 @@ def untrained(config: JsonTable, rng: RandomSource, dtype: DTypeLike = float) ->
         Precision of replays.
     """
     dtype, family, rng = _precision(dtype), family_of(config), generator(rng)
-    spread = config.get("initializer_range", 0.02)
-    fits = type(spread) in (int, float) and 0 <= spread < 1e300
-    fitting("config.json: initializer_range", spread, "a number >= 0", fits, ConfigError)
+    deviation = config.get("initializer_range", 0.02)
+    fits = type(deviation) in (int, float) and 0 <= deviation < 1e300
+    fitting("config.json: initializer_range", deviation, "a number >= 0", fits, ConfigError)
     shapes, weights = family.shapes(config), {}
     check_memory("config.json: its weights", (sum(map(prod, shapes.values())),), "the sizes in it")
     for name, shape in shapes.items():
         gain = len(shape) == 1 and name.endswith("weight")
-        weights[name] = (gain + rng.normal(0, spread, shape)).astype(dtype)
+        weights[name] = (gain + rng.normal(0, deviation, shape)).astype(dtype)
     return Network(config, weights)
 
 
@@ -97,14 +97,14 @@ def checked_folder(path: UserValue) -> Path:
     folder = path_of("path", path)
     if os.path.exists(folder / "config.json"):  # os.path.exists never raises
         return folder
-    there, state = os.path.exists(folder), "does not exist"
-    if not there and WEB_NAME.fullmatch(str(path)):
+    exists, state = os.path.exists(folder), "does not exist"
+    if not exists and WEB_NAME.fullmatch(str(path)):
         raise StorageError(
             f"{path} is no folder on this machine. If it is the name of a model on the web, which "
             f"is not looked up, download it first: hf download {path} --local-dir "
             f"{folder.name}, and give the folder {folder.name}."
         )
-    if there:
+    if exists:
         state = "is a folder without config.json" if folder.is_dir() else "is a file"
     raise StorageError(
         "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
@@ -115,23 +115,23 @@ def checked_folder(path: UserValue) -> Path:
 
 def files_of(folder: Path) -> list[Path]:
     """Paths of the files of weights: model.safetensors, or the parts that its index names."""
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if os.path.lexists(whole):
-        return [whole]
+    file, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if os.path.lexists(file):
+        return [file]
     if not os.path.lexists(index):
         pickled = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth"})
         pickles = ", ".join(map(shown, pickled[:5]))
-        why = (
+        reason = (
             f" {pickles} is not read: it is a pickle, which can run any code. Save the model again "
             "as safetensors."
         )
-        raise StorageError(f"{folder} has no model.safetensors.{why if pickled else ''}")
+        raise StorageError(f"{folder} has no model.safetensors.{reason if pickled else ''}")
     parts = json_of(index, LARGEST_INDEX).get("weight_map")
     names: list[Json] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     for name in names:
-        plain = isinstance(name, str) and name == shown(name) and Path(name).name == name
+        is_name = isinstance(name, str) and name == shown(name) and Path(name).name == name
         fitting(f"{index.name}: weight_map must name files; each", name, "*.safetensors",
-                plain and name.endswith("safetensors"), StorageError)  # fmt: skip
+                is_name and name.endswith("safetensors"), StorageError)  # fmt: skip
     files = [folder / name for name in sorted(set(names))]
     for part in files:
         if not part.exists():
@@ -145,29 +145,29 @@ def weights_of(folder: Path, family: Family, config: JsonTable, dtype: np.dtype)
     for path in files_of(folder):
         entries, begin = header_of(path)
         origin = path.name
-        for full, entry in entries.items():
-            name = full.removeprefix(family.prefix)
+        for key, entry in entries.items():
+            name = key.removeprefix(family.prefix)
             for old, new in FIRST_NAMES.items():
                 name = name.removesuffix(old) + new if name.endswith(old) else name
-            where = f"{origin}, tensor {shown(full)}"
+            label = f"{origin}, tensor {shown(key)}"
             if name.startswith(family.unused) or name.endswith(family.unused):
                 continue
             if name in tensors:
-                raise StorageError(f"{where} is there twice.")
+                raise StorageError(f"{label} is there twice.")
             if name not in expected:
-                raise StorageError(f"{where}: config.json has no such tensor.")
-            wanted, shape = expected[name], tuple(entry["shape"])
-            if shape != wanted:
-                raise StorageError(f"{where}: config.json asks for shape {wanted}, found {shape}.")
-            tensors[name] = (path, full, entry, begin)
-    missing = [name for name in expected if name not in tensors]
-    if missing:
-        raise StorageError(f"{origin} lacks {len(missing)} tensors, the first is {missing[0]}.")
+                raise StorageError(f"{label}: config.json has no such tensor.")
+            asked, shape = expected[name], tuple(entry["shape"])
+            if shape != asked:
+                raise StorageError(f"{label}: config.json asks for shape {asked}, found {shape}.")
+            tensors[name] = (path, key, entry, begin)
+    lacking = [name for name in expected if name not in tensors]
+    if lacking:
+        raise StorageError(f"{origin} lacks {len(lacking)} tensors, the first is {lacking[0]}.")
     numbers = sum(map(prod, expected.values()))
     try:
         reduce = "dtype to float32" if dtype == np.float64 else "it to a smaller network"
-        what = f"{folder.name}: {numbers} weights"
-        check_memory(what, (numbers * dtype.itemsize // 8,), reduce)
+        total = f"{folder.name}: {numbers} weights"
+        check_memory(total, (numbers * dtype.itemsize // 8,), reduce)
     except ValueError as error:
         raise StorageError(str(error)) from None
     return {name: tensor_of(*tensors[name], dtype) for name in expected}

@@ -98,7 +98,7 @@ class Network:
         return min(longest, self.family.window(self.config) or longest)
 
     @property
-    def _bound(self) -> str:
+    def _limit_text(self) -> str:
         """The reason for the bound `positions` on the length of a text, in words."""
         if self.positions == self.family.window(self.config):
             return f"a token sees {self.positions}, itself included, and no longer text is replayed"
@@ -229,7 +229,7 @@ class Network:
             if text.whole > len(text.ids):
                 notes.append(
                     f"Of the {text.whole} tokens of text {number} the first {len(text.ids)} are "
-                    f"taken: {self._bound}."
+                    f"taken: {self._limit_text}."
                 )
                 warnings.warn(notes[-1], ShortenedWarning, stacklevel=2)
         if attention:
@@ -266,7 +266,7 @@ class Network:
                 f"texts has {text!r}, which is the name of a file and no text: give "
                 f"pathlib.Path({text!r}), or what it holds."
             )
-        whole = 0
+        count = 0
         if isinstance(text, str):
             try:
                 text.encode("utf-8")
@@ -277,10 +277,10 @@ class Network:
                     "The network has no tokenizer.json, which makes tokens of words: put its file "
                     "into the folder, or give ids in place of words, in Python."
                 )
-            ours = isinstance(self.tokenizer, Tokenizer)
-            encode = self.tokenizer.encode if ours else partial(encoded_by, self.tokenizer)
-            listed, words, whole = encode(text, self.positions)
-            ids = np.array(listed, dtype=int)
+            is_safe = isinstance(self.tokenizer, Tokenizer)
+            encode = self.tokenizer.encode if is_safe else partial(encoded_by, self.tokenizer)
+            numbers, words, count = encode(text, self.positions)
+            ids = np.array(numbers, dtype=int)
             if ids.size and ids.max() >= self.vocabulary:
                 raise StorageError(
                     f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
@@ -294,14 +294,14 @@ class Network:
                 f"A text must be words or at least one whole id, got shape {ids.shape} "
                 f"of {ids.dtype}."
             )
-        ends, most = (int(ids.min()), int(ids.max())), self.vocabulary - 1
-        inside = 0 <= ends[0] and ends[1] <= most
-        fitting("smallest and largest ids", ends, f"from 0 to {most}", inside)
+        ends, largest = (int(ids.min()), int(ids.max())), self.vocabulary - 1
+        is_valid = 0 <= ends[0] and ends[1] <= largest
+        fitting("smallest and largest ids", ends, f"from 0 to {largest}", is_valid)
         if len(ids) > self.positions:
             raise ValueError(
-                f"The text has {len(ids)} ids, and {self._bound}; give ids[:{self.positions}]."
+                f"The text has {len(ids)} ids, and {self._limit_text}; give ids[:{self.positions}]."
             )
-        return Text(ids, words, whole or len(ids))
+        return Text(ids, words, count or len(ids))
 
     def random(self, rng: RandomSource) -> "Network":
         """A copy whose tensors are normal, with the mean and standard deviation of each.

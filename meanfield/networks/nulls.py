@@ -79,9 +79,9 @@ def nulls(
     rows = []
     for kind in kinds:
         drawn = (NULL_MODELS[kind](net, ids, random) for _ in range(draws))
-        measured = [measure(other.trace(list(shuffled)), other) for other, shuffled in drawn]
+        measured = [measure(model.trace(list(shuffled)), model) for model, shuffled in drawn]
         for one in measured:
-            wanted = "an xarray.Dataset from measure"
-            fitting("the result", as_given(one), wanted, isinstance(one, xr.Dataset), TypeError)
+            expected = "an xarray.Dataset from measure"
+            fitting("the result", as_given(one), expected, isinstance(one, xr.Dataset), TypeError)
         rows.append(xr.concat(measured, "draw"))
     return xr.concat(rows, "null").assign_coords(null=kinds)

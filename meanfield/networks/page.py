@@ -154,20 +154,20 @@ def _table(layers: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str
 def clusters_section(report: "Report") -> str:
     """The section on clusters; tokens are named by words, ids or positions."""
     beta, clusters = report.clusters
-    first, *others = [len(words) for words in clusters] or [0]
+    first, *rest = [len(words) for words in clusters] or [0]
     sizes = (
         f"In the last layer of the first text the largest cluster has {first} of {report.tokens} "
-        f"tokens; {len(others)} others of three tokens and more have {sum(others)}."
+        f"tokens; {len(rest)} others of three tokens and more have {sum(rest)}."
     )
     if 2 * first > report.tokens:
         sizes += " That is one cloud rather than several clusters: the list says little."
     rows = "".join(
         f'<tr><th scope="row">{len(words)}</th><td class="words">'
-        f"{escape(_listed(words, report.named_by))}</td></tr>"
+        f"{escape(_enumeration(words, report.named_by))}</td></tr>"
         for words in clusters[:CLUSTERS_SHOWN]
     )
     hidden = len(clusters) - CLUSTERS_SHOWN
-    more = f" {hidden} more are not shown." if hidden > 0 else ""
+    remainder = f" {hidden} more are not shown." if hidden > 0 else ""
     noun, column = {
         "words": ("words", "words"),
         "ids": ("tokens", "tokens, by their ids"),
@@ -176,23 +176,23 @@ def clusters_section(report: "Report") -> str:
         f"<h2>Clusters of {noun}</h2>"
         f"<p>{sizes} Clusters are those of mean-shift at beta = {beta:g}: among the "
         "values tried this one puts most tokens into clusters other than the largest."
-        f'{more}</p><div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
+        f'{remainder}</p><div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
         '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">'
         f"{column}</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _listed(words: list[str], named_by: str) -> str:
+def _enumeration(words: list[str], named_by: str) -> str:
     """Distinct words, the most frequent first, with counts; positions in the order of the text."""
     if named_by == "numbers":
-        listed = in_ranges(sorted(map(int, words)))
+        entries = in_ranges(sorted(map(int, words)))
     else:
         names: Sequence[int | str] = list(map(int, words)) if named_by == "ids" else words
         counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
-        listed = []
+        entries = []
         for word, count in counts:
-            cut = str(word)[:WORD_LENGTH]
-            plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
-            more = "..." if len(str(word)) > WORD_LENGTH else ""
-            listed.append(f"{plain}{more}" + (f" ×{count}" if count > 1 else ""))
-    return ", ".join(listed[:WORDS_SHOWN]) + (", ..." if len(listed) > WORDS_SHOWN else "")
+            start = str(word)[:WORD_LENGTH]
+            text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in start)
+            dots = "..." if len(str(word)) > WORD_LENGTH else ""
+            entries.append(f"{text}{dots}" + (f" ×{count}" if count > 1 else ""))
+    return ", ".join(entries[:WORDS_SHOWN]) + (", ..." if len(entries) > WORDS_SHOWN else "")

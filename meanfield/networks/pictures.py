@@ -56,8 +56,8 @@ def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> 
             look = {"ms": 3, "color": PALETTE[k % 6], "label": label}
             panels[0, 2].plot(depth, energy / energy[0], "o-", **look)
         panels[0, 2].set(title=r"energy $E_\beta$ over that of layer 0", yscale="log")
-        norm, spread = (layers[name].mean("text") for name in ("norm", "norm_spread"))
-        panels[1, 0].errorbar(depth, norm, spread, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
+        norm, deviation = (layers[name].mean("text") for name in ("norm", "norm_spread"))
+        panels[1, 0].errorbar(depth, norm, deviation, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
         panels[1, 0].set(title="length of hidden states", ylim=(0, None))
         if "w2" in layers:  # often equal: the broad line stays visible beneath the other
             broad = {"lw": 5, "alpha": 0.4, "color": PALETTE[0], "label": r"$W_2$ between layers"}
@@ -93,10 +93,10 @@ def _draw_nulls(ax: Axes, null: xr.DataArray) -> None:
     """Draw null models by layer: the mean, and the range, of their draws."""
     for kind in map(str, null["null"].values):
         marks, colour = NULL_STYLES[kind]
-        drawn = null.sel(null=kind).mean("text")
-        ax.plot(drawn.layer, drawn.mean("draw"), marks, ms=3, lw=1, color=PALETTE[colour],
+        values = null.sel(null=kind).mean("text")
+        ax.plot(values.layer, values.mean("draw"), marks, ms=3, lw=1, color=PALETTE[colour],
                 label=kind)  # fmt: skip
-        ax.fill_between(drawn.layer, drawn.min("draw"), drawn.max("draw"), lw=0, alpha=0.2,
+        ax.fill_between(values.layer, values.min("draw"), values.max("draw"), lw=0, alpha=0.2,
                         color=PALETTE[colour])  # fmt: skip
 
 
@@ -112,10 +112,10 @@ def of_cosines(layers: xr.Dataset) -> Figure:
     with style():
         page = figure(width=6.4, height=2.9)
         ax = page.subplots()
-        density, _, some = _densities(layers)
+        density, _, bins = _densities(layers)
         for k, colour in enumerate(_shades(len(layers.layer))):
             ax.plot(layers.bin, density.isel(layer=k), color=colour, lw=1.2)
-        ax.set(xlim=(some.min(), some.max()), xlabel="cosine of a pair", ylabel="density of pairs")
+        ax.set(xlim=(bins.min(), bins.max()), xlabel="cosine of a pair", ylabel="density of pairs")
         _bar_of_layers(page, ax, layers.layer.values)
     return page
 
@@ -147,7 +147,7 @@ def of_histograms(layers: xr.Dataset) -> Figure:
     with style():
         page = figure(width=7.4, height=0.5 + 1.5 * rows)
         panels = np.ravel(page.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
-        density, width, some = _densities(layers)
+        density, width, bins = _densities(layers)
         for ax, layer in zip(panels, shown, strict=False):
             mean = float(layers.mean_cosine.mean("text")[layer])
             ax.bar(layers.bin, density.isel(layer=layer), width, color=PALETTE[0], alpha=0.75)
@@ -156,7 +156,7 @@ def of_histograms(layers: xr.Dataset) -> Figure:
                          fontsize=8)  # fmt: skip
         for ax in panels[len(shown) :]:
             ax.set_axis_off()
-        panels[0].set(xlim=(some.min() - width, min(some.max() + width, 1)))
+        panels[0].set(xlim=(bins.min() - width, min(bins.max() + width, 1)))
         page.supxlabel(r"$\langle x_i, x_j\rangle$", fontsize=9)
         page.supylabel("density of pairs", fontsize=9)
     return page
@@ -167,15 +167,15 @@ def of_parts(parts: dict[str, xr.Dataset]) -> Figure:
     with style():
         page = figure(width=4.2 * len(parts), height=3.1)
         panels = np.ravel(page.subplots(1, len(parts), squeeze=False))
-        for ax, (name, split) in zip(panels, parts.items(), strict=True):
-            part, blocks = split.part.mean("text"), split.block.values
-            width = 0.8 / len(split.sublayer)
-            for k, kind in enumerate(map(str, split.sublayer.values)):
-                positions = blocks + (k - (len(split.sublayer) - 1) / 2) * width
+        for ax, (name, changes) in zip(panels, parts.items(), strict=True):
+            part, blocks = changes.part.mean("text"), changes.block.values
+            width = 0.8 / len(changes.sublayer)
+            for k, kind in enumerate(map(str, changes.sublayer.values)):
+                positions = blocks + (k - (len(changes.sublayer) - 1) / 2) * width
                 colour = PALETTE[SUBLAYER_COLOURS[kind]]
                 ax.bar(positions, part.sel(sublayer=kind), width, color=colour, label=kind)
-            whole = {"ms": 4, "color": INK, "mfc": "none", "label": "whole"}
-            ax.plot(blocks, split.change.mean("text"), "D", **whole)
+            marker = {"ms": 4, "color": INK, "mfc": "none", "label": "whole"}
+            ax.plot(blocks, changes.change.mean("text"), "D", **marker)
             ax.axhline(0, color=INK, lw=0.7)
             ax.set(title=f"change of the {name}", xlabel="layer", xticks=_ticks(blocks))
         panels[0].legend(fontsize=7)
@@ -290,9 +290,9 @@ def svg(page: Figure, key: str, title: str, description: str) -> str:
     text = re.sub(rf"{INK}|#000000", "currentColor", text, flags=re.IGNORECASE)
     text = re.sub(r'id="([^"]+)"', rf'id="{key}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{key}-", text)
-    named = (
+    attributes = (
         f'role="img" aria-labelledby="{key}-name {key}-words"><title id="{key}-name">'
         f'{escape(title)}</title><desc id="{key}-words">{escape(description)}</desc>'
     )
     text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
-    return re.sub(r"<svg([^>]*)>", rf"<svg\1 {named}", text, count=1)
+    return re.sub(r"<svg([^>]*)>", rf"<svg\1 {attributes}", text, count=1)

@@ -148,11 +148,11 @@ def probe(
         "block": np.arange(1, depth), "beta": betas, "angle": angles,
         "bin": (edges[1:] + edges[:-1]) / 2,
     }  # fmt: skip
-    used = {dim for dims, _, _ in columns.values() for dim in dims}
+    present = {dim for dims, _, _ in columns.values() for dim in dims}
     return xr.Dataset(
         {name: (dims, values, {"long_name": label})
          for name, (dims, values, label) in columns.items()},
-        {dim: values for dim, values in coordinates.items() if dim in used},
+        {dim: values for dim, values in coordinates.items() if dim in present},
     )  # fmt: skip
 
 
@@ -251,14 +251,14 @@ def _of_weights(weights: np.ndarray) -> Columns:
     logs = np.log(np.where(weights > 0, weights, 1.0))
     entropy = -(weights * logs).sum(axis=-1).mean(axis=-1)
     causal = not np.triu(weights, 1).any()
-    most = np.log(np.arange(1, n + 1)).mean() if causal else np.log(n)
-    received = weights.mean(axis=-2)
+    maximum = np.log(np.arange(1, n + 1)).mean() if causal else np.log(n)
+    shares = weights.mean(axis=-2)
     dims = ("block", "head")
     return {
         "entropy": (dims, entropy, "entropy of attention, nats"),
-        "entropy_share": (dims, entropy / most, "entropy of attention, of the largest"),
-        "sink_share": (dims, received.max(axis=-1), "largest share of attention of one token"),
-        "sink_position": (dims, received.argmax(axis=-1), "position of that token"),
+        "entropy_share": (dims, entropy / maximum, "entropy of attention, of the largest"),
+        "sink_share": (dims, shares.max(axis=-1), "largest share of attention of one token"),
+        "sink_position": (dims, shares.argmax(axis=-1), "position of that token"),
     }
 
 
@@ -271,8 +271,8 @@ def _of_heads(net: "Network", text: int, trace: Trace) -> Columns:
         products = x @ x.T
         visible = np.tri(len(x), dtype=bool) | (not net.layer(index).causal)
         slopes = np.array([slope_of(logits, products, visible) for logits in heads.logits])
-        most = products.max()  # log E_beta without overflow
-        energies = [beta * most + np.log(np.exp(beta * (products - most)).mean() / (2 * beta))
+        largest = products.max()  # log E_beta without overflow
+        energies = [beta * largest + np.log(np.exp(beta * (products - largest)).mean() / (2 * beta))
                     for beta in heads.beta]  # fmt: skip
         rows.append([heads.beta, energies, *slopes.T])
     labels = {
@@ -297,10 +297,10 @@ def slope_of(logits: np.ndarray, products: np.ndarray, visible: np.ndarray) -> t
         return np.where(visible, a - mean, 0.0)
 
     y, g = centred(logits), centred(products)
-    together, of_logits, of_products = (y * g).sum(), (y**2).sum(), (g**2).sum()
+    covariance, of_logits, of_products = (y * g).sum(), (y**2).sum(), (g**2).sum()
     if not of_logits or not of_products:
         return float("nan"), float("nan")
-    return together / of_products, together**2 / (of_products * of_logits)
+    return covariance / of_products, covariance**2 / (of_products * of_logits)
 
 
 def _of_matrices(net: "Network") -> Columns:

@@ -25,7 +25,7 @@ from meanfield.extending import (
 from . import findings as statements
 from .attribution import attribute
 from .clustering import clusters_of
-from .findings import ENERGY_BETA, RESAMPLED_TEXTS, Changes, Finding, changes_of, fitted
+from .findings import ENERGY_BETA, RESAMPLED_TEXTS, Changes, Finding, changes_of, fit_of
 from .network import Network
 from .nulls import nulls
 from .probe import as_trace, is_causal, probe
@@ -162,10 +162,10 @@ def report(
         As `Network.trace` and `probe`.
     """
     random, draws = generator(rng), whole_number("draws", draws, least=2)
-    wanted = boolean("fit", fit)
+    with_fit = boolean("fit", fit)
     net = source if isinstance(source, Network) else None
-    needed = "given for a network, and for nothing else"
-    fitting("texts", texts, needed, (texts is not None) == (net is not None))
+    expected = "given for a network, and for nothing else"
+    fitting("texts", texts, expected, (texts is not None) == (net is not None))
     with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
@@ -184,8 +184,8 @@ def report(
         if trace.streams:
             bar.show(0.4, "splitting changes")
             energy = f"energy at beta = {ENERGY_BETA:g}"
-            split = {"mean cosine": MeanCosine(), energy: Energy(ENERGY_BETA)}
-            parts = {name: attribute(trace, quantity, net) for name, quantity in split.items()}
+            quantities = {"mean cosine": MeanCosine(), energy: Energy(ENERGY_BETA)}
+            parts = {name: attribute(trace, quantity, net) for name, quantity in quantities.items()}
         null = None
         if net is not None:
             findings += statements.of_heads(layers, parts["mean cosine"], random)
@@ -198,9 +198,9 @@ def report(
         bar.show(0.75, "clusters")
         clusters = clusters_of(trace)
         result = None
-        if wanted:
+        if with_fit:
             bar.show(0.8, "fitting")
-            result, finding = fitted(trace, random)
+            result, finding = fit_of(trace, random)
             findings.append(finding)
     return Report(
         title or "Hidden states and the mean-field theory",
@@ -212,14 +212,14 @@ def report(
 def _facts(net: Network | None, trace: Trace) -> str:
     """A description of network and texts, with the notes of the trace."""
     depth, sizes = len(trace.hidden[0]) - 1, [h.shape[1] for h in trace.hidden]
-    listed = ", ".join(map(str, sizes))
-    many = listed if len(sizes) <= LISTED_TEXTS else f"{min(sizes)} to {max(sizes)}"
-    notes, more = trace.notes[:LISTED_NOTES], len(trace.notes) - LISTED_NOTES
-    notes = [*notes, f"So are {more} more."] if more > 0 else notes
+    all_sizes = ", ".join(map(str, sizes))
+    lengths = all_sizes if len(sizes) <= LISTED_TEXTS else f"{min(sizes)} to {max(sizes)}"
+    notes, others = trace.notes[:LISTED_NOTES], len(trace.notes) - LISTED_NOTES
+    notes = [*notes, f"So are {others} more."] if others > 0 else notes
     return " ".join([
         f"{f'Network {net.family.name}' if net else 'Hidden states'}: "
         f"{counted(depth, 'layer')} of {trace.hidden[0].shape[2]} dimensions; "
-        f"{counted(len(sizes), 'text')} of {many} tokens.",
+        f"{counted(len(sizes), 'text')} of {lengths} tokens.",
         *notes,
         "Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(sizes) >= RESAMPLED_TEXTS else ''}.",

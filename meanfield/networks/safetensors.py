@@ -41,18 +41,18 @@ def json_of(path: Path, largest: int) -> JsonTable:
     return object_of(bytes_of(path, largest), path.name)
 
 
-def object_of(content: bytes, where: str) -> JsonTable:
-    """The object in JSON; raise StorageError, which begins with `where`, for others."""
+def object_of(content: bytes, label: str) -> JsonTable:
+    """The object in JSON; raise StorageError, which begins with `label`, for others."""
     try:
-        value = json.loads(content, object_pairs_hook=_once)
+        value = json.loads(content, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise StorageError(f"{where} is no JSON: {error!s:.200}.") from None
+        raise StorageError(f"{label} is no JSON: {error!s:.200}.") from None
     if not isinstance(value, dict):
-        raise StorageError(f"{where} must hold an object, found {as_given(value, 60)}.")
+        raise StorageError(f"{label} must hold an object, found {as_given(value, 60)}.")
     return value
 
 
-def _once(pairs: list[tuple[str, Json]]) -> JsonTable:
+def _without_repeats(pairs: list[tuple[str, Json]]) -> JsonTable:
     """A dict of pairs; raise ValueError for a repeated key, which readers resolve differently."""
     result = dict(pairs)
     if len(result) < len(pairs):
@@ -79,21 +79,21 @@ def header_of(path: Path) -> tuple[dict[str, Json], int]:
 def checked_layout(path: Path, entries: JsonTable, available: int) -> None:
     """Raise StorageError unless the tensors fill the file without gap or overlap."""
     for name, entry in entries.items():
-        where = f"{path.name}, tensor {shown(name)}"
+        label = f"{path.name}, tensor {shown(name)}"
         try:
             kind, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
             numbers = [*shape, start, end]
-            whole = all(type(k) is int and 0 <= k < LARGEST_NUMBER for k in numbers)
+            is_valid = all(type(k) is int and 0 <= k < LARGEST_NUMBER for k in numbers)
         except (KeyError, TypeError, ValueError):
-            whole = False
-        wanted = f"dtype, shape of at most {MOST_AXES} axes and data_offsets, whole numbers >= 0 "
-        whole = whole and len(shape) <= MOST_AXES
-        fitting(f"{where}: its entry", entry, f"{wanted}and below 2^63", whole, StorageError)
-        known = isinstance(kind, str) and kind in DTYPE_BYTES
-        fitting(f"{where}: dtype", kind, f"one of {', '.join(DTYPE_BYTES)}", known, StorageError)
+            is_valid = False
+        expected = f"dtype, shape of at most {MOST_AXES} axes and data_offsets, whole numbers >= 0 "
+        is_valid = is_valid and len(shape) <= MOST_AXES
+        fitting(f"{label}: its entry", entry, f"{expected}and below 2^63", is_valid, StorageError)
+        is_known = isinstance(kind, str) and kind in DTYPE_BYTES
+        fitting(f"{label}: dtype", kind, f"one of {', '.join(DTYPE_BYTES)}", is_known, StorageError)
         if end - start != (size := DTYPE_BYTES[kind] * prod(shape)):
             raise StorageError(
-                f"{where}: {kind} of shape {tuple(shape)} needs {size} bytes, its offsets {start} "
+                f"{label}: {kind} of shape {tuple(shape)} needs {size} bytes, its offsets {start} "
                 f"to {end} hold {end - start}."
             )
     position = 0
@@ -116,21 +116,21 @@ def checked_layout(path: Path, entries: JsonTable, available: int) -> None:
 def tensor_of(path: Path, name: str, entry: JsonTable, begin: int, dtype: np.dtype) -> np.ndarray:
     """One tensor as an array of floats; bfloat16 and float16 are converted exactly."""
     kind, start, shape = entry["dtype"], entry["data_offsets"][0], entry["shape"]
-    where = f"{path.name}, tensor {shown(name)}"
+    label = f"{path.name}, tensor {shown(name)}"
     if kind != "BF16" and kind not in FLOAT_DTYPES:
-        raise StorageError(f"{where}: expected floats, found dtype {kind}.")
+        raise StorageError(f"{label}: expected floats, found dtype {kind}.")
     try:
-        raw = np.fromfile(path, FLOAT_DTYPES.get(kind, "<u2"), prod(shape), offset=begin + start)
-        raw = raw.reshape(shape)
+        values = np.fromfile(path, FLOAT_DTYPES.get(kind, "<u2"), prod(shape), offset=begin + start)
+        values = values.reshape(shape)
     except (OSError, ValueError) as error:  # the file changed after its header was read
-        raise StorageError(f"{where} cannot be read: {error}.") from None
+        raise StorageError(f"{label} cannot be read: {error}.") from None
     if kind == "BF16":
-        raw = (raw.astype("<u4") << 16).view("<f4")
+        values = (values.astype("<u4") << 16).view("<f4")
     with np.errstate(over="ignore"):
-        array = raw.astype(dtype)
+        array = values.astype(dtype)
     if not np.isfinite(array).all():
-        said = "not finite" if not np.isfinite(raw).all() else f"beyond {np.dtype(dtype)}"
-        raise StorageError(f"{where} has entries that are {said}.")
+        fault = "not finite" if not np.isfinite(values).all() else f"beyond {np.dtype(dtype)}"
+        raise StorageError(f"{label} has entries that are {fault}.")
     return array
 
 

@@ -61,13 +61,13 @@ class Tokenizer:
             )
         self.content = bytes_of(path, LARGEST_TOKENIZER)
         self._lock = threading.Lock()
-        self._started()
+        self._running()
 
     def encode(self, text: str, most: int) -> tuple[list[int], list[str], int]:
         """Ids and words of a text, truncated to `most`, and the number of ids before truncation."""
         seconds = TOKENIZER_SECONDS + len(text) / BYTES_PER_SECOND
         with self._lock:
-            process = self._started()
+            process = self._running()
             answer = self._answer(process, seconds, text=text, most=most)
         return answer["ids"], answer["words"], answer["whole"]
 
@@ -81,7 +81,7 @@ class Tokenizer:
     def __setstate__(self, state: Parameters) -> None:
         self.content, self._lock = state["content"], threading.Lock()
 
-    def _started(self) -> "subprocess.Popen[bytes]":
+    def _running(self) -> "subprocess.Popen[bytes]":
         """The process that tokenises; it is started if there is none yet in this process."""
         if self._process is not None and self._owner == os.getpid():
             return self._process
@@ -91,7 +91,7 @@ class Tokenizer:
             env=environment | {"TOKENIZERS_PARALLELISM": "false"},
         )  # fmt: skip
         self._process, self._owner = process, os.getpid()
-        self._end = weakref.finalize(self, _ended, process, self._owner)
+        self._end = weakref.finalize(self, _end_process, process, self._owner)
         seconds = TOKENIZER_SECONDS + len(self.content) / BYTES_PER_SECOND / 10
         memory = TOKENIZER_MEMORY + MEMORY_PER_BYTE * len(self.content)
         begin = {"size": len(self.content), "path": sys.path, "memory": memory}
@@ -99,16 +99,16 @@ class Tokenizer:
         return process
 
     def _answer(
-        self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Json
+        self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **request: Json
     ) -> JsonTable:
-        """Send the values `asked`, then the bytes `also`, to the process, and return its answer.
+        """Send the values `request`, then the bytes `also`, to the process, and return its answer.
 
         Raises StorageError for an error in the process, and for more than `seconds` of processor
         time.
         """
         try:
-            line = _exchanged(
-                process, json.dumps(asked | {"seconds": seconds}).encode() + b"\n" + also,
+            line = _exchange(
+                process, json.dumps(request | {"seconds": seconds}).encode() + b"\n" + also,
                 CLOCK_FACTOR * seconds,
             )  # fmt: skip
         except BaseException:
@@ -118,16 +118,16 @@ class Tokenizer:
             answer = json.loads(line)
             if "error" not in answer:
                 return answer
-            said = answer["error"]
+            reason = answer["error"]
         else:
             code = process.wait() if not line else None
-            said = {
+            reason = {
                 -SIGPROF: f"it takes more than {seconds:.0f} s",
                 -signal.SIGABRT: "it aborts, or needs too much memory",
                 None: f"no answer in {CLOCK_FACTOR * seconds:.0f} s",
             }.get(code, f"its process ends with {code}")
         self._stop()
-        raise StorageError(f"tokenizer.json cannot be used: {said}.")
+        raise StorageError(f"tokenizer.json cannot be used: {reason}.")
 
     def _stop(self) -> None:
         """End the process; the next text starts another."""
@@ -136,7 +136,7 @@ class Tokenizer:
         self._process = None
 
 
-def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
+def _end_process(process: "subprocess.Popen[bytes]", owner: int) -> None:
     """End a process and close its pipes; a fork of its owner only closes the pipes."""
     if owner == os.getpid():
         process.kill()
@@ -146,20 +146,20 @@ def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
             pipe.close()
 
 
-def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) -> bytes:
+def _exchange(process: "subprocess.Popen[bytes]", data: bytes, seconds: float) -> bytes:
     """Send bytes and read one line of the answer.
 
     Returns b"" if the process has ended, and b" " if no whole line came in `seconds`.
     """
     assert process.stdin is not None and process.stdout is not None
     try:
-        process.stdin.write(sent)
+        process.stdin.write(data)
         process.stdin.flush()
     except BrokenPipeError:
         return b""
     answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    read = process.stdout.readline
-    threading.Thread(target=lambda: answers.put(read()), daemon=True).start()
+    read_line = process.stdout.readline
+    threading.Thread(target=lambda: answers.put(read_line()), daemon=True).start()
     try:
         line = answers.get(timeout=seconds)
     except queue.Empty:

@@ -26,13 +26,13 @@ def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str],
     Special tokens around a text, such as [CLS] and [SEP], also surround a truncated one.
     """
     code = tokenizer.encode(text)
-    whole = len(code.ids)
-    room = most - tokenizer.num_special_tokens_to_add(False) if whole > most else 0
+    count = len(code.ids)
+    room = most - tokenizer.num_special_tokens_to_add(False) if count > most else 0
     if room > 0:
         code = tokenizer.encode(text, add_special_tokens=False)
         code.truncate(room)
         code = tokenizer.post_process(code)
-    return list(code.ids[:most]), [word[:TOKEN_LENGTH] for word in code.tokens[:most]], whole
+    return list(code.ids[:most]), [word[:TOKEN_LENGTH] for word in code.tokens[:most]], count
 
 
 def main() -> None:
@@ -57,18 +57,18 @@ def main() -> None:
         tokenizer.no_padding()
         tokenizer.no_truncation()
     except BaseException as error:  # a panic of the package is no Exception
-        answer(error=_said(error))
+        answer(error=_in_words(error))
         return
     limit_time(0)
     answer()
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        limit_time(asked["seconds"])
+        request = json.loads(line)
+        limit_time(request["seconds"])
         try:
-            ids, words, whole = encoded(tokenizer, asked["text"], asked["most"])
-            answer(ids=ids, words=words, whole=whole)
+            ids, words, count = encoded(tokenizer, request["text"], request["most"])
+            answer(ids=ids, words=words, whole=count)
         except BaseException as error:
-            answer(error=_said(error))
+            answer(error=_in_words(error))
         limit_time(0)
 
 
@@ -81,11 +81,11 @@ def limit_time(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _said(error: BaseException) -> str:
+def _in_words(error: BaseException) -> str:
     """Type and message of an error as one line of printable text, of 300 characters at most."""
-    said = " ".join(str(error).split())[:300]
-    plain = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in said)
-    return f"{type(error).__name__}: {plain}"
+    message = " ".join(str(error).split())[:300]
+    printable = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in message)
+    return f"{type(error).__name__}: {printable}"
 
 
 if __name__ == "__main__":

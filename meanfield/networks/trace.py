@@ -127,7 +127,7 @@ def read_trace(path: str | PathLike[str]) -> Trace:
             f"{error} Hidden states are written by np.save(path, {STATES_OF_ONE_TEXT})."
         ) from None
     if "hidden" in arrays:
-        arrays |= _plain(path, arrays)
+        arrays |= _texts_of(path, arrays)
     if "hidden_0" not in arrays:
         raise StorageError(
             f"{path} must have hidden states of one text as one array, hidden (layers, n, d), or "
@@ -198,7 +198,7 @@ def _words(array: np.ndarray) -> list[str]:
     return words
 
 
-def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _texts_of(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Split `hidden` into texts without padding and their words: hidden_0, words_0 and so on."""
     hidden, words = arrays["hidden"], arrays.get("tokens")
     if hidden.ndim == 4 and hidden.shape[1] == 1:  # a batch of one text
@@ -210,15 +210,15 @@ def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
     n, numbers = hidden.shape[-2], np.arange(hidden.shape[-2]).astype(str)
     if mask is None:
         if words is not None and (words.dtype.kind not in "USiu" or words.shape != (n,)):
-            wanted = f"words, one for each of {n} tokens"
-            raise StorageError(f"{path}: tokens must be {wanted}; found {shape_in_words(words)}.")
+            expected = f"words, one for each of {n} tokens"
+            raise StorageError(f"{path}: tokens must be {expected}; found {shape_in_words(words)}.")
         return {"hidden_0": hidden, "words_0": numbers if words is None else words}
     batch, mask = (hidden[:, None] if hidden.ndim == 3 else hidden), np.atleast_2d(mask)
     try:
         texts = without_padding(f"{path}: attention_mask", batch, mask)
     except ValueError as error:
         raise StorageError(str(error)) from None
-    named: dict[str, np.ndarray] = {}
+    entries: dict[str, np.ndarray] = {}
     rows = None if words is None else np.atleast_2d(words)
     for k, (h, row) in enumerate(zip(texts, mask, strict=True)):
         labels = numbers[: h.shape[1]]
@@ -226,8 +226,8 @@ def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
             labels = rows[k][row == 1]
         elif rows is not None and hidden.ndim == 3:  # words without those of padding
             labels = rows[0] if len(rows) else rows
-        named |= {f"hidden_{k}": h, f"words_{k}": labels}
-    return named
+        entries |= {f"hidden_{k}": h, f"words_{k}": labels}
+    return entries
 
 
 # Recorded from torch -----------------------------------------------------------------------------
@@ -314,9 +314,9 @@ def record(layers: Iterable[OfLibrary], *, attention_mask: UserValue = None) -> 
     kept = Recording(len(layers), attention_mask)
 
     def enters(
-        module: OfLibrary, arguments: tuple[PassedOn, ...], named: dict[str, PassedOn]
+        module: OfLibrary, arguments: tuple[PassedOn, ...], keywords: dict[str, PassedOn]
     ) -> None:
-        kept.keep(arguments[0] if arguments else named["hidden_states"], first=True)
+        kept.keep(arguments[0] if arguments else keywords["hidden_states"], first=True)
 
     hooks = [layers[0].register_forward_pre_hook(enters, with_kwargs=True)]
     hooks += [layer.register_forward_hook(lambda m, a, out: kept.keep(out)) for layer in layers]

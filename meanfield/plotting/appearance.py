@@ -45,9 +45,9 @@ class DrawnCluster:
     tokens: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
 
 
-def evenly(count: int, most: int) -> np.ndarray:
-    """At most `most` of the indices below `count`, evenly spread, with the first and the last."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+def evenly(count: int, limit: int) -> np.ndarray:
+    """At most `limit` of the indices below `count`, evenly spread, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, limit)).round().astype(int))
 
 
 # Tokens --------------------------------------------------------------------------------------
@@ -59,31 +59,31 @@ def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
     A cluster is two tokens or more, linked by single linkage, that stay within 0.1 of their mean
     in the root mean square. With no more tokens than colours, a single token may be a cluster.
     """
-    kept = np.arange(len(tokens))
+    rows = np.arange(len(tokens))
     if len(tokens) > MOST_PAIRED_TOKENS and tokens.dimension > 3:
-        kept = evenly(len(tokens), MOST_PAIRED_TOKENS // 4)
-    x, masses = tokens.x[kept], tokens.masses[kept]
+        rows = evenly(len(tokens), MOST_PAIRED_TOKENS // 4)
+    x, masses = tokens.x[rows], tokens.masses[rows]
     labels = cluster_labels(Tokens(x, on_sphere=tokens.on_sphere))
-    least = 1 if len(tokens) <= len(theme.PALETTE) else 2
+    smallest = 1 if len(tokens) <= len(theme.PALETTE) else 2
     order = np.argsort(labels, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-    every = [_cluster(x, masses, part) for part in parts if len(part) >= least]
-    clusters = [g for g in every if g is not None]
-    whole = [DrawnCluster(g.point, g.mass / masses.sum(), kept[g.tokens]) for g in clusters]
-    shares = [g.mass for g in whole]
+    groups = [_cluster(x, masses, part) for part in parts if len(part) >= smallest]
+    clusters = [g for g in groups if g is not None]
+    shown = [DrawnCluster(g.point, g.mass / masses.sum(), rows[g.tokens]) for g in clusters]
+    shares = [g.mass for g in shown]
     if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY_SHARE:
         return []
-    return sorted(whole, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
+    return sorted(shown, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
 
 
 def separate(tokens: Tokens) -> list[DrawnCluster]:
     """Clusters on the sphere whose shares can be written without one hiding another."""
-    chosen: list[DrawnCluster] = []
+    clusters: list[DrawnCluster] = []
     for cluster in clusters_of_tokens(tokens):
-        near = any(np.linalg.norm(cluster.point - other.point) < CLUSTER_GAP for other in chosen)
-        if cluster.mass >= LEAST_WRITTEN_SHARE and not near:
-            chosen.append(cluster)
-    return chosen
+        overlaps = any(np.linalg.norm(cluster.point - c.point) < CLUSTER_GAP for c in clusters)
+        if cluster.mass >= LEAST_WRITTEN_SHARE and not overlaps:
+            clusters.append(cluster)
+    return clusters
 
 
 def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> DrawnCluster | None:
@@ -93,8 +93,8 @@ def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> DrawnCluste
         return None
     shares = masses[part] / mass
     mean = shares @ x[part]
-    wide = shares @ ((x[part] - mean) ** 2).sum(axis=1) > GATHERED**2
-    return None if wide else DrawnCluster(mean, float(mass), part)
+    is_wide = shares @ ((x[part] - mean) ** 2).sum(axis=1) > GATHERED**2
+    return None if is_wide else DrawnCluster(mean, float(mass), part)
 
 
 # Densities on the sphere ---------------------------------------------------------------------
@@ -127,9 +127,9 @@ def clusters_of_density(density: Density) -> list[DrawnCluster]:
 def _climbed(density: Density, places: np.ndarray) -> np.ndarray:
     """Points (n, 3) moved to nearby maxima, by a search with decreasing steps."""
     for step in SPACING * 0.6 ** np.arange(12):
-        tried = places[:, None] + step * CUBE_NEIGHBOURS
-        tried /= np.linalg.norm(tried, axis=-1, keepdims=True)
-        places = tried[np.arange(len(tried)), density.at(tried).argmax(axis=1)]
+        trials = places[:, None] + step * CUBE_NEIGHBOURS
+        trials /= np.linalg.norm(trials, axis=-1, keepdims=True)
+        places = trials[np.arange(len(trials)), density.at(trials).argmax(axis=1)]
     return places
 
 
@@ -155,15 +155,15 @@ def _basins(values: np.ndarray, neighbours: list[np.ndarray]) -> np.ndarray:
         return int(i)
 
     for i in np.argsort(-values, kind="stable"):
-        met = [j for j in neighbours[i] if peak[j] >= 0]
-        if not met:
+        visited = [j for j in neighbours[i] if peak[j] >= 0]
+        if not visited:
             peak[i] = i
             continue
-        peak[i] = root(peak[max(met, key=lambda j: values[j])])
-        high, *others = sorted({root(peak[j]) for j in met}, key=lambda j: -values[j])
-        for other in others:
-            if values[other] - values[i] < PROMINENT * values[other]:
-                parent[other] = high
+        peak[i] = root(peak[max(visited, key=lambda j: values[j])])
+        high, *lower_peaks = sorted({root(peak[j]) for j in visited}, key=lambda j: -values[j])
+        for lower in lower_peaks:
+            if values[lower] - values[i] < PROMINENT * values[lower]:
+                parent[lower] = high
     return np.array([root(i) for i in peak])
 
 
@@ -176,11 +176,11 @@ def quantiles(state: Characteristics, angles: np.ndarray, count: int) -> np.ndar
     The quantiles are met up to the mass of one node.
     """
     order = np.argsort(angles, kind="stable")
-    below = np.cumsum(state.masses[order]) - state.masses[order] / 2
-    wanted = (np.arange(count) + 0.5) / count * state.mass
-    after = np.clip(np.searchsorted(below, wanted), 1, below.size - 1)
-    nearer = np.abs(below[after - 1] - wanted) < np.abs(below[after] - wanted)
-    return order[after - nearer]
+    levels = np.cumsum(state.masses[order]) - state.masses[order] / 2
+    targets = (np.arange(count) + 0.5) / count * state.mass
+    upper = np.clip(np.searchsorted(levels, targets), 1, levels.size - 1)
+    nearer = np.abs(levels[upper - 1] - targets) < np.abs(levels[upper] - targets)
+    return order[upper - nearer]
 
 
 def equal_masses(state: Characteristics, halvings: int) -> tuple[np.ndarray, np.ndarray]:
@@ -196,8 +196,8 @@ def equal_masses(state: Characteristics, halvings: int) -> tuple[np.ndarray, np.
     for i, part in enumerate(parts):
         mean = state.masses[part] @ state.points[part] / state.masses[part].sum()
         # A node of no mass next to the middle would be a poor representative of its piece.
-        heavy = part[state.masses[part] > 0.1 * state.masses[part].max()]
-        middles[i] = heavy[np.linalg.norm(state.points[heavy] - mean, axis=1).argmin()]
+        candidates = part[state.masses[part] > 0.1 * state.masses[part].max()]
+        middles[i] = candidates[np.linalg.norm(state.points[candidates] - mean, axis=1).argmin()]
     return middles, np.array([state.masses[part].sum() for part in parts])
 
 
@@ -209,11 +209,11 @@ def _halved(state: Characteristics, part: np.ndarray) -> list[np.ndarray]:
     centred = points - masses @ points / masses.sum()
     _, directions = np.linalg.eigh((centred * masses[:, None]).T @ centred)
     order = np.argsort(centred @ directions[:, -1], kind="stable")
-    below = np.cumsum(masses[order])
-    cut = np.clip(np.searchsorted(below, below[-1] / 2) + 1, 1, len(part) - 1)
-    if cut > 1 and below[cut - 1] - below[-1] / 2 > below[-1] / 2 - below[cut - 2]:
-        cut -= 1
-    return [part[order[:cut]], part[order[cut:]]]
+    levels = np.cumsum(masses[order])
+    split = np.clip(np.searchsorted(levels, levels[-1] / 2) + 1, 1, len(part) - 1)
+    if split > 1 and levels[split - 1] - levels[-1] / 2 > levels[-1] / 2 - levels[split - 2]:
+        split -= 1
+    return [part[order[:split]], part[order[split:]]]
 
 
 # Appearances --------------------------------------------------------------------------------------
@@ -331,11 +331,11 @@ class Appearance(Generic[StateT]):
         """A vector for each state, whose Euclidean distances measure how far apart states are."""
         return (np.zeros(1) for _ in states)
 
-    def resolved(self, solution: Solution) -> np.ndarray:
+    def resolved_mask(self, solution: Solution) -> np.ndarray:
         """A mask (m,) over saved states of an unresolved run: True while it was resolved."""
         return solution.t < solution.unresolved_since
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
         """Names of observables that such states may have, the most informative first.
 
         `single` is True if one member is drawn.
@@ -402,12 +402,12 @@ class DensityAppearance(Appearance[LawT], Generic[LawT]):
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
 
-    def resolved(self, solution: Solution) -> np.ndarray:
-        """The spectral tail is at most rtol, and values are those of a density."""
-        worst = np.array([state.spectral_tail.max() for state in solution])
-        return np.logical_and.accumulate(worst <= solution.rtol) & super().resolved(solution)
+    def resolved_mask(self, solution: Solution) -> np.ndarray:
+        """A mask (m,): True while the spectral tail is at most rtol and values are right."""
+        tails = np.array([state.spectral_tail.max() for state in solution])
+        return np.logical_and.accumulate(tails <= solution.rtol) & super().resolved_mask(solution)
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
         energies = ("free_energy", "entropy", "interaction_energy")
         data = solution.observables
         energy = next(n for n in energies if n in data and np.isfinite(data[n]).any())
@@ -450,12 +450,12 @@ class IndexedAppearance(DensityAppearance[Indexed]):
             slices = state.resample(COARSE_DEGREE).each * np.sqrt(state.weights)[:, None]
             yield np.concatenate([slices[index].ravel() for index in members])
 
-    def resolved(self, solution: Solution) -> np.ndarray:
+    def resolved_mask(self, solution: Solution) -> np.ndarray:
         """A mask (m,): the densities are resolved, and in the index by its nodes."""
         in_index = [state.resolved for state in solution]
-        return super().resolved(solution) & np.logical_and.accumulate(in_index)
+        return super().resolved_mask(solution) & np.logical_and.accumulate(in_index)
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
         tail = "index_tail" not in self.constant(solution)
         return "order_parameter", "index_tail" if tail else "minimum"
 
@@ -480,7 +480,7 @@ class CharacteristicsAppearance(Appearance[Characteristics]):
     ) -> Iterator[np.ndarray]:
         return ((np.sqrt(state.masses)[:, None] * state.points).ravel() for state in states)
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
         # The speed takes the place of clusters as long as there are none.
         second = "cluster_mass" if solution.observables["cluster_count"].any() else "speed"
         return ["w2_to_dirac", second, "moments", "interaction_energy"]
@@ -494,20 +494,20 @@ class CharacteristicsAppearance(Appearance[Characteristics]):
     def mean(self, state: Characteristics) -> np.ndarray:
         return state.mean_direction
 
-    def sample(self, solution: Solution, member: Member, most: int) -> DrawnSample:
+    def sample(self, solution: Solution, member: Member, limit: int) -> DrawnSample:
         start, chart = solution[0], self.chart(solution.final)
         if chart is None:
-            nodes, masses = equal_masses(start, int(np.log2(most)))
+            nodes, masses = equal_masses(start, int(np.log2(limit)))
             note = f"1/{len(nodes)} of the mass"
         else:
-            nodes = quantiles(start, chart.of_nodes(start), most)
-            masses = np.full(most, 1 / most)
-            note = f"{percent(1 / most)} of the mass each"
+            nodes = quantiles(start, chart.of_nodes(start), limit)
+            masses = np.full(limit, 1 / limit)
+            note = f"{percent(1 / limit)} of the mass each"
         ends = self.clusters(solution.final)
         return DrawnSample(nodes, masses, self.colours(solution, nodes), ends, note)
 
     def colours(self, solution: Solution, nodes: np.ndarray) -> np.ndarray:
-        """Colours of nodes: that of the cluster within 0.1 radians of which a node ends."""
+        """Colours of nodes, by the cluster within 0.1 radians of their ends."""
         ends, points = self.clusters(solution.final), solution.final.points[nodes]
         gaps = [np.linalg.norm(points - end.point, axis=1) for end in ends]
         return coloured(len(nodes), [gap < 2 * np.sin(GATHERED / 2) for gap in gaps])
@@ -521,12 +521,12 @@ class Finite(Appearance[FiniteT], Generic[FiniteT]):
     """Finitely many tokens, whose replicas form an ensemble.
 
     Subclasses define `weighted(state, root)`, the positions times the roots of masses (..., n, 1);
-    `measured(state)`, names of observables, the most informative first; and
-    `subset(state, kept, masses)`, the tokens of the indices `kept` with these masses.
+    `measured_names(state)`, names of observables, the most informative first; and
+    `subset(state, rows, masses)`, the tokens of the indices `rows` with these masses.
     """
 
     weighted: Callable[[Any, np.ndarray], np.ndarray]
-    measured: Callable[[Any], list[str]]
+    measured_names: Callable[[Any], list[str]]
     subset: Callable[[Any, np.ndarray, np.ndarray], Any]
     symbols: ClassVar = {
         "cluster_count": rf"clusters, gaps ${np.degrees(LINKED_ANGLE):.1f}\degree$"
@@ -545,18 +545,18 @@ class Finite(Appearance[FiniteT], Generic[FiniteT]):
             places = self.weighted(state, np.sqrt(state.masses)[..., None])
             yield np.concatenate([places[index].ravel() for index in members])
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
-        names: list[str] = self.measured(solution.final)
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
+        names: list[str] = self.measured_names(solution.final)
         if solution.model.noisy:  # clusters come and go
             names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
         return list(dict.fromkeys(names))
 
-    def thinned(self, state: FiniteT, most: int) -> Any:
-        """At most `most` tokens of a single set, evenly spread over their order, of mass 1."""
-        if len(state) <= most:
+    def thinned(self, state: FiniteT, limit: int) -> Any:
+        """At most `limit` tokens of a single set, evenly spread over their order, of mass 1."""
+        if len(state) <= limit:
             return state
-        kept = evenly(len(state), most)
-        return self.subset(state, kept, state.masses[kept] / state.masses[kept].sum())
+        rows = evenly(len(state), limit)
+        return self.subset(state, rows, state.masses[rows] / state.masses[rows].sum())
 
 
 ROUND = ["order_parameter", "cluster_count", "interaction_energy", "effective_rank", "speed"]
@@ -574,11 +574,11 @@ class GramAppearance(Finite[Gram]):
     def weighted(self, state: Gram, root: np.ndarray) -> np.ndarray:
         return root * state.G * np.swapaxes(root, -1, -2)
 
-    def measured(self, state: Gram) -> list[str]:
+    def measured_names(self, state: Gram) -> list[str]:
         return HIGH
 
-    def subset(self, state: Gram, kept: np.ndarray, masses: np.ndarray) -> Any:
-        return Gram(state.G[np.ix_(kept, kept)], masses)
+    def subset(self, state: Gram, rows: np.ndarray, masses: np.ndarray) -> Any:
+        return Gram(state.G[np.ix_(rows, rows)], masses)
 
 
 @Appearance.register(Tokens)
@@ -593,12 +593,12 @@ class TokensAppearance(Finite[Tokens]):
     def weighted(self, state: Tokens, root: np.ndarray) -> np.ndarray:
         return root * state.x
 
-    def measured(self, state: Tokens) -> list[str]:
+    def measured_names(self, state: Tokens) -> list[str]:
         names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
         return names if state.radii is None else [*GROWING, *names]
 
-    def subset(self, state: Tokens, kept: np.ndarray, masses: np.ndarray) -> Any:
-        return Tokens(state.x[kept], masses, on_sphere=state.on_sphere)
+    def subset(self, state: Tokens, rows: np.ndarray, masses: np.ndarray) -> Any:
+        return Tokens(state.x[rows], masses, on_sphere=state.on_sphere)
 
     def points(self, state: Tokens) -> np.ndarray:
         return state.x
@@ -610,18 +610,18 @@ class TokensAppearance(Finite[Tokens]):
         mean = state.masses @ state.x
         return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
 
-    def sample(self, solution: Solution, member: Member, most: int) -> DrawnSample:
+    def sample(self, solution: Solution, member: Member, limit: int) -> DrawnSample:
         """A sample evenly spread over the order of tokens, or along their axis if there is one."""
         first, last = (member_of(state, member) for state in (solution[0], solution.final))
         order, chart = np.arange(len(first)), self.chart(last)
         if chart is not None:
             order = np.argsort(chart.over_time(first.x[None])[0], kind="stable")
-        tokens = order[evenly(len(first), most)]
+        tokens = order[evenly(len(first), limit)]
         ends = clusters_of_tokens(last)
         colours = coloured(len(first), [end.tokens for end in ends])
         tokens = tokens[np.argsort(colours[tokens] != theme.FAINT, kind="stable")]
-        of = f" of {len(first)}" if len(tokens) < len(first) else ""
-        note = f"{len(tokens)}{of} token{'s' if len(first) > 1 else ''}"
+        total = f" of {len(first)}" if len(tokens) < len(first) else ""
+        note = f"{len(tokens)}{total} token{'s' if len(first) > 1 else ''}"
         return DrawnSample(tokens, first.masses[tokens], colours[tokens], ends, note)
 
     def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
@@ -639,7 +639,7 @@ class EquiangularAppearance(Appearance[Equiangular]):
     def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
         return all_members(solution, member)
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
         return "rho", "radius", "effective_rank", "interaction_energy", "speed"
 
 
@@ -667,7 +667,7 @@ class GaussianAppearance(Appearance[Gaussian]):
         u, s, _ = np.linalg.svd(state.root)
         return np.column_stack([(u * s) @ u.T, state.mean]).ravel()
 
-    def telling(self, solution: Solution, single: bool) -> Sequence[str]:
+    def observable_names(self, solution: Solution, single: bool) -> Sequence[str]:
         return "spread", "covariance_rank", "order_parameter", "speed", "effective_rank"
 
     def constant(self, solution: Solution) -> set[str]:

@@ -16,7 +16,7 @@ DRAWN_IMAGES, DRAWN_ANGLES = 7, 401  # densities of a path that are drawn, and p
 
 
 @FIGURES.register
-def saddles(saddles: "Saddles", **where: Any) -> Figure:
+def saddles(saddles: "Saddles", **options: Any) -> Figure:
     """Free energy and order parameter of a stable state, its saddles and the states beyond.
 
     Stable states are filled; a line joins each saddle to the two states at its ends.
@@ -34,7 +34,7 @@ def saddles(saddles: "Saddles", **where: Any) -> Figure:
     Figure
     """
     with theme.style():
-        page = Canvas(1, 4.6, 3.3, **where)
+        page = Canvas(1, 4.6, 3.3, **options)
         (ax,) = page.panels
         ground = saddles.state
         ax.plot(ground.order_parameter, 0.0, "o", color=theme.INK)

@@ -47,22 +47,22 @@ def draw_curves(panels: Panels, curves: Iterable[Sequence[Any]]) -> None:
     `curves` has for each panel a sequence of curves (x, y), one for each of its times. A movie has
     no colour bar of times, and one colour for each panel.
     """
-    resolved, count = layouts.resolved_states(panels.solution), len(panels.axes)
+    is_resolved, count = layouts.resolved_states(panels.solution), len(panels.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
     of_times = theme.ordered_colours(len(panels.times))
     shapes = list(zip(panels.axes, curves, of_panels, strict=True))
-    order, moving = {time: k for k, time in enumerate(panels.times)}, panels.film is not None
+    order, is_movie = {time: k for k, time in enumerate(panels.times)}, panels.film is not None
 
     def draw(i: int) -> list[Artist]:
         lines: list[Artist] = []
         for ax, of_panel, colour in shapes:
-            k, style = order[i], "-" if resolved[i] else ":"
-            colour = colour if moving else of_times[k]
+            k, style = order[i], "-" if is_resolved[i] else ":"
+            colour = colour if is_movie else of_times[k]
             lines += ax.plot(*of_panel[k], color=colour, linestyle=style)
         return lines
 
     panels.show(draw, panels.times)
-    if panels.bar and not moving and len(panels.solution) > 1:
+    if panels.bar and not is_movie and len(panels.solution) > 1:
         time_bar(panels)
 
 
@@ -74,8 +74,8 @@ def time_bar(panels: Panels) -> None:
     style = {"label": "time $t$", "aspect": 26 * panels.rows, "pad": 0.02}
     bar = panels.figure.colorbar(image, ax=panels.axes, ticks=np.arange(count), **style)
     names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[panels.times])])
-    for name, resolved in zip(names, layouts.resolved_states(solution)[panels.times], strict=True):
-        name.set_color(theme.INK if resolved else theme.WARNING)
+    for name, good in zip(names, layouts.resolved_states(solution)[panels.times], strict=True):
+        name.set_color(theme.INK if good else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
 
@@ -109,12 +109,12 @@ def snapshots(panels: Panels, *, scale: str = "auto") -> None:
     """
     theta, values = fields.profiles(panels, panels.times)
     chart = fields.visible_chart(panels)
-    chosen = fields.choose_scale(chart.inside(theta, values), scale)
+    density_scale = fields.choose_scale(chart.values_within(theta, values), scale)
     draw_curves(panels, [[(theta, density) for density in densities] for densities in values])
     for ax, bottom, left in panels.outer:
-        density_axis(ax, chosen)
-        chart.beneath(ax, named=bottom)
-        ax.set_ylabel(fields.law_in_words(panels) + chosen.note if left else "")
+        density_axis(ax, density_scale)
+        chart.draw_below(ax, named=bottom)
+        ax.set_ylabel(fields.law_in_words(panels) + density_scale.note if left else "")
 
 
 def uniform_line(ax: Axes) -> None:
@@ -166,14 +166,14 @@ def polar(panels: Panels, *, scale: str = "auto") -> None:
         If the states are not densities on the circle.
     """
     theta, values = fields.profiles(panels, panels.times)
-    chosen = fields.choose_scale(values, scale, heavy="power")
+    radial = fields.choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(panels.outer, values, strict=True):
-        quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
-        polar_axes(ax, chosen, quiet)
+        free_angle = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
+        polar_axes(ax, radial, free_angle)
         if bottom:
-            note = chosen.note if len(panels.axes) == 1 else chosen.note.replace(" (", "\n(")
+            note = radial.note if len(panels.axes) == 1 else radial.note.replace(" (", "\n(")
             ax.set_xlabel(f"radius: {fields.law_in_words(panels)}{note}")
-    draw_curves(panels, [[ring(theta, curve, chosen) for curve in curves] for curves in values])
+    draw_curves(panels, [[ring(theta, curve, radial) for curve in curves] for curves in values])
 
 
 def ring(theta: np.ndarray, density: np.ndarray, scale: fields.Scale) -> np.ndarray:
@@ -360,12 +360,12 @@ def spectrum(panels: Panels) -> None:
     """
     laws, rtol = [panels.law(i) for i in panels.times], panels.solution.rtol
     curves = [[by_degree(law, member) for law in laws] for member in panels.members]
-    least = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
+    lowest = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
     highest = max(degrees[-1] for each in curves for degrees, _ in each)
     for ax, bottom, left in panels.outer:
         ax.axhline(rtol, color=theme.FAINT, linewidth=1.0, linestyle="--", zorder=1)
         ax.set(xlim=(0, max(highest, 1)), yscale="log")
-        ax.set_ylim(max(SPECTRUM_FLOOR, min(least, rtol)) / SPECTRUM_MARGIN, SPECTRUM_MARGIN)
+        ax.set_ylim(max(SPECTRUM_FLOOR, min(lowest, rtol)) / SPECTRUM_MARGIN, SPECTRUM_MARGIN)
         label_logarithmic(ax.yaxis)
         ax.set_xlabel("degree $l$" if bottom else "")
         ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
@@ -413,7 +413,7 @@ def distribution(panels: Panels) -> None:
     low, high = chart.limits
     angles = np.linspace(low, high, 361)
     ax.plot(angles, chart.uniform_below(angles, solution.final.dimension), **UNIFORM_LINE)
-    chart.beneath(ax)
+    chart.draw_below(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
     draw_curves(panels, [[cumulated(solution[i]) for i in panels.times]])
 
@@ -427,9 +427,9 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
     (low, high), angles = chart.limits, chart.wrapped(chart.of_nodes(state))
     order = np.argsort(angles, kind="stable")
     masses = state.masses[order]
-    below = np.cumsum(masses) - masses / 2
+    levels = np.cumsum(masses) - masses / 2
     total = float(state.mass)
-    return np.r_[low, angles[order], high], np.r_[0.0, below, total]
+    return np.r_[low, angles[order], high], np.r_[0.0, levels, total]
 
 
 # Coordinates over time -----------------------------------------------------------------------
@@ -478,7 +478,7 @@ def trajectories(
     for member, (ax, bottom, left) in zip(panels.members, panels.outer, strict=True):
         sample = samples[member]
         places = look.coordinates(solution, member)[:, sample.indices]
-        chart = panels.chart.fitted(places)
+        chart = panels.chart.around_places(places)
         copies = [chart.copies(curve) for curve in places.T]
         turns = [len(each) for each in copies]
         segments = [np.column_stack([solution.t, curve]) for each in copies for curve in each]
@@ -490,7 +490,7 @@ def trajectories(
         ax.add_collection(lines)
         if density is not None:
             fields.grey_map(ax, density, log_time=log_time)
-        chart.beside(ax, named=left)
+        chart.draw_left(ax, named=left)
         name_sample(ax, solution, member, sample)
         layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
         ends = sample.ends[:MOST_MARKED]
@@ -520,7 +520,7 @@ def mark_ends(
     height = 72 * ax.figure.bbox.height / ax.figure.dpi * ax.get_position().height
     room = LINE / height * (high - low)
     halo = [withStroke(linewidth=1.6, foreground="white")]
-    labels = _apart(np.array(places), room, (low, high))
+    labels = _spaced(np.array(places), room, (low, high))
     for i, (place, cluster, label) in enumerate(zip(places, clusters, labels, strict=True)):
         style: dict[str, Any] = {"color": theme.colour(i)}
         size = 2.5 + 4.0 * np.sqrt(cluster.mass)
@@ -530,13 +530,13 @@ def mark_ends(
         ax.annotate(percent(cluster.mass), (1.0, label), **style)
 
 
-def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.ndarray:
+def _spaced(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.ndarray:
     """Positions moved as little as possible to lie `room` apart, within `limits` if they fit."""
     order = np.argsort(places, kind="stable")
     steps = room * np.arange(len(places))
     # Positions minus steps must increase: isotonic regression gives the nearest such sequence.
-    rising = isotonic_regression(places[order] - steps).x
+    starts = isotonic_regression(places[order] - steps).x
     low, high = limits[0], limits[1] - steps[-1]
-    moved = np.empty_like(places)
-    moved[order] = np.clip(rising, low, max(low, high)) + steps
-    return moved
+    result = np.empty_like(places)
+    result[order] = np.clip(starts, low, max(low, high)) + steps
+    return result

@@ -32,7 +32,7 @@ GROWN_PERIOD = 4.0  # ratio of periods from which on their axis is logarithmic
 
 
 @FIGURES.register
-def cycle(orbit: "Cycle", **where: Any) -> Figure:
+def cycle(orbit: "Cycle", **options: Any) -> Figure:
     """Left: the mean int x dmu over one period; right: the multipliers and the unit circle.
 
     Parameters
@@ -46,11 +46,11 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
     Figure
     """
     fitting("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
-    fitting("ax", where.get("ax"), "left out: a cycle has two panels", where.get("ax") is None)
+    fitting("ax", options.get("ax"), "left out: a cycle has two panels", options.get("ax") is None)
     phases = np.linspace(0, 1, PHASES)
     means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
     with theme.style():
-        page = Canvas(2, 3.6, 3.2, **where)
+        page = Canvas(2, 3.6, 3.2, **options)
         left, right = page.panels
         for k, column in enumerate(means.T):
             left.plot(phases * orbit.period, column, color=theme.colour(k), label=f"$x_{k + 1}$")
@@ -60,9 +60,9 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
         left.legend(loc="best")
         angle = np.linspace(0, 2 * np.pi, 181)
         right.plot(np.cos(angle), np.sin(angle), color=theme.FAINT, lw=0.9)
-        for label, kept, fill in (("of shifts", orbit.neutral, "white"),
+        for label, mask, fill in (("of shifts", orbit.neutral, "white"),
                                   ("others", ~orbit.neutral, theme.PALETTE[1])):  # fmt: skip
-            values = orbit.multipliers[kept]
+            values = orbit.multipliers[mask]
             right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, mfc=fill, label=label)
         right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
         right.legend(loc="best", title="multipliers")
@@ -72,12 +72,12 @@ def cycle(orbit: "Cycle", **where: Any) -> Figure:
 
 
 def _mean(state: Density | Indexed) -> np.ndarray:
-    """int x dmu; of indexed densities that of their mean."""
+    """The mean int x dmu of a density; for indexed densities, of their average."""
     return np.ravel(state.expect(lambda x: x))
 
 
 @FIGURES.register
-def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **where: Any) -> Figure:
+def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **options: Any) -> Figure:
     """Extremes of the order parameter, and the period, along a branch of cycles.
 
     Unstable cycles are dashed. A vertical line marks a value at which the period is infinite.
@@ -103,11 +103,11 @@ def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **where: Any) -
     """
     fitting("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
     fitting("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
-    one = y is not None or where.get("ax") is not None
-    names = [y or "order_parameter"] if one else ["order_parameter", "period"]
-    key = 1 + len({special.kind for special in branch.special_points})
+    single = y is not None or options.get("ax") is not None
+    names = [y or "order_parameter"] if single else ["order_parameter", "period"]
+    key = 1 + len({point.kind for point in branch.special_points})
     with theme.style():
-        page = Canvas(len(names), 3.4, 3.2, key=key, **where)
+        page = Canvas(len(names), 3.4, 3.2, key=key, **options)
         for panel, name in zip(page.panels, names, strict=True):
             _branch(panel, branch, name)
         page.legend()
@@ -131,12 +131,12 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
             ax.plot(places[piece], values[piece], color=theme.PALETTE[0], label=label,
                     **STYLES[kind])  # fmt: skip
             labelled.add(kind)
-    for special in branch.special_points:
-        marker, label = MANIFOLD[special.kind]
-        nearest = int(np.abs(places - special.value).argmin())
-        height = special.period if name == "period" else lines[-1][nearest]
+    for point in branch.special_points:
+        marker, label = MANIFOLD[point.kind]
+        nearest = int(np.abs(places - point.value).argmin())
+        height = point.period if name == "period" else lines[-1][nearest]
         shown = None if label in labelled else label
-        ax.plot([special.value], [height], marker, ms=4.5, mfc="white", mec=theme.INK, ls="",
+        ax.plot([point.value], [height], marker, ms=4.5, mfc="white", mec=theme.INK, ls="",
                 zorder=3, label=shown)  # fmt: skip
         labelled.add(label)
     for end, limit in zip(branch.ends, branch.limits, strict=True):
@@ -153,7 +153,7 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
 
 
 @FIGURES.register
-def stationary_states(states: "StationaryStates", **where: Any) -> Figure:
+def stationary_states(states: "StationaryStates", **options: Any) -> Figure:
     """Growth rate and order parameter of every state; stable ones are filled.
 
     Parameters
@@ -169,7 +169,7 @@ def stationary_states(states: "StationaryStates", **where: Any) -> Figure:
     Figure
     """
     with theme.style():
-        page = Canvas(1, 4.6, 3.3, **where)
+        page = Canvas(1, 4.6, 3.3, **options)
         (ax,) = page.panels
         r, growth = states.data.order_parameter.values, states.data.growth.values
         colours = np.where(growth <= 0, theme.INK, "none")
@@ -180,7 +180,7 @@ def stationary_states(states: "StationaryStates", **where: Any) -> Figure:
 
 
 @FIGURES.register
-def basins(basins: "Basins", **where: Any) -> Figure:
+def basins(basins: "Basins", **options: Any) -> Figure:
     """Shares of starts by where they end, with Wilson intervals, against the parameter.
 
     Bars where there is a single value of the parameter.
@@ -199,17 +199,17 @@ def basins(basins: "Basins", **where: Any) -> Figure:
     """
     data = basins.data
     names, share = [str(name) for name in data.end.values], data.share.values
-    spread = np.array([share - data.low.values, data.high.values - share]).clip(0)
+    errors = np.array([share - data.low.values, data.high.values - share]).clip(0)
     with theme.style():
-        page = Canvas(1, 4.6, 3.3, **where)
+        page = Canvas(1, 4.6, 3.3, **options)
         (ax,) = page.panels
         ax.set(ylabel="share of starts", ylim=(0, 1.05))
         if basins.parameter is None:
-            ax.bar(names, share[0], yerr=spread[:, 0], color=theme.FAINT, ecolor=theme.INK)
+            ax.bar(names, share[0], yerr=errors[:, 0], color=theme.FAINT, ecolor=theme.INK)
             return page.figure
         for i, name in enumerate(names):
             style: Style = {"marker": "o", "ms": 4, "color": theme.colour(i), "label": name}
-            ax.errorbar(data[basins.parameter].values, share[:, i], spread[:, :, i], **style)
+            ax.errorbar(data[basins.parameter].values, share[:, i], errors[:, :, i], **style)
         ax.set_xlabel(basins.parameter)
         ax.legend()
     return page.figure

@@ -90,7 +90,7 @@ def bifurcation(
     y: str | Sequence[str] | None = None,
     log: bool = False,
     title: str | None = None,
-    **where: Any,
+    **options: Any,
 ) -> Figure:
     """A quantity of all stationary states against kappa or beta, with the special points.
 
@@ -121,12 +121,12 @@ def bifurcation(
         If there is no such variable, and for several on one Axes.
     """
     fitting("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
-    y = _telling(diagram) if y is None else y
+    y = _default_quantities(diagram) if y is None else y
     names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
     fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
-    fitting("y, of an ax,", names, "one name", where.get("ax") is None or len(names) == 1)
+    fitting("y, of an ax,", names, "one name", options.get("ax") is None or len(names) == 1)
     kinds = set(_stability(diagram.data.growth.values))
     handles = [
         Line2D([], [], color=theme.INK, label=kind, **style)
@@ -141,9 +141,9 @@ def bifurcation(
             Line2D([], [], color=branches[n], label=text, **square)
             for n, text in names_of_branches.items()
         ]
-    key = len(handles) + len({special.kind for special in diagram.special_points})
+    key = len(handles) + len({point.kind for point in diagram.special_points})
     with theme.style():
-        page = Canvas(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key, **where)
+        page = Canvas(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key, **options)
         for panel, (name, values) in zip(page.panels, table, strict=True):
             shown = _panel(panel, diagram, name, values)
             label = LABELS.get(name) or _moment_in_words(diagram, name) or name
@@ -172,13 +172,13 @@ def _shown_branches(diagram: "Diagram", table: Sequence[tuple[str, np.ndarray]])
     """The colours of the branches by number, without those that lie on the uniform state."""
     branches, shown = diagram.data.branch.values, {}
     for number in np.unique(branches):
-        here = branches == number
-        if number == 0 or any(np.nanmax(np.abs(v[here])) >= VISIBLE for _, v in table):
+        mask = branches == number
+        if number == 0 or any(np.nanmax(np.abs(v[mask])) >= VISIBLE for _, v in table):
             shown[int(number)] = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
     return shown
 
 
-def _telling(diagram: "Diagram") -> list[str]:
+def _default_quantities(diagram: "Diagram") -> list[str]:
     """The order parameter, and for each branch on which it is 0 the first moment that is not."""
     data = diagram.data
     degrees, branches = data.degree.values, data.branch.values
@@ -194,13 +194,13 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     """Draw branches and special points of a quantity; returns legend entries of the points."""
     data, shown = diagram.data, _shown_branches(diagram, [(y, values)])
     for number, colour in shown.items():
-        here = data.branch.values == number
-        places = data[diagram.parameter].values[here]
-        _line(ax, places, values[here], data.growth.values[here], colour)
+        mask = data.branch.values == number
+        places = data[diagram.parameter].values[mask]
+        _line(ax, places, values[mask], data.growth.values[mask], colour)
     ax.margins(y=0.14)  # room for names beneath the lowest line
-    above = np.nanmin(values) < -np.nanmax(values)
-    offset: Style = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
-    for onsets in _beside(diagram.special("bifurcation", 0), diagram.span):
+    is_negative = np.nanmin(values) < -np.nanmax(values)
+    offset: Style = {"xytext": (0, 5 if is_negative else -13), "textcoords": "offset points"}
+    for onsets in _close_groups(diagram.special("bifurcation", 0), diagram.span):
         if (value := _value_at(onsets[0].state, y)) is not None:
             name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, onset) for onset in onsets))
             middle = float(np.mean([onset.value for onset in onsets]))
@@ -208,14 +208,14 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     return _specials(ax, diagram, y, {*shown})
 
 
-def _beside(
+def _close_groups(
     specials: list["SpecialPoint"], span: tuple[float, float]
 ) -> list[list["SpecialPoint"]]:
     """Groups of special points that lie too close to each other for a name each."""
     groups: list[list[SpecialPoint]] = []
-    for special in sorted(specials, key=lambda s: s.value):
-        near = groups and special.value - groups[-1][-1].value < CLOSE_NAMES * (span[1] - span[0])
-        groups[-1].append(special) if near else groups.append([special])
+    for point in sorted(specials, key=lambda s: s.value):
+        is_close = groups and point.value - groups[-1][-1].value < CLOSE_NAMES * (span[1] - span[0])
+        groups[-1].append(point) if is_close else groups.append([point])
     return groups
 
 
@@ -233,8 +233,8 @@ def _values(diagram: "Diagram", y: str) -> np.ndarray:
         return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
     if y not in data or data[y].dims != ("point",):
         names = [str(name) for name, table in data.items() if table.dims == ("point",)]
-        wanted = f"{', '.join(names)} or 'moment l'"
-        raise ValueError(f"y, the kind of a diagram, must be {wanted}; got {as_given(y)}.")
+        expected = f"{', '.join(names)} or 'moment l'"
+        raise ValueError(f"y, the kind of a diagram, must be {expected}; got {as_given(y)}.")
     return data[y].values
 
 
@@ -268,15 +268,15 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
     Returns a legend entry for each kind.
     """
     shown, (low, high) = {}, diagram.span
-    for special in diagram.special_points:
-        value = _value_at(special.state, y)
-        inside = low <= special.value <= high and special.branch in branches
-        if value is None or not inside:
+    for point in diagram.special_points:
+        value = _value_at(point.state, y)
+        is_shown = low <= point.value <= high and point.branch in branches
+        if value is None or not is_shown:
             continue
-        marker, label = MARKS[special.kind]
-        edge = theme.WARNING if special.status == "not located" else theme.INK
+        marker, label = MARKS[point.kind]
+        edge = theme.WARNING if point.status == "not located" else theme.INK
         style: Style = {"marker": marker, "ms": 4.5, "mfc": "white", "mec": edge, "ls": ""}
-        ax.plot([special.value], [value], zorder=3, **style)
+        ax.plot([point.value], [value], zorder=3, **style)
         shown[label] = Line2D([], [], label=label, **style)
     return list(shown.values())
 
@@ -296,7 +296,7 @@ def _value_at(state: "StationaryState", y: str) -> float | None:
 
 @FIGURES.register
 def phases(
-    *diagrams: "PhaseDiagram", relative: bool = False, close_up: bool = False, **where: Any
+    *diagrams: "PhaseDiagram", relative: bool = False, close_up: bool = False, **options: Any
 ) -> Figure:
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
@@ -328,15 +328,15 @@ def phases(
     ValueError
         Without a diagram, and for several on one Axes.
     """
-    ax = where.get("ax")
+    ax = options.get("ax")
     if not diagrams or (ax is not None and len(diagrams) > 1):
         raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
     table = [(diagram, relative) for diagram in diagrams]
     if ax is None and close_up and not relative:
         table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
     with theme.style():
-        wide = 3.6 if len(table) == 1 else 3.0
-        page = Canvas(len(table), wide, 3.4, key=6, **where)
+        width = 3.6 if len(table) == 1 else 3.0
+        page = Canvas(len(table), width, 3.4, key=6, **options)
         planes = []
         for panel, (diagram, divided) in zip(page.panels, table, strict=True):
             draw: Any = _curves if "critical" in diagram.general_names else _lines
@@ -360,12 +360,12 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
 
     data = diagram.data
     for name in diagram.loci:
-        here = data.curve.values == name
-        betas, kind = data[diagram.parameter].values[here], str(data.kind.values[here][0])
-        kappas = data[diagram.second].values[here] / [unit(b) for b in betas]
+        mask = data.curve.values == name
+        betas, kind = data[diagram.parameter].values[mask], str(data.kind.values[mask][0])
+        kappas = data[diagram.second].values[mask] / [unit(b) for b in betas]
         colour, dashes = LINES[kind]
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
-        bounds_stable = data.change.values[here] != 0
+        bounds_stable = data.change.values[mask] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
     first, last = data.attrs[diagram.parameter]
     betas = np.linspace(first, last, PLACES)
@@ -410,31 +410,31 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     units = np.array([unit(b) for b in beta])
     kappa = data.kappa.values / units
     degrees = np.unique(degree[curve == "critical"])
-    narrow = relative and bool((curve != "critical").any())
-    for i, l in enumerate(degrees[degrees == lead] if narrow else degrees):
-        here = (curve == "critical") & (degree == l)
+    close_up = relative and bool((curve != "critical").any())
+    for i, l in enumerate(degrees[degrees == lead] if close_up else degrees):
+        mask = (curve == "critical") & (degree == l)
         style: Style = (
             {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
         )
-        ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
+        ax.plot(beta[mask], kappa[mask], label=rf"$\kappa_{{{l}}}$", **style)
     for line, locus in diagram.loci.items():
-        here, (label, colour, dashes) = curve == line, LOCI[locus.kind]
-        top = np.array([diagram.first_onset(b) for b in beta[here]]) / units[here]
-        ended = locus.kind == "transition" and bool(diagram.end_points)  # no line beyond
-        shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
-        ax.plot(beta[here], shown, dashes, color=colour, label=label)
+        mask, (label, colour, dashes) = curve == line, LOCI[locus.kind]
+        top = np.array([diagram.first_onset(b) for b in beta[mask]]) / units[mask]
+        has_end = locus.kind == "transition" and bool(diagram.end_points)  # no line beyond
+        shown = np.where((kappa[mask] > top) & has_end, np.nan, kappa[mask])
+        ax.plot(beta[mask], shown, dashes, color=colour, label=label)
         if locus.kind == "fold":  # where both states attract
-            ax.fill_between(beta[here], kappa[here], top, where=kappa[here] < top, **BOTH_STABLE)
+            ax.fill_between(beta[mask], kappa[mask], top, where=kappa[mask] < top, **BOTH_STABLE)
     for point in diagram.tricritical:
-        if point.degree == lead or not narrow:
+        if point.degree == lead or not close_up:
             _mark(ax, point, unit(point.beta), "o", "tricritical")
     for end in diagram.end_points:
         _mark(ax, end, unit(end.beta), "s", "end point")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
-    _name_axes(ax, diagram, divided, log=not narrow)
-    if narrow:  # from below the lowest curve to a little above kappa_1
-        below = max(1 - float(kappa.min()), 0.1)
-        ax.set_ylim(1 - 1.2 * below, 1 + 0.3 * below)
+    _name_axes(ax, diagram, divided, log=not close_up)
+    if close_up:  # from below the lowest curve to a little above kappa_1
+        depth = max(1 - float(kappa.min()), 0.1)
+        ax.set_ylim(1 - 1.2 * depth, 1 + 0.3 * depth)
 
 
 # Studies of propagation of chaos ----------------------------------------------------------------
@@ -459,7 +459,7 @@ LEGEND_POSITIONS = (
 
 @FIGURES.register
 def rates(
-    study: "Study", *, t: float | None = None, name: str | None = None, **where: Any
+    study: "Study", *, t: float | None = None, name: str | None = None, **options: Any
 ) -> Figure:
     """Left: every distance against n at one time; right: one of them against time for every n.
 
@@ -496,20 +496,20 @@ def rates(
         raise ValueError("rates shows distances or the coupling, and this study has neither.")
     is_known = name is None or (isinstance(name, str) and name in drawable)
     fitting("name", name, f"one of {', '.join(drawable)}", is_known)
-    chosen = name or ("W2" if "W2" in names else names[0])
-    ax = where.get("ax")
+    main = name or ("W2" if "W2" in names else names[0])
+    ax = options.get("ax")
     count = 2 if ax is None and study.data.sizes["t"] > 1 else 1
     with theme.style():
-        page = Canvas(count, 4.6, 3.3, **where)
-        _against_size(page.panels[0], study, names if ax is None or name is None else [chosen], t)
+        page = Canvas(count, 4.6, 3.3, **options)
+        _against_size(page.panels[0], study, names if ax is None or name is None else [main], t)
         if count == 2:
-            _against_time(page.panels[1], study, chosen)
+            _against_time(page.panels[1], study, main)
         if ax is not None:
             ax.legend()
             return page.figure
         specs = filter(None, (panel.get_subplotspec() for panel in page.panels))
-        wide = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
-        position = next(position for least, position in LEGEND_POSITIONS if wide > least)
+        width = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
+        position = next(position for bound, position in LEGEND_POSITIONS if width > bound)
         for panel in page.panels:
             panel.legend(**position)
     return page.figure
@@ -588,7 +588,7 @@ EVEN, LONG = 0.01, 5.0  # a logarithmic axis if log steps differ by less, and th
 
 
 @FIGURES.register
-def sweep(result: "Sweep", name: str = "order_parameter", **where: Any) -> Figure:
+def sweep(result: "Sweep", name: str = "order_parameter", **options: Any) -> Figure:
     """A variable over the parameters that have several values, at most two; means of replicas.
 
     Parameters
@@ -619,13 +619,13 @@ def sweep(result: "Sweep", name: str = "order_parameter", **where: Any) -> Figur
             f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
         )
     with theme.style():
-        page = Canvas(1, 4.2, 3.1, **where)
+        page = Canvas(1, 4.2, 3.1, **options)
         (panel,) = page.panels
-        x, *others = (str(dim) for dim in values.dims)
-        if others:
-            mesh = panel.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
+        x, *columns = (str(dim) for dim in values.dims)
+        if columns:
+            mesh = panel.pcolormesh(values[x], values[columns[0]], np.transpose(values.values))
             page.figure.colorbar(mesh, ax=panel, label=style_of_observable(name).symbol)
-            _parameter(panel.yaxis, others[0], values)
+            _parameter(panel.yaxis, columns[0], values)
         else:
             panel.plot(values[x], values.values, "o-")
             panel.set_ylabel(style_of_observable(name).symbol)

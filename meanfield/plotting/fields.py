@@ -64,11 +64,11 @@ def field_maps(
     """
     for (ax, bottom, left), values in zip(panels.outer, fields, strict=True):
         style = {"norm": norm, "cmap": theme.DENSITY_MAP}
-        drawn = _heat_map(ax, times, places, values, log_time=log_time, **style)
-        axis.beside(ax, named=left)
+        image = _heat_map(ax, times, places, values, log_time=log_time, **style)
+        axis.draw_left(ax, named=left)
         ax.spines[:].set_visible(True)
         layouts.time_axis(ax, panels.solution, log_time=log_time, named=bottom)
-    return drawn
+    return image
 
 
 def _heat_map(
@@ -98,8 +98,8 @@ def _edges(places: np.ndarray, cells: int) -> np.ndarray:
     """The edges (cells + 1,) of cells: `places` if these are edges, or else from midpoints."""
     if len(places) > cells:
         return places
-    between = (places[1:] + places[:-1]) / 2
-    return np.concatenate([[2 * places[0] - between[0]], between, [2 * places[-1] - between[-1]]])
+    middles = (places[1:] + places[:-1]) / 2
+    return np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])
 
 
 # Scales of densities -------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def density_bar(panels: Panels, image: ScalarMappable, scale: Scale, label: str)
 
 
 def profiles(
-    drawn: DrawnMembers, times: Iterable[int], *, most_angles: int | None = None
+    view: DrawnMembers, times: Iterable[int], *, most_angles: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Densities at saved times over the coordinate of their space.
 
@@ -215,7 +215,7 @@ def profiles(
 
     Parameters
     ----------
-    drawn : DrawnMembers
+    view : DrawnMembers
     times : iterable of int
         Indices of saved states.
     most_angles : int, optional
@@ -229,18 +229,18 @@ def profiles(
     values : ndarray, shape (members, times, n)
         Densities with respect to the uniform probability measure.
     """
-    states = [drawn.law(i) for i in times]
-    return drawn.chart.profiles(states, drawn.members, most_angles)
+    states = [view.law(i) for i in times]
+    return view.chart.profiles(states, view.members, most_angles)
 
 
-def visible_chart(drawn: DrawnMembers) -> Any:
+def visible_chart(view: DrawnMembers) -> Any:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
-    return drawn.chart.with_mass(drawn.law(-1).space)
+    return view.chart.with_mass(view.law(-1).space)
 
 
-def law_in_words(drawn: DrawnMembers, of: str = r"\theta") -> str:
+def law_in_words(view: DrawnMembers, symbol: str = r"\theta") -> str:
     """The name of a density on the axis of its values."""
-    return rf"{drawn.look.law_in_words} $\mu_t({of})$"
+    return rf"{view.look.law_in_words} $\mu_t({symbol})$"
 
 
 @figure("spacetime", Density, Circle, Zonal, panels=(7.0, 3.2))
@@ -266,9 +266,9 @@ def spacetime(panels: Panels, *, scale: str = "auto") -> None:
     """
     times, theta, fields = _over_time(panels)
     chart = visible_chart(panels)
-    chosen = choose_scale(chart.inside(theta, fields), scale)
-    image = field_maps(panels, times, theta, fields, chosen.norm, chart)
-    density_bar(panels, image, chosen, law_in_words(panels))
+    colours = choose_scale(chart.values_within(theta, fields), scale)
+    image = field_maps(panels, times, theta, fields, colours.norm, chart)
+    density_bar(panels, image, colours, law_in_words(panels))
 
 
 def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:
@@ -279,13 +279,13 @@ def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:
     _heat_map(ax, times, theta, fields[0], log_time=log_time, **style)
 
 
-def _over_time(drawn: DrawnMembers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _over_time(view: DrawnMembers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, angles, and the densities there, (members, times, angles)."""
-    solution = drawn.solution
+    solution = view.solution
     layouts.need_two_times(solution, "A space-time map", "snapshots")
-    kept = evenly(len(solution.t), MOST_COLUMNS)
-    theta, values = profiles(drawn, kept, most_angles=MOST_ROWS)
-    times, fields = between(np.asarray(solution.t)[kept], values)
+    columns = evenly(len(solution.t), MOST_COLUMNS)
+    theta, values = profiles(view, columns, most_angles=MOST_ROWS)
+    times, fields = between(np.asarray(solution.t)[columns], values)
     return times, theta, fields
 
 
@@ -296,10 +296,10 @@ def between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """
     pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
     place = np.arange(pieces * (len(t) - 1) + 1) / pieces
-    before = np.minimum(place.astype(int), len(t) - 2)
-    part = place - before
-    first, last = density[..., before, :], density[..., before + 1, :]
-    return t[before] + part * (t[before + 1] - t[before]), first + part[:, None] * (last - first)
+    left = np.minimum(place.astype(int), len(t) - 2)
+    part = place - left
+    first, last = density[..., left, :], density[..., left + 1, :]
+    return t[left] + part * (t[left + 1] - t[left]), first + part[:, None] * (last - first)
 
 
 # Histograms of the angles of tokens ----------------------------------------------------------
@@ -333,9 +333,9 @@ def token_spacetime(
     log_time = layouts.is_logarithmic(solution, log_time)
     layouts.need_two_times(solution, "A space-time map", "histogram")
     bins = whole_number("bins", bins)
-    kept, times = layouts.columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
+    columns, times = layouts.columns_of_times(solution, MOST_TOKEN_COLUMNS, log_time=log_time)
     fields = [
-        np.array([angle_histogram(panels.state(i, member), bins)[0] for i in kept])
+        np.array([angle_histogram(panels.state(i, member), bins)[0] for i in columns])
         for member in panels.members
     ]
     norm = Normalize(0, max(field.max() for field in fields))
@@ -387,10 +387,10 @@ def inner_products(
     bins, log_time = whole_number("bins", bins), layouts.is_logarithmic(solution, log_time)
     if len(solution.final) < 2:
         raise ValueError("Inner products are those of pairs; there is only one token.")
-    kept, times = layouts.columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
-    fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in panels.members]
+    columns, times = layouts.columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
+    fields = [np.array([shares_at(solution[i], m, bins) for i in columns]) for m in panels.members]
     edges = np.linspace(*PRODUCT_AXIS.limits, bins + 1)
-    if len(kept) > 1:
+    if len(columns) > 1:
         seen, norm = np.maximum(fields, LEAST_PAIR_SHARE), LogNorm(LEAST_PAIR_SHARE, 1)
         image = field_maps(panels, times, edges, seen, norm, PRODUCT_AXIS, log_time=log_time)
         panels.figure.colorbar(image, ax=panels.axes, label=SHARE, extend="min", pad=0.02)
@@ -411,5 +411,5 @@ def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: 
 
 def shares_at(state: Gram | Tokens, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
     """The share of pairs in each bin."""
-    few = appearance_of(state).thinned(member_of(state, member), MOST_PAIRED)
-    return inner_product_histogram(few, bins)[0]
+    sample = appearance_of(state).thinned(member_of(state, member), MOST_PAIRED)
+    return inner_product_histogram(sample, bins)[0]

@@ -54,14 +54,14 @@ def variances(panels: layouts.Panels, *, log_time: bool | None = None) -> None:
     t = solution.t[: layouts.drawn_count(solution)]
     values = np.array([state.variances for state in solution.states[: len(t)]])
     count = values.shape[1]
-    significant = _known(solution, values)
+    significant = _significant(solution, values)
     marker = {"marker": "."} if len(t) == 1 else {}
     for i, colour in enumerate(theme.ordered_colours(count)):
         curve = np.where(significant[:, i], values[:, i], np.nan)
-        named = significant[:, i].any() and (
+        has_label = significant[:, i].any() and (
             count <= MOST_VARIANCES_IN_LEGEND or i in (0, count - 1)
         )
-        label = rf"$\lambda_{{{i + 1}}}$" if named else None
+        label = rf"$\lambda_{{{i + 1}}}$" if has_label else None
         ax.plot(t, curve, color=colour, label=label, **marker)
     ax.set_yscale("log")
     label_logarithmic(ax.yaxis)
@@ -70,7 +70,7 @@ def variances(panels: layouts.Panels, *, log_time: bool | None = None) -> None:
     layouts.time_axis(ax, solution, log_time=log_time)
 
 
-def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
+def _significant(solution: Solution, values: np.ndarray) -> np.ndarray:
     """A mask (t, d) over eigenvalues: False for rounding errors of the initial covariance."""
     from_start = solution.t[0] == solution.options.get("t_start")
     noise = (values[0] <= COVARIANCE_ROUNDING * values[0, 0]) & from_start
@@ -112,8 +112,8 @@ def ellipses(
         shown = layouts.pick_times(solution, [()], times, count)
     outlines = [ellipse(state) for state in states]
     if times is None and not moving:
-        inside = _inside(outlines)
-        shown, last = inside[layouts.spread([states[i] for i in inside], [()], count)], inside[-1]
+        inside = _visible(outlines)
+        shown, last = (inside[layouts.subset([states[i] for i in inside], [()], count)], inside[-1])
     *texts, beyond = layouts.titles_of(solution, np.array([*shown, min(last + 1, len(states) - 1)]))
     colours = theme.PALETTE[:1] if moving else theme.ordered_colours(len(shown))
     styles = {i: colours[k % len(colours)] for k, i in enumerate(shown)}
@@ -123,7 +123,7 @@ def ellipses(
         return [*curve, *ax.plot(*states[i].mean, ".", color=styles[i], markersize=4)]
 
     framed = [outlines[i] for i in shown]
-    points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
+    points = np.concatenate([framed[k] for k in _visible(framed)], axis=1)
     layouts.square(ax, points.min(axis=1), points.max(axis=1), ELLIPSE_MARGIN)
     ax.set(xlabel="$x_1$", ylabel="$x_2$")
     if moving:
@@ -139,7 +139,7 @@ def ellipses(
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
 
 
-def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
+def _visible(curves: Sequence[np.ndarray]) -> np.ndarray:
     """Indices of the curves (2, points) that are not much larger than the first."""
     sizes = np.array([np.abs(curve).max() for curve in curves])
     return np.flatnonzero(sizes <= LARGEST_ELLIPSE * (sizes[0] if sizes[0] > 0 else sizes.max()))

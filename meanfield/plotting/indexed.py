@@ -59,7 +59,7 @@ class IndexAxis(CoordinateAxis):
 
     def densities(self, state: Indexed) -> Density:
         """The densities of the rows, an ensemble (*ensemble, R)."""
-        return _mixed(state, self.rows)
+        return _mixtures(state, self.rows)
 
     def order_of_rows(self, state: Indexed) -> np.ndarray:
         """|m_1| of the density of each row, (*ensemble, R)."""
@@ -67,10 +67,10 @@ class IndexAxis(CoordinateAxis):
 
     def order_at_places(self, state: Indexed) -> np.ndarray:
         """|m_1| of the density at each of `places`, (*ensemble, n)."""
-        return _order(_mixed(state, self.points))
+        return _order(_mixtures(state, self.points))
 
 
-def _mixed(state: Indexed, weights: np.ndarray) -> Density:
+def _mixtures(state: Indexed, weights: np.ndarray) -> Density:
     """The densities sum_p weights_rp mu_p, an ensemble (*ensemble, R)."""
     return Density.computed(np.einsum("rp,...pk->...rk", weights, state.each), state.slice_space)
 
@@ -88,9 +88,9 @@ def axis_of(index: Index) -> IndexAxis:
 
 def nodes_to_tell(index: Index, count: int) -> np.ndarray:
     """Indices of at most `count` nodes, with about equal weights between neighbours."""
-    below = np.cumsum(index.weights) - index.weights / 2
-    wanted = np.linspace(below[0], below[-1], count)
-    return np.unique(np.abs(below[:, None] - wanted).argmin(axis=0))
+    levels = np.cumsum(index.weights) - index.weights / 2
+    targets = np.linspace(levels[0], levels[-1], count)
+    return np.unique(np.abs(levels[:, None] - targets).argmin(axis=0))
 
 
 # Each kind of index --------------------------------------------------------------------------
@@ -98,8 +98,8 @@ def nodes_to_tell(index: Index, count: int) -> np.ndarray:
 
 def _nodes(index: Index) -> IndexAxis:
     """The axis of nodes at their own coordinates, without tails of negligible weight."""
-    below = np.cumsum(index.weights)
-    kept = np.flatnonzero((below > LEAST_TAIL) & (below - index.weights < 1 - LEAST_TAIL))
+    levels = np.cumsum(index.weights)
+    kept = np.flatnonzero((levels > LEAST_TAIL) & (levels - index.weights < 1 - LEAST_TAIL))
     places, weights = index.nodes[kept], np.eye(len(index))[kept]
     middles = (places[1:] + places[:-1]) / 2
     half = (places[[1, -1]] - places[[0, -2]]) / 2 if len(places) > 1 else np.full(2, 0.5)
@@ -154,21 +154,21 @@ def _axis(
     index: Index, ticks: np.ndarray, labels: Sequence[str], rows: list[Part], curve: list[Part]
 ) -> IndexAxis:
     """The axis of these parts, with empty rows in gaps, and curves interrupted between parts."""
-    empty = np.full((1, len(index)), np.nan)
+    gap = np.full((1, len(index)), np.nan)
     edges, weights = [rows[0][0]], [rows[0][1]]
-    for places_of_row, mixed in rows[1:]:
-        apart = places_of_row[0] > edges[-1][-1]
-        edges.append(places_of_row if apart else places_of_row[1:])
-        weights += [empty, mixed] if apart else [mixed]
+    for places_of_row, mixture in rows[1:]:
+        has_gap = places_of_row[0] > edges[-1][-1]
+        edges.append(places_of_row if has_gap else places_of_row[1:])
+        weights += [gap, mixture] if has_gap else [mixture]
     places = [part for places_of_row, _ in curve for part in (places_of_row, places_of_row[-1:])]
-    points = [part for _, mixed in curve for part in (mixed, empty)]
-    every = np.concatenate(edges)
+    points = [part for _, mixture in curve for part in (mixture, gap)]
+    all_edges = np.concatenate(edges)
     return IndexAxis(
         index.label,
-        (every[0], every[-1]),
+        (all_edges[0], all_edges[-1]),
         np.asarray(ticks),
         tuple(labels),
-        edges=every,
+        edges=all_edges,
         rows=np.concatenate(weights),
         places=np.concatenate(places[:-1]),
         points=np.concatenate(points[:-1]),
@@ -215,8 +215,8 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     axis, chart = axis_of(panels.solution.final.index), visible_chart(panels)
     states = [panels.state(i, m) for i in panels.times for m in panels.members]
     judged = [state.values[state.space.judged] for state in states]
-    chosen = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
-    colours = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
+    colour_scale = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
+    colours = {"norm": colour_scale.norm, "cmap": theme.DENSITY_MAP}
     members = [(row,) for row in range(len(axis.rows))]
 
     def prepare(member: Member, _row: list[tuple[Axes, int]]) -> Draw:
@@ -229,15 +229,15 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
         return draw
 
     panels.each(prepare)
-    few = replace(chart, ticks=chart.ticks[::2], labels=chart.labels[::2])
+    sparse = replace(chart, ticks=chart.ticks[::2], labels=chart.labels[::2])
     for ax, bottom, left in panels.outer:
         name = ax.get_ylabel()
-        few.beneath(ax, named=bottom)
-        axis.beside(ax, named=left)
+        sparse.draw_below(ax, named=bottom)
+        axis.draw_left(ax, named=left)
         if name:  # label of a member
             ax.set_ylabel(f"{name}\n{axis.name}")
         ax.spines[:].set_visible(True)
-    density_bar(panels, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)
+    density_bar(panels, ScalarMappable(**colours), colour_scale, DENSITY_BY_INDEX)
 
 
 @figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
@@ -273,7 +273,7 @@ def order(panels: Panels) -> None:
     ]
     draw_curves(panels, [[(axis.places, y) for y in each] for each in orders])
     for ax, bottom, left in panels.outer:
-        axis.beneath(ax, named=bottom)
+        axis.draw_below(ax, named=bottom)
         ax.set(ylim=(0, ORDER_MARGIN * np.nanmax(orders)), ylabel=ORDER if left else "")
 
 
@@ -302,11 +302,11 @@ def order_map(panels: Panels, *, log_time: bool | None = None) -> None:
     solution, axis = panels.solution, axis_of(panels.solution.final.index)
     log_time = is_logarithmic(solution, log_time)
     need_two_times(solution, "A map over time", "order")
-    kept, _ = columns_of_times(solution, MOST_COLUMNS, log_time=log_time)
+    columns, _ = columns_of_times(solution, MOST_COLUMNS, log_time=log_time)
     orders = [
-        [axis.order_of_rows(panels.state(i, member)) for i in kept] for member in panels.members
+        [axis.order_of_rows(panels.state(i, member)) for i in columns] for member in panels.members
     ]
-    t = np.log(solution.t[kept]) if log_time else solution.t[kept]
+    t = np.log(solution.t[columns]) if log_time else solution.t[columns]
     t, fields = between(t, np.array(orders))
     times = time_edges(np.exp(t) if log_time else t, log_time=log_time)
     norm = Normalize(0, np.nanmax(fields))

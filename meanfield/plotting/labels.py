@@ -28,13 +28,13 @@ OF_A_PART = re.compile(r"(?:factors|drifts)\[(\d+)\](?:\.(.*))?")  # of a sum of
 TICKS = ((0.8, ()), (1.4, (1, 2, 5)), (3.0, (1, 3)))
 
 
-def distinct(values: Iterable[float], *, least: int = 3) -> list[str]:
-    """Numbers with `least` significant digits, or more where two would look alike."""
+def distinct(values: Iterable[float], *, fewest: int = 3) -> list[str]:
+    """Numbers with `fewest` significant digits, or more where two would look alike."""
     numbers = [float(value) for value in values]
-    different = len(set(numbers))
-    for digits in range(least, 18):
+    count = len(set(numbers))
+    for digits in range(fewest, 18):
         texts = [mathematical(number, digits) for number in numbers]
-        if len(set(texts)) == different:
+        if len(set(texts)) == count:
             break
     return texts
 
@@ -122,7 +122,7 @@ def label_of_member(solution: Solution, index: Member) -> str:
     """Title of one member: the parameters in which it differs, or else its number."""
     parts = []
     for name, array in varying_parameters(solution).items():
-        texts = dict(zip(array.flat, distinct(array.flat, least=5), strict=True))
+        texts = dict(zip(array.flat, distinct(array.flat, fewest=5), strict=True))
         parts.append(_equation(name, texts[array[index]]))
     if parts:
         return ", ".join(parts)
@@ -134,8 +134,8 @@ def describe_model(solution: Solution) -> str:
     causal = solution.model.causal
     division = f" ({causal.divide})" if causal and causal.divide else ""
     causality = [] if causal is None else [f"causal{division}"]
-    differing, parameters = varying_parameters(solution), solution.parameters
-    return _heading([_names(solution.model.drift), *causality], parameters, differing)
+    varying, parameters = varying_parameters(solution), solution.parameters
+    return _heading([_names(solution.model.drift), *causality], parameters, varying)
 
 
 def describe_drift(drift: Any, varies: str) -> str:

@@ -35,7 +35,7 @@ def resolved_states(solution: Solution) -> np.ndarray:
     """A mask (m,) over saved states: True before the first that is not resolved."""
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
-    return appearance_of(solution.final).resolved(solution)
+    return appearance_of(solution.final).resolved_mask(solution)
 
 
 def is_timeless(solution: Solution) -> bool:
@@ -76,13 +76,13 @@ def pick_times(
             f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, "
             "or plot the run that it comes from."
         )
-    wanted = np.atleast_1d(real_array("times", times))
+    targets = np.atleast_1d(real_array("times", times))
     begin, end = solution.t[0], solution.t[-1]
     slack = 1e-9 * max(abs(begin), abs(end))
-    saved = wanted.size and ((wanted >= begin - slack) & (wanted <= end + slack)).all()
-    fitting("times", times, f"between {begin:g} and {end:g}, where this solution was saved", saved)
+    fits = targets.size and ((targets >= begin - slack) & (targets <= end + slack)).all()
+    fitting("times", times, f"between {begin:g} and {end:g}, where this solution was saved", fits)
     shown = solution.t[: drawn_count(solution)]
-    return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
+    return np.unique(np.abs(shown[:, None] - targets).argmin(axis=0))
 
 
 def story(solution: Solution, members: Sequence[labels.Member], count: int) -> np.ndarray:
@@ -93,19 +93,19 @@ def story(solution: Solution, members: Sequence[labels.Member], count: int) -> n
     and slow phases are shown alike. Normal laws are rescaled so that infinity is finite.
     The first and the last state are always included, except for the last of a blow-up.
     """
-    return spread(solution.states[: drawn_count(solution)], members, count)
+    return subset(solution.states[: drawn_count(solution)], members, count)
 
 
-def spread(states: Sequence[Any], members: Sequence[labels.Member], count: int) -> np.ndarray:
+def subset(states: Sequence[Any], members: Sequence[labels.Member], count: int) -> np.ndarray:
     """Indices of at most `count` of these states, as for `story`."""
     if len(states) == 1:
         return np.array([0])
     places = appearance_of(states[0]).vectors(states, members)
-    steps = np.array([np.linalg.norm(after - before) for before, after in pairwise(places)])
+    steps = np.array([np.linalg.norm(b - a) for a, b in pairwise(places)])
     # A small multiple of the index makes the path increase where the measure does not move.
     path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
-    wanted = np.linspace(0.0, path[-1], min(count, len(path)))
-    return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
+    targets = np.linspace(0.0, path[-1], min(count, len(path)))
+    return np.unique(np.abs(path[:, None] - targets).argmin(axis=0))
 
 
 def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
@@ -125,11 +125,11 @@ def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
         return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
     log_time = boolean("log_time", log_time)
     if log_time and len(t) < 2:
-        listed = [f"{t:g}" for t in shown]
-        if len(listed) > MOST_LISTED:
-            listed = [*listed[:2], "...", f"{listed[-1]} ({len(listed)} times)"]
+        texts = [f"{t:g}" for t in shown]
+        if len(texts) > MOST_LISTED:
+            texts = [*texts[:2], "...", f"{texts[-1]} ({len(texts)} times)"]
         raise ValueError(
-            f"log_time needs at least two saved times above 0; got t = {', '.join(listed)}. Solve "
+            f"log_time needs at least two saved times above 0; got t = {', '.join(texts)}. Solve "
             "with more times in t_eval, for instance numpy.geomspace."
         )
     return log_time
@@ -161,12 +161,12 @@ def hatch(ax: Axes, solution: Solution) -> None:
     A run that stopped long before its end is hatched as far as a quarter of what it reached.
     """
     begin, end = solution.t[0], solution.t[-1]
-    resolved = solution.t[resolved_states(solution)]
+    times = solution.t[resolved_states(solution)]
     span = (end - begin) or 1.0
-    asked = max(solution.options.get("t_eval", [end]))
-    edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
+    t_end = max(solution.options.get("t_eval", [end]))
+    edge = end + min(max(t_end - end, 0.06 * span), 0.25 * span)
     style: theme.Style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
-    ax.axvspan(resolved[-1] if len(resolved) else begin, edge, linewidth=1.2, zorder=5, **style)
+    ax.axvspan(times[-1] if len(times) else begin, edge, linewidth=1.2, zorder=5, **style)
     ax.set_xlim(begin, edge)
 
 
@@ -179,16 +179,16 @@ def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
 
 
 def columns_of_times(
-    solution: Solution, most: int, *, log_time: bool
+    solution: Solution, limit: int, *, log_time: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of at most `most` saved times for the columns of a map, and the edges of columns.
+    """Indices of at most `limit` saved times for the columns of a map, and the edges of columns.
 
     A logarithmic axis begins at the first time above 0.
     """
     t = solution.t
     first = int(np.flatnonzero(t > 0)[0]) if log_time else 0
-    kept = first + evenly(len(t) - first, most)
-    return kept, time_edges(t[kept], log_time=log_time)
+    columns = first + evenly(len(t) - first, limit)
+    return columns, time_edges(t[columns], log_time=log_time)
 
 
 def need_two_times(solution: Solution, figure: str, instead: str) -> None:
@@ -242,9 +242,9 @@ class DrawnMembers:
         """The density that is drawn of the saved state of an index."""
         return self.look.law(self.solution[int(i)])
 
-    def samples(self, most: int) -> dict[labels.Member, DrawnSample]:
-        """At most `most` points of each member, in the colours of their final clusters."""
-        return {m: self.look.sample(self.solution, m, most) for m in self.members}
+    def samples(self, limit: int) -> dict[labels.Member, DrawnSample]:
+        """At most `limit` points of each member, in the colours of their final clusters."""
+        return {m: self.look.sample(self.solution, m, limit) for m in self.members}
 
     def spread_times(self, count: int) -> np.ndarray:
         """Indices of at most `count` saved states, evenly spread along the path of the measure."""
@@ -303,12 +303,12 @@ class Panels(DrawnMembers):
         cells = list(zip(self.axes, [*times] * len(self.members), strict=True))
         return [(m, cells[k * count : (k + 1) * count]) for k, m in enumerate(self.members)]
 
-    def label(self, beneath: CoordinateAxis, beside: str) -> None:
+    def label(self, axis: CoordinateAxis, name: str) -> None:
         """Set the horizontal axis of all panels, named on the lowest; name the left ones."""
         for ax, bottom, left in self.outer:
-            beneath.beneath(ax, named=bottom)
+            axis.draw_below(ax, named=bottom)
             if left and not ax.get_ylabel():
-                ax.set_ylabel(beside)
+                ax.set_ylabel(name)
 
     def show(self, draw: Callable[[int], Iterable[Artist]], times: Iterable[int]) -> None:
         """Draw the states of these indices; in a movie, each replaces what was drawn before it."""
@@ -316,12 +316,12 @@ class Panels(DrawnMembers):
             for i in times:
                 draw(int(i))
             return
-        drawn: list[Artist] = []
+        artists: list[Artist] = []
 
         def update(i: int) -> None:
-            for artist in drawn:
+            for artist in artists:
                 artist.remove()
-            drawn[:] = draw(i)
+            artists[:] = draw(i)
 
         update(0)
         self.film.append(update)
@@ -337,8 +337,8 @@ class Panels(DrawnMembers):
 def panels_in(figure: FigureBase, count: int, columns: int) -> list[Axes]:
     """`count` panels, `columns` in a row."""
     axes = list(np.ravel(figure.subplots(-(-count // columns), columns, squeeze=False)))
-    for spare in axes[count:]:
-        spare.remove()
+    for extra in axes[count:]:
+        extra.remove()
     return axes[:count]
 
 
@@ -347,9 +347,9 @@ def columns_for(count: int) -> int:
     return 2 if count == 4 else min(count, 3)
 
 
-def grid(figure: Figure | SubFigure, drawn: DrawnMembers, **options: Any) -> Panels:
+def grid(figure: Figure | SubFigure, view: DrawnMembers, **options: Any) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
-    solution, members = drawn.solution, drawn.members
+    solution, members = view.solution, view.members
     columns = columns_for(len(members))
     axes = panels_in(figure, len(members), columns)
     for ax, index in zip(axes, members, strict=True):
@@ -358,10 +358,10 @@ def grid(figure: Figure | SubFigure, drawn: DrawnMembers, **options: Any) -> Pan
 
 
 def sheet_in(
-    figure: Figure | SubFigure, drawn: DrawnMembers, times: np.ndarray, columns: int, **options: Any
+    figure: Figure | SubFigure, view: DrawnMembers, times: np.ndarray, columns: int, **options: Any
 ) -> Panels:
     """A sheet with members in rows, titled with the saved times of the indices `times`."""
-    solution, members = drawn.solution, drawn.members
+    solution, members = view.solution, view.members
     axes = panels_in(figure, len(members) * len(times), columns)
     return titled(Panels(solution, members, figure, axes, columns, times, **options))
 
@@ -370,13 +370,13 @@ def titled(sheet: Panels) -> Panels:
     """The sheet with the times of its columns, red where not resolved, and names of members."""
     solution = sheet.solution
     texts = titles_of(solution, sheet.times)
-    resolved = resolved_states(solution)[sheet.times]
+    mask = resolved_states(solution)[sheet.times]
     for member, row in sheet.views:
         if member:
             pad = 24 if sheet.upright else None
             row[0][0].set_ylabel(labels.label_of_member(solution, member), labelpad=pad)
         if member == sheet.members[0]:
-            for (ax, _), text, is_resolved in zip(row, texts, resolved, strict=True):
+            for (ax, _), text, is_resolved in zip(row, texts, mask, strict=True):
                 if text or not sheet.inside:
                     ax.set_title(text, color=theme.INK if is_resolved else theme.WARNING)
     return sheet
@@ -409,7 +409,7 @@ def panels(
     solution: Solution,
     width: float,
     height: float,
-    usual: int = 0,
+    default: int = 0,
     *,
     times: Sequence[float] | None = None,
     count: int | None = None,
@@ -419,25 +419,25 @@ def panels(
 ) -> Panels:
     """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`.
 
-    With `usual`, each panel shows the saved states nearest to `times`, or `count` of them, by
-    default `usual`; `bar` is that of `Panels`.
+    With `default`, each panel shows the saved states nearest to `times`, or `count` of them, by
+    default `default`; `bar` is that of `Panels`.
     """
-    drawn = _members(solution, member, ax)
-    members, options = drawn.members, dict[str, Any](bar=bar is not False)
-    if usual:
-        options["times"] = pick_times(solution, members, times, usual if count is None else count)
+    view = _members(solution, member, ax)
+    members, options = view.members, dict[str, Any](bar=bar is not False)
+    if default:
+        options["times"] = pick_times(solution, members, times, default if count is None else count)
     if ax is not None:
         return Panels(solution, members, ax.figure, [ax], 1, inside=True, **options)
     if len(members) > 1:
         columns = columns_for(len(members))
         tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
         width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
-    return grid(theme.figure(width=width, height=height), drawn, **options)
+    return grid(theme.figure(width=width, height=height), view, **options)
 
 
 def sheet(
     solution: Solution,
-    usual: int,
+    default: int,
     ratio: float,
     most: int,
     *,
@@ -450,7 +450,7 @@ def sheet(
 
     Parameters
     ----------
-    usual : int
+    default : int
         How many times of a single member are shown by default; of several members 3.
     ratio : float
         Width over height of a panel. If it is 0.5, that holds for several times of a single
@@ -458,13 +458,13 @@ def sheet(
     most : int
         Panels in a row for a single member.
     """
-    drawn = _members(solution, member, ax)
-    members = drawn.members
-    usual = usual if len(members) == 1 else 3
+    view = _members(solution, member, ax)
+    members = view.members
+    default = default if len(members) == 1 else 3
     if ax is not None and times is None and count is None:
         shown = np.array([drawn_count(solution) - 1])
     else:
-        shown = pick_times(solution, members, times, usual if count is None else count)
+        shown = pick_times(solution, members, times, default if count is None else count)
     if ax is not None:
         if len(shown) > 1:
             request = f"count = {count}" if times is None else f"times = {as_given(times)}"
@@ -478,8 +478,8 @@ def sheet(
     width = min(5.8, 6.2 / columns, 3.0 * ratio)
     height = 0.4 + -(-cells // columns) * (width / ratio + 0.3)
     figure = theme.figure(width=max(3.4, width * columns + 1.6), height=height)
-    whole: Any = figure.subfigures()  # what is drawn outside its panels stays above the verdict
-    return sheet_in(whole, drawn, shown, columns, upright=upright)
+    body: Any = figure.subfigures()  # what is drawn outside its panels stays above the verdict
+    return sheet_in(body, view, shown, columns, upright=upright)
 
 
 class Canvas:
@@ -505,7 +505,7 @@ class Canvas:
     def __init__(
         self,
         count: int,
-        wide: float,
+        panel_width: float,
         tall: float,
         *,
         key: int = 0,
@@ -522,18 +522,18 @@ class Canvas:
         if ax is not None:
             self.figure, self.panels = ax.figure.figure, [ax]
             return
-        beside = KEY if key else 0.0
-        width = count * wide + beside if width is None else positive("width", width)
+        side = KEY if key else 0.0
+        width = count * panel_width + side if width is None else positive("width", width)
         height = None if height is None else positive("height", height)
-        beneath, rows = 0.0, 1
-        if width < max(count * LEAST_PANEL + beside, beside / MOST_KEY):
-            across = max(1, int(width // LEGEND_COLUMN))
-            self._position = {"loc": "outside lower center", "ncols": across}
-            beneath = 0.2 * -(-key // across)
-            stacked = height is None or height - beneath > 0.8 * LEAST_PANEL * count
+        bottom, rows = 0.0, 1
+        if width < max(count * LEAST_PANEL + side, side / MOST_KEY):
+            columns = max(1, int(width // LEGEND_COLUMN))
+            self._position = {"loc": "outside lower center", "ncols": columns}
+            bottom = 0.2 * -(-key // columns)
+            stacked = height is None or height - bottom > 0.8 * LEAST_PANEL * count
             rows = count if width < count * LEAST_PANEL and stacked else 1
         if height is None:
-            height = rows * tall * (0.8 if rows > 1 else 1.0) + beneath
+            height = rows * tall * (0.8 if rows > 1 else 1.0) + bottom
         self.figure = theme.figure(width=width, height=height)
         self.panels = panels_in(self.figure, count, count // rows)
 
@@ -577,22 +577,22 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
     Room for both is reserved here, since the layout engine does not account for the frame.
     """
     heading = labels.describe_model(solution) if title is None else title
-    outcome, beneath, side = verdict(solution), 0.0, 0.0
+    outcome, bottom, side = verdict(solution), 0.0, 0.0
     if outcome is not None:
         message, colour = outcome
         banner = fill(message, int(11 * figure.get_figwidth()))
-        beneath, side = 0.3 + 0.2 * (1 + banner.count("\n")), 0.1
-        figure.set_figheight(figure.get_figheight() + beneath)
+        bottom, side = 0.3 + 0.2 * (1 + banner.count("\n")), 0.1
+        figure.set_figheight(figure.get_figheight() + bottom)
         figure.patch.set(edgecolor=colour, linewidth=8)
         style = {"va": "bottom", "color": colour, "fontsize": 11, "fontweight": "bold"}
         place = 0.12 / figure.get_figheight()
         figure.supxlabel(banner, y=place, parse_math=False, **style)
     width, height = figure.get_size_inches()
-    above = side + (0.3 if heading else 0.0)
+    top = side + (0.3 if heading else 0.0)
     if heading:
         text = figure.suptitle(heading, y=1 - (0.1 + 0.5 * side) / height, va="top", **position)
-        above += theme.break_heading(figure, text)
-    rect = (side / width, beneath / height, 1 - 2 * side / width, 1 - (beneath + above) / height)
+        top += theme.break_heading(figure, text)
+    rect = (side / width, bottom / height, 1 - 2 * side / width, 1 - (bottom + top) / height)
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(rect=rect)

@@ -85,11 +85,11 @@ def of_one_member(solution: Solution, names: Sequence[str]) -> list[str]:
     return [name for name in names if name == "moments" or "index" in data[name].dims]
 
 
-def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
-    """Names of at most `most` observables, the most informative for these states."""
+def main_observables(solution: Solution, limit: int, *, single: bool = True) -> list[str]:
+    """Names of at most `limit` observables, the most informative for these states."""
     look, left_out = appearance_of(solution.final), appearance_of(solution.final).constant(solution)
     present = {*names_of(solution)} - left_out
-    return [name for name in look.telling(solution, single) if name in present][:most]
+    return [name for name in look.observable_names(solution, single) if name in present][:limit]
 
 
 # Members of an ensemble as curves and bands --------------------------------------------------
@@ -97,14 +97,14 @@ def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
 Group = tuple[list[Member], ColorType]  # members that are drawn as one, and their colour
 
 
-def groups_of(drawn: layouts.DrawnMembers) -> list[Group]:
-    """Each member by itself; replicas, whose parameters are the same, together."""
+def groups_of(view: layouts.DrawnMembers) -> list[Group]:
+    """Groups of members, with a colour each: single members, or replicas of equal parameters."""
     groups: dict[Any, list[Member]] = {}
-    varying = varying_parameters(drawn.solution).values()
-    for index in drawn.members:
-        replicated = drawn.solution.final.replicated
-        same = tuple(float(v[index]) for v in varying) if replicated else index
-        groups.setdefault(same, []).append(index)
+    varying = varying_parameters(view.solution).values()
+    for index in view.members:
+        replicated = view.solution.final.replicated
+        key = tuple(float(v[index]) for v in varying) if replicated else index
+        groups.setdefault(key, []).append(index)
     colours = theme.ordered_colours(len(groups)) if len(groups) > 1 else [theme.PALETTE[0]]
     return list(zip(groups.values(), colours, strict=True))
 
@@ -115,9 +115,9 @@ def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
     series = np.stack([table[index] for index in members])
     if len(series) == 1:
         return series
-    measured = np.isfinite(series).any(axis=0)
+    present = np.isfinite(series).any(axis=0)
     curves = np.full((len(BAND), series.shape[1]), np.nan)
-    curves[:, measured] = np.nanpercentile(series[:, measured], BAND, axis=0)
+    curves[:, present] = np.nanpercentile(series[:, present], BAND, axis=0)
     return curves
 
 
@@ -150,10 +150,10 @@ def key_of_groups(
         labels.append(
             f"5 to 95% of {' to '.join(map(str, sizes[:: len(sizes) - 1 or 1]))} replicas"
         )
-    drawn = panels.axes[0].get_legend() if panels.inside else None
-    if drawn is not None:
-        handles = [*filter(None, drawn.legend_handles), *handles]
-        labels = [*(text.get_text() for text in drawn.get_texts()), *labels]
+    legend = panels.axes[0].get_legend() if panels.inside else None
+    if legend is not None:
+        handles = [*filter(None, legend.legend_handles), *handles]
+        labels = [*(text.get_text() for text in legend.get_texts()), *labels]
     if len(handles) == 1 and label is None:
         return
     if len(panels.axes) == 1:
@@ -215,7 +215,7 @@ def observables(
         If a name is unknown or this solution does not have it, the member does not exist,
         or `log_time` is asked for and there are fewer than two times above 0.
     """
-    names = _chosen(solution, names, single=not solution.shape or member is not None)
+    names = _names_to_draw(solution, names, single=not solution.shape or member is not None)
     members, count = all_members(solution, member), len(names)
     columns = layouts.columns_for(count) if ax is None else 1
     with theme.style():
@@ -233,7 +233,7 @@ def observables(
         return layouts.finish(panels, title)
 
 
-def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
+def _names_to_draw(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
     """The given names, if they can be drawn; by default all that can, without constant ones."""
     if names is None:
         names = names_of(solution)
@@ -247,21 +247,21 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
                 "of figure, or give some to solve with observe={name: function}."
             )
         return shown
-    wanted = [names] if isinstance(names, str) else Many(TEXT).check("names", names)
-    missing = [name for name in wanted if not is_present(solution, name)]
-    if missing or not wanted:
+    chosen = [names] if isinstance(names, str) else Many(TEXT).check("names", names)
+    unknown = [name for name in chosen if not is_present(solution, name)]
+    if unknown or not chosen:
         raise ValueError(
             f"names must be observables of this solution, some of {', '.join(names_of(solution))}; "
-            f"got {as_given(missing)}. The free energy and its dissipation "
+            f"got {as_given(unknown)}. The free energy and its dissipation "
             "exist only for gradient flows (USA, Kuramoto, Interaction)."
         )
-    several = of_one_member(solution, wanted)
+    several = of_one_member(solution, chosen)
     if several and not single:
         raise ValueError(
             f"{several[0]!r} are drawn for one member of an ensemble: choose it with member=..., "
             "or take 'order_parameter', which is drawn for all."
         )
-    return wanted
+    return chosen
 
 
 def draw_observables(
@@ -275,9 +275,9 @@ def draw_observables(
     solution, look = panels.solution, panels.look
     data = solution.observables.isel(t=slice(layouts.drawn_count(solution)))
     groups, style = groups_of(panels), dict(line or {})
-    if panels.inside and (before := RUNS_DRAWN.get(panels.axes[0], 0)):
-        style = {"linestyle": theme.DASHES[before % len(theme.DASHES)]} | style
-        groups = [(groups[0][0], theme.colour(before))] if len(groups) == 1 else groups
+    if panels.inside and (count := RUNS_DRAWN.get(panels.axes[0], 0)):
+        style = {"linestyle": theme.DASHES[count % len(theme.DASHES)]} | style
+        groups = [(groups[0][0], theme.colour(count))] if len(groups) == 1 else groups
     if panels.inside:
         RUNS_DRAWN[panels.axes[0]] = RUNS_DRAWN.get(panels.axes[0], 0) + 1
     if "color" in style:
@@ -323,8 +323,8 @@ def _curves(
     negative = (series < 0).any()  # a logarithmic axis would hide it
     if not negative and positive.size and positive.max() >= scale.log_from * positive.min():
         ax.set_yscale("log", nonpositive="mask")
-        least = _least_known(series, scale.noise)
-        ax.set_ylim(bottom=least * min(0.5, (least / positive.max()) ** LOG_MARGIN))
+        lowest = _least_known(series, scale.noise)
+        ax.set_ylim(bottom=lowest * min(0.5, (lowest / positive.max()) ** LOG_MARGIN))
         label_logarithmic(ax.yaxis)
     elif scale.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
@@ -335,8 +335,8 @@ def _curves(
 
 def _least_known(series: np.ndarray, noise: float) -> float:
     """The least value > 0 of curves (n, t), without values below `noise` times an earlier one."""
-    before = np.fmax.accumulate(series, axis=1)
-    return float(series[(series > 0) & (series >= noise * before)].min())
+    peaks = np.fmax.accumulate(series, axis=1)
+    return float(series[(series > 0) & (series >= noise * peaks)].min())
 
 
 def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]) -> None:
@@ -355,7 +355,7 @@ def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member
     """Draw curves for a few nodes of the index, with about equal weights between them."""
     index = solution.final.index
     table, nodes = values.transpose("t", "index", ...), nodes_to_tell(index, SHOWN_MOMENTS)
-    colours, texts = theme.ordered_colours(len(nodes)), distinct(index.nodes[nodes], least=2)
+    colours, texts = theme.ordered_colours(len(nodes)), distinct(index.nodes[nodes], fewest=2)
     for node, colour, text in zip(nodes, colours, texts, strict=True):
         ax.plot(
             table["t"],
@@ -374,22 +374,22 @@ def _cluster_masses(ax: Axes, solution: Solution) -> None:
     points = data["cluster_point"].transpose("t", "cluster", "component").to_numpy()
     present = np.isfinite(masses)
     nodes = [
-        (places[there] @ state.points.T).argmax(axis=1)
-        for state, places, there in zip(solution, points, present, strict=True)
+        (places[row] @ state.points.T).argmax(axis=1)
+        for state, places, row in zip(solution, points, present, strict=True)
     ]
     colours, shares = look.colours(solution, np.concatenate(nodes)), masses[present]
     times = np.broadcast_to(solution.t[:, None], masses.shape)[present]
     for colour in sorted(set(colours), key=lambda c: -shares[colours == c].max()):
-        here = colours == colour
-        ax.plot(times[here], shares[here], ".", color=colour, markersize=2.5)
+        mask = colours == colour
+        ax.plot(times[mask], shares[mask], ".", color=colour, markersize=2.5)
     ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(0, 1.08 * np.nanmax(masses, initial=0.1)))
 
 
-def gaps(figure: FigureBase, drawn: layouts.DrawnMembers, log_time: bool | None) -> None:
+def gaps(figure: FigureBase, view: layouts.DrawnMembers, log_time: bool | None) -> None:
     """Draw log10(1 - rho) of all members of equiangular tokens, also where 1 - rho underflows."""
-    ax, solution = figure.subplots(), drawn.solution
+    ax, solution = figure.subplots(), view.solution
     logs = np.array([np.broadcast_to(s.log_gap, solution.shape) for s in solution]) / np.log(10)
-    for (index,), colour in groups_of(drawn):
+    for (index,), colour in groups_of(view):
         ax.plot(solution.t, logs[(..., *index)], color=colour)
     ax.set_ylabel(r"$\log_{10}(1 - \rho)$")
     layouts.time_axis(ax, solution, log_time=layouts.is_logarithmic(solution, log_time))

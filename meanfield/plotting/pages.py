@@ -36,7 +36,7 @@ from . import curves, fields, gaussians, indexed, layouts, points, registry, sph
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
 from .layouts import DrawnMembers, Panels
-from .observables import draw_observables, gaps, telling
+from .observables import draw_observables, gaps, main_observables
 from .registry import FigureKind, check_options, options_for, options_of
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
 
@@ -58,7 +58,7 @@ class Band:
 def upper_part(
     states: type | tuple[type, ...], *spaces: type, single: str | None = None
 ) -> Callable[[Any], Any]:
-    """Decorate what an overview shows above the observables of these states on these spaces.
+    """Decorate the function that draws the upper part of an overview, above the observables.
 
     The function takes `DrawnMembers`, the solution and the members to show, then options by
     keyword, and returns bands. An option `log_time` gets whether the time axis is logarithmic.
@@ -115,37 +115,37 @@ def overview(
         For an option that the upper part of the page does not have.
     """
     part: Any = PARTS.of(solution).get("")
-    allowed = options_of(part) if part else ["log_time"]
-    check_options(solution, "kind='overview'", options, ["member", "title", *allowed])
+    valid = options_of(part) if part else ["log_time"]
+    check_options(solution, "kind='overview'", options, ["member", "title", *valid])
     members = appearance_of(solution.final).members(solution, member)
     if part is None or (len(solution) == 1 and part.single):
         draw = registry.find_figure(solution, part.single if part else "observables")
-        chosen = (members[0] or None) if solution.final.replicated else member
-        all_options = {"member": chosen, "title": title, **options}
+        shown_member = (members[0] or None) if solution.final.replicated else member
+        all_options = {"member": shown_member, "title": title, **options}
         return draw(solution, **options_for(draw, all_options))
     log_time = options.pop("log_time", None)
-    if "log_time" in allowed:
+    if "log_time" in valid:
         log_time = options["log_time"] = layouts.is_logarithmic(solution, log_time)
-    alone = len(members) == 1 and not solution.final.replicated
+    single = len(members) == 1 and not solution.final.replicated
     with theme.style():
         bands = part(DrawnMembers(solution, members), **options)
         if len(solution) > 1:
-            names = telling(solution, 4, single=alone)
-            shown = DrawnMembers(solution, members if alone else all_members(solution, member))
+            names = main_observables(solution, 4, single=single)
+            shown = DrawnMembers(solution, members if single else all_members(solution, member))
             tall = 0.1 + 2.0 * -(-len(names) // 2)
             bands.append(Band(tall, lambda bottom: _tell(bottom, shown, names, log_time)))
         heights = [band.height for band in bands]
-        page = theme.figure(width=7.5 if alone else 8.0, height=sum(heights) + 0.4)
+        page = theme.figure(width=7.5 if single else 8.0, height=sum(heights) + 0.4)
         parts = np.ravel(page.subfigures(len(bands), 1, height_ratios=heights))
         for band, place in zip(bands, parts, strict=True):
             band.draw(place)
         return layouts.title_page(page, solution, title)
 
 
-def _tell(place: SubFigure, drawn: DrawnMembers, names: list[str], log_time: bool | None) -> None:
+def _tell(place: SubFigure, view: DrawnMembers, names: list[str], log_time: bool | None) -> None:
     """Draw observables of these members together, one in each panel, two panels in a row."""
     axes = layouts.panels_in(place, len(names), 2)
-    panels = Panels(drawn.solution, drawn.members, place, axes, 2)
+    panels = Panels(view.solution, view.members, place, axes, 2)
     draw_observables(panels, names, log_time=log_time)
 
 
@@ -227,13 +227,13 @@ def animate(
     dpi = real("dpi", dpi, "from 10 to 10000", lambda number: 10 <= number <= 10_000)
     check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
     draw = SCENES.of(solution)[""]
-    allowed = options_of(draw)
-    check_options(solution, "a movie", options, allowed)
-    if "scale" in allowed:
+    valid = options_of(draw)
+    check_options(solution, "a movie", options, valid)
+    if "scale" in valid:
         options["scale"] = scale
-    drawn = DrawnMembers(solution, appearance_of(solution.final).members(solution, member))
+    view = DrawnMembers(solution, appearance_of(solution.final).members(solution, member))
     with theme.style():
-        figure, show = _stage(drawn, partial(draw, **options), title)
+        figure, show = _stage(view, partial(draw, **options), title)
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: nothing moves but the states
@@ -245,27 +245,27 @@ def animate(
 
 
 def _stage(
-    drawn: DrawnMembers, draw: Callable[..., list[layouts.Update]], title: str | None
+    view: DrawnMembers, draw: Callable[..., list[layouts.Update]], title: str | None
 ) -> tuple[Figure, layouts.Update]:
     """The figure of a movie, and a function that sets it to the saved state of a given index."""
-    solution, members = drawn.solution, drawn.members
-    single, name = len(members) == 1, drawn.look.gathering(solution.final)
+    solution, members = view.solution, view.members
+    single, name = len(members) == 1, view.look.gathering(solution.final)
     tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
     heights = [tall, 1.4] if name else [tall]
     figure = theme.figure(width=8.0, height=sum(heights) + 0.5)
     top, *bottom = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights))
-    moving = draw(top, drawn)
+    updates = draw(top, view)
     if name:
         ax, shown = bottom[0].subplots(), members if single else all_members(solution, None)
         panels = Panels(solution, shown, bottom[0], [ax], 1)
         draw_observables(panels, [name], key=False, log_time=False)
         if name == "order_parameter":
             ax.set(ylim=(-0.03, 1.05), ylabel="$|m_1|$")
-        moving.append(cursor(ax, solution))
+        updates.append(cursor(ax, solution))
     heading = describe_model(solution) if title is None else title
     layouts.title_page(figure, solution, heading or " ", x=0.02, ha="left")
-    moving.append(_clock(figure, solution, heading))
-    return figure, lambda i: [update(i) for update in moving]
+    updates.append(_clock(figure, solution, heading))
+    return figure, lambda i: [update(i) for update in updates]
 
 
 def _clock(figure: Figure, solution: Solution, heading: str) -> layouts.Update:
@@ -275,10 +275,10 @@ def _clock(figure: Figure, solution: Solution, heading: str) -> layouts.Update:
     """
     (text,) = (child for child in figure.texts if child.get_text() == figure.get_suptitle())
     begin = f"{text.get_text()},  " if heading else ""
-    labels, resolved = distinct(solution.t), layouts.resolved_states(solution)
+    labels, mask = distinct(solution.t), layouts.resolved_states(solution)
 
     def update(i: int) -> None:
-        colour = theme.INK if resolved[i] else theme.WARNING
+        colour = theme.INK if mask[i] else theme.WARNING
         text.set(text=f"{begin}$t = {labels[i]}$", color=colour)
 
     return update
@@ -294,7 +294,7 @@ def cursor(ax: Axes, solution: Solution) -> layouts.Update:
 
 
 def band(
-    height: float, kind: FigureKind, drawn: DrawnMembers, shown: np.ndarray | None = None, *,
+    height: float, kind: FigureKind, view: DrawnMembers, shown: np.ndarray | None = None, *,
     columns: int | None = None, upright: bool = False, **options: Any,
 ) -> Band:  # fmt: skip
     """A band in which a kind of figure is drawn: a panel for each member, in a sheet at each time.
@@ -305,9 +305,9 @@ def band(
 
     def draw(top: SubFigure) -> None:
         if kind.is_sheet:
-            panels = layouts.sheet_in(top, drawn, times, columns or len(times), upright=upright)
+            panels = layouts.sheet_in(top, view, times, columns or len(times), upright=upright)
         else:
-            panels = layouts.grid(top, drawn, times=times)
+            panels = layouts.grid(top, view, times=times)
         kind.draw(panels, **options)
 
     return Band(height, draw)
@@ -316,124 +316,122 @@ def band(
 class OneBand:
     """Upper part with one kind of figure; if this shows single times, at `times` of them."""
 
-    def __init__(self, height: float, kind: FigureKind, times: int | None = None, **fixed: Any):
-        self._height, self._kind, self._times, self._fixed = height, kind, times, fixed
+    def __init__(self, height: float, kind: FigureKind, times: int | None = None, **options: Any):
+        self._height, self._kind, self._times, self._fixed = height, kind, times, options
         viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
         self.options = [*viewing, "log_time"]
 
-    def __call__(self, drawn: DrawnMembers, **options: Any) -> list[Band]:
-        shown = None if self._times is None else drawn.spread_times(self._times)
-        chosen = self._fixed | options_for(self._kind, options)
-        return [band(self._height, self._kind, drawn, shown, **chosen)]
+    def __call__(self, view: DrawnMembers, **options: Any) -> list[Band]:
+        shown = None if self._times is None else view.spread_times(self._times)
+        settings = self._fixed | options_for(self._kind, options)
+        return [band(self._height, self._kind, view, shown, **settings)]
 
 
-def _at_the_end(tall: float, kind: FigureKind, drawn: DrawnMembers, scale: str) -> list[Band]:
+def _at_the_end(tall: float, kind: FigureKind, view: DrawnMembers, scale: str) -> list[Band]:
     """One band for several members, at most three in a row; of sheets at the last time."""
-    count, last = len(drawn.members), np.array([layouts.drawn_count(drawn.solution) - 1])
+    count, last = len(view.members), np.array([layouts.drawn_count(view.solution) - 1])
     columns = min(count, 3)
-    return [
-        band(0.4 + tall * -(-count // columns), kind, drawn, last, columns=columns, scale=scale)
-    ]
+    return [band(0.4 + tall * -(-count // columns), kind, view, last, columns=columns, scale=scale)]
 
 
 @upper_part(Density, Circle, Zonal, single="snapshots")
-def _densities(drawn: DrawnMembers, *, scale: str = "auto") -> list[Band]:
+def _densities(view: DrawnMembers, *, scale: str = "auto") -> list[Band]:
     """A space-time map; of one member also curves over the angle, and around the circle."""
-    if len(drawn.members) > 1:
-        return _at_the_end(1.7, fields.spacetime, drawn, scale)
+    if len(view.members) > 1:
+        return _at_the_end(1.7, fields.spacetime, view, scale)
 
     def middle_band(middle: SubFigure) -> None:
-        available: dict[str, Any] = registry.kinds_of(drawn.solution)
+        available: dict[str, Any] = registry.kinds_of(view.solution)
         kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
         places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
-        whole = Panels(drawn.solution, drawn.members, middle, list(places), 1)
-        whole.times = drawn.spread_times(TIMES)
+        panels = Panels(view.solution, view.members, middle, list(places), 1)
+        panels.times = view.spread_times(TIMES)
         for ax, kind in zip(places, kinds, strict=True):
-            kind.draw(replace(whole, axes=[ax], bar=False), scale=scale)
-        curves.time_bar(whole)
+            kind.draw(replace(panels, axes=[ax], bar=False), scale=scale)
+        curves.time_bar(panels)
 
-    return [band(2.5, fields.spacetime, drawn, scale=scale), Band(3.0, middle_band)]
+    return [band(2.5, fields.spacetime, view, scale=scale), Band(3.0, middle_band)]
 
 
 @upper_part(Density, Sphere)
 def _maps(
-    drawn: DrawnMembers, *, seen_from: Sequence[float] | None = None, clusters: bool = True,
+    view: DrawnMembers, *, seen_from: Sequence[float] | None = None, clusters: bool = True,
     scale: str = "auto",
 ) -> list[Band]:  # fmt: skip
     """Maps at several times, and the last state from two sides; of several members one map each."""
-    if len(drawn.members) > 1:
-        return _at_the_end(1.35, sphere.mollweide, drawn, scale)
-    shown = drawn.spread_times(TIMES)
+    if len(view.members) > 1:
+        return _at_the_end(1.35, sphere.mollweide, view, scale)
+    shown = view.spread_times(TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
-    colours: Any = sphere.common_scale(drawn, shown, scale)
+    colours: Any = sphere.common_scale(view, shown, scale)
     maps = {"columns": columns, "scale": colours}
     sides = {"seen_from": seen_from, "clusters": clusters, "scale": colours}
     return [
-        band(height, sphere.mollweide, drawn, shown, **maps),
-        band(3.5, sphere.orthographic, drawn, shown[-1:], **sides),
+        band(height, sphere.mollweide, view, shown, **maps),
+        band(3.5, sphere.orthographic, view, shown[-1:], **sides),
     ]
 
 
 @upper_part(Indexed, Circle, Zonal, single="map")
 def _by_index(
-    drawn: DrawnMembers, *, scale: str = "auto", log_time: bool | None = None
+    view: DrawnMembers, *, scale: str = "auto", log_time: bool | None = None
 ) -> list[Band]:
     """Maps of index against angle, and the order parameter by index; several members at the end."""
-    if len(drawn.members) > 1:
-        return _at_the_end(1.9, indexed.index_map, drawn, scale)
-    maps = band(2.4, indexed.index_map, drawn, drawn.spread_times(MAPS), scale=scale)
-    return [maps, _orders(drawn, log_time)]
+    if len(view.members) > 1:
+        return _at_the_end(1.9, indexed.index_map, view, scale)
+    maps = band(2.4, indexed.index_map, view, view.spread_times(MAPS), scale=scale)
+    return [maps, _orders(view, log_time)]
 
 
 @upper_part(Indexed, Sphere)
 def _marginals(
-    drawn: DrawnMembers, *, scale: str = "auto", log_time: bool | None = None
+    view: DrawnMembers, *, scale: str = "auto", log_time: bool | None = None
 ) -> list[Band]:
     """Maps of the marginal law, and the order parameter by index."""
-    bands, count = _maps(drawn, scale=scale)[:1], len(drawn.members)
+    bands, count = _maps(view, scale=scale)[:1], len(view.members)
     if count == 1:
-        return [*bands, _orders(drawn, log_time)]
+        return [*bands, _orders(view, log_time)]
     height = 0.4 + 1.8 * -(-count // 3)
-    return [*bands, band(height, indexed.order, drawn, drawn.spread_times(TIMES))]
+    return [*bands, band(height, indexed.order, view, view.spread_times(TIMES))]
 
 
-def _orders(drawn: DrawnMembers, log_time: bool | None) -> Band:
+def _orders(view: DrawnMembers, log_time: bool | None) -> Band:
     """The order parameter by index at several times and, of several times, over time."""
 
     def draw(place: SubFigure) -> None:
-        kinds = [indexed.order, indexed.order_map][: 1 + (len(drawn.solution) > 1)]
-        shown = drawn.spread_times(TIMES)
+        kinds = [indexed.order, indexed.order_map][: 1 + (len(view.solution) > 1)]
+        shown = view.spread_times(TIMES)
         for part, kind in zip(np.ravel(place.subfigures(1, len(kinds))), kinds, strict=True):
-            panels = layouts.grid(part, drawn, times=shown)
+            panels = layouts.grid(part, view, times=shown)
             kind.draw(panels, **options_for(kind, {"log_time": log_time}))
 
     return Band(2.7, draw)
 
 
 @upper_part(Tokens, Circle, single="polar")
-def _on_the_circle(drawn: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
-    """Trajectories; with noise, where tokens never come to rest, a space-time map."""
-    kind = fields.token_spacetime if drawn.solution.model.noisy else curves.trajectories
-    return [band(3.4, kind, drawn, log_time=log_time)]
+def _on_the_circle(view: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
+    """Trajectories of tokens on the circle; with noise a space-time map, as they never rest."""
+    kind = fields.token_spacetime if view.solution.model.noisy else curves.trajectories
+    return [band(3.4, kind, view, log_time=log_time)]
 
 
 @upper_part(Equiangular, single="observables")
-def _gaps(drawn: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
+def _gaps(view: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
     """log10(1 - rho) of all members over time."""
-    return [Band(3.0, lambda top: gaps(top, drawn, log_time))]
+    return [Band(3.0, lambda top: gaps(top, view, log_time))]
 
 
 @upper_part(Gaussian, Plane, single="ellipses")
-def _ellipses(drawn: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
+def _ellipses(view: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
     """Ellipses, and the path of the covariance divided by its trace."""
 
     def plane(top: SubFigure) -> None:
         left, right = top.subplots(1, 2, width_ratios=[1.25, 1])
-        panels = Panels(drawn.solution, drawn.members, top, [left], 1)
+        panels = Panels(view.solution, view.members, top, [left], 1)
         gaussians.ellipses.draw(panels, count=TIMES)
-        gaussians.draw_disc(right, drawn.solution)
+        gaussians.draw_disc(right, view.solution)
 
     return [Band(3.4, plane)]
 
@@ -466,16 +464,16 @@ class Film:
         options = {name for kind in kinds for name in options_of(kind)}
         self.options = [name for name in VIEWING if name in options]
 
-    def __call__(self, top: SubFigure, drawn: DrawnMembers, **options: Any) -> list[layouts.Update]:
-        kinds, updates = self._kinds[: 1 if len(drawn.members) > 1 else None], []
+    def __call__(self, top: SubFigure, view: DrawnMembers, **options: Any) -> list[layouts.Update]:
+        kinds, updates = self._kinds[: 1 if len(view.members) > 1 else None], []
         places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
         for kind, place in zip(kinds, places, strict=True):
-            every = np.arange(layouts.drawn_count(drawn.solution))
-            panels = layouts.grid(place, drawn, film=[], times=every)
+            times = np.arange(layouts.drawn_count(view.solution))
+            panels = layouts.grid(place, view, film=[], times=times)
             if kind is not kinds[0]:
                 panels.axes[0].set_title("")
             kind.draw(panels, **options_for(kind, options), **self._fixed)
-            updates += panels.film or [cursor(ax, drawn.solution) for ax in panels.axes]
+            updates += panels.film or [cursor(ax, view.solution) for ax in panels.axes]
         return updates
 
 
@@ -493,20 +491,20 @@ scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 
 @scene(object)
-def _over_time(top: SubFigure, drawn: DrawnMembers) -> list[layouts.Update]:
+def _over_time(top: SubFigure, view: DrawnMembers) -> list[layouts.Update]:
     """The first band of the overview, or else observables, with lines at the current time."""
-    solution, single = drawn.solution, len(drawn.members) == 1
+    solution, single = view.solution, len(view.members) == 1
     part = PARTS.of(solution).get("")
     if part is not None:
-        part(drawn, log_time=False)[0].draw(top)
+        part(view, log_time=False)[0].draw(top)
         return [cursor(ax, solution) for ax in top.axes]
-    names = telling(solution, 4, single=single)
+    names = main_observables(solution, 4, single=single)
     if not names:
         raise ValueError(
             "A movie shows observables, of which this solution has none; give some to solve "
             "with observe={name: function}."
         )
-    shown = drawn if single else DrawnMembers(solution, all_members(solution, None))
+    shown = view if single else DrawnMembers(solution, all_members(solution, None))
     _tell(top, shown, names, False)
     return [cursor(ax, solution) for ax in top.axes]
 

@@ -95,12 +95,12 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
         def draw(ax: Axes, i: int) -> list[Artist]:
             state = panels.state(i, member)
             places = look.points(state)[:, [0, -1]]
-            drawn: list[Artist] = [
+            artists: list[Artist] = [
                 dots(ax, samples[member], places * [side, 1]) for side in chart.sides
             ]
             if around is not None:
-                return drawn + around(ax, float(solution.t[i]))
-            return drawn + (name_clusters(ax, state) if clusters else [])
+                return artists + around(ax, float(solution.t[i]))
+            return artists + (name_clusters(ax, state) if clusters else [])
 
         return draw
 
@@ -111,8 +111,8 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
 def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float], list[Artist]]:
     """A function that draws around the circle the density saved nearest to a time, on one scale."""
     curves.check_beside(density, solution)
-    every = profiles(DrawnMembers(density, [()]), range(len(density.t)))[1]
-    scale = choose_scale(every, heavy="power")
+    densities = profiles(DrawnMembers(density, [()]), range(len(density.t)))[1]
+    scale = choose_scale(densities, heavy="power")
 
     def draw(ax: Axes, t: float) -> list[Artist]:
         curve = curves.ring(*curves.nearest_profile(density, t), scale)
@@ -129,7 +129,7 @@ def circle(ax: Axes) -> None:
 def explain_dots(
     panels: Panels, samples: dict[Member, DrawnSample], *, pairs: bool = False
 ) -> None:
-    """Write beneath a figure what a dot stands for."""
+    """Write the meaning of a dot beneath the figure."""
     if panels.inside:
         return
     dot = Line2D([], [], color=theme.PALETTE[0], marker="o", linestyle="", markersize=KEY_SIZE)
@@ -142,11 +142,11 @@ def explain_dots(
 
 def name_clusters(ax: Axes, state: State) -> list[Artist]:
     """Shares of the mass beside the circle in the plane of the first and the last axis."""
-    drawn: list[Artist] = []
+    texts: list[Artist] = []
     for end in appearance_of(state).clusters(state):
         x, y = 1.23 * end.point[[0, -1]] / np.linalg.norm(end.point)
-        drawn.append(ax.text(x, y, percent(end.mass), fontsize=8, **curves.CENTRED))
-    return drawn
+        texts.append(ax.text(x, y, percent(end.mass), fontsize=8, **curves.CENTRED))
+    return texts
 
 
 # In the plane, and on principal axes ---------------------------------------------------------
@@ -192,8 +192,8 @@ def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
     d = last.dimension
     if d == 2 and not last.on_sphere:
         return PrincipalPlane(np.zeros(2), np.eye(2), None)
-    kept = evenly(len(solution), TIMES_OF_AXES)
-    states = [member_of(solution[i], member) for i in kept]
+    indices = evenly(len(solution), TIMES_OF_AXES)
+    states = [member_of(solution[i], member) for i in indices]
     centre = np.zeros(d)
     if not last.on_sphere:
         centre = np.mean([state.masses @ state.x for state in states], axis=0)
@@ -233,25 +233,25 @@ def projection(panels: Panels, *, trails: bool = False) -> None:
     TypeError
         If the states are not tokens in more than one dimension.
     """
-    look, every = panels.look, range(len(panels.solution))
-    samples, traced = panels.samples(look.most_dots), panels.samples(look.most_curves)
+    look, times = panels.look, range(len(panels.solution))
+    samples, traces = panels.samples(look.most_dots), panels.samples(look.most_curves)
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        plane, sample, paths = plane_of(panels.solution, member), samples[member], traced[member]
+        plane, sample, paths = plane_of(panels.solution, member), samples[member], traces[member]
         style = {"colors": list(paths.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
-        shown = every if trails else panels.times
+        shown = times if trails else panels.times
         places = {i: plane.place(panels.state(i, member).x) for i in shown}
         frames = [places[i] for i in panels.times]
         for ax, _ in row:
-            named = ax is row[0][0] and (panels.film is not None or not member)
-            plane_axes(ax, plane, sample, frames, named=named)
+            has_names = ax is row[0][0] and (panels.film is not None or not member)
+            plane_axes(ax, plane, sample, frames, named=has_names)
 
         def draw(ax: Axes, i: int) -> list[Artist]:
-            drawn: list[Artist] = [dots(ax, sample, places[i])]
+            artists: list[Artist] = [dots(ax, sample, places[i])]
             if trails:
                 so_far = np.stack([places[j][paths.indices] for j in range(i + 1)], axis=1)
-                drawn.append(ax.add_collection(LineCollection(so_far, **style), autolim=False))
-            return drawn
+                artists.append(ax.add_collection(LineCollection(so_far, **style), autolim=False))
+            return artists
 
         return draw
 
@@ -268,7 +268,7 @@ def plane_axes(
         circle(ax)
         low, high = np.full(2, -1.0), np.ones(2)
     else:
-        places = np.concatenate([each[sample.indices] for each in frames])
+        places = np.concatenate([place[sample.indices] for place in frames])
         low, high = places.min(axis=0), places.max(axis=0)
     square(ax, low, high, PLANE_MARGIN)
     if named:

@@ -55,9 +55,9 @@ class FigureRegistry:
             for state, space in pairs_of(states, spaces):
                 kinds = self._entries.setdefault((state, space), {})
                 if kinds.get(name, draw).__module__ != draw.__module__:
-                    where = f"{state.__name__} {in_words(space)}".rstrip()
+                    space_text = f"{state.__name__} {in_words(space)}".rstrip()
                     raise ValueError(
-                        f"{name!r} is already drawn by {kinds[name].__module__} for {where}; "
+                        f"{name!r} is already drawn by {kinds[name].__module__} for {space_text}; "
                         "choose another name."
                     )
                 kinds[name] = draw
@@ -82,7 +82,7 @@ class FigureRegistry:
 
 
 def pairs_of(states: type | tuple[type, ...], spaces: tuple[type, ...]) -> list[tuple[type, type]]:
-    """All pairs of a class of states and a class of spaces, of which `object` is any."""
+    """All pairs (class of states, class of spaces); `object` stands for any space."""
     return list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
 
 
@@ -169,37 +169,37 @@ def figure(
 
     def register(draw: Draw) -> FigureKind:
         frame = layouts.panels if panels else layouts.sheet if sheet else None
-        drawn = draw
-        if not isinstance(drawn, FigureKind):
-            drawn = FigureKind(draw, frame, panels or sheet or ())
-        drawn.drawn += pairs_of(states, spaces)
-        FIGURE_KINDS.register(kind, states, spaces)(drawn)
-        return drawn
+        entry = draw
+        if not isinstance(entry, FigureKind):
+            entry = FigureKind(draw, frame, panels or sheet or ())
+        entry.drawn += pairs_of(states, spaces)
+        FIGURE_KINDS.register(kind, states, spaces)(entry)
+        return entry
 
     return register
 
 
-def expect(solution: Solution, drawn: list[tuple[type, type]]) -> None:
+def expect(solution: Solution, pairs: list[tuple[type, type]]) -> None:
     """Raise TypeError unless the states of a solution and their space are among the pairs."""
     fits = isinstance(solution, Solution)
     fitting("solution", solution, "a Solution, which solve returns", fits, TypeError)
     final, space = solution.final, space_of(solution)
-    if any(isinstance(final, state) and issubclass(space, where) for state, where in drawn):
+    if any(isinstance(final, state) and issubclass(space, place) for state, place in pairs):
         return
     raise TypeError(
-        f"This plot needs {described(drawn)}; got {describe_states(solution)}. kind='observables' "
+        f"This plot needs {described(pairs)}; got {describe_states(solution)}. kind='observables' "
         "draws any solution."
     )
 
 
-def described(drawn: Iterable[tuple[type, type]]) -> str:
+def described(pairs: Iterable[tuple[type, type]]) -> str:
     """Classes of states and of spaces in words: "tokens on the Circle or the Line"."""
     spaces: dict[str, list[str]] = {}
-    for state, space in drawn:
+    for state, space in pairs:
         spaces.setdefault(_name(state), []).append(in_words(space, plain=True))
     return ", or ".join(
-        " or ".join([f"{name} {first}".rstrip(), *(other.removeprefix("on ") for other in others)])
-        for name, (first, *others) in spaces.items()
+        " or ".join([f"{name} {first}".rstrip(), *(text.removeprefix("on ") for text in texts)])
+        for name, (first, *texts) in spaces.items()
     )
 
 
@@ -219,8 +219,8 @@ def find_figure(solution: Solution, kind: str) -> Draw:
     kinds = kinds_of(solution)
     if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
-    elsewhere = FIGURE_KINDS.drawn(kind)
-    hint = f", which draws {described(elsewhere)}." if elsewhere else nearest(as_given(kind), kinds)
+    pairs = FIGURE_KINDS.drawn(kind)
+    hint = f", which draws {described(pairs)}." if pairs else nearest(as_given(kind), kinds)
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
         f"got {as_given(kind)}{hint or '.'}"
@@ -246,12 +246,12 @@ def check_options(
     """Raise TypeError for an option not allowed, with the kinds of figures that have it."""
     for name in options:
         if name not in allowed:
-            others = [kind for kind, draw in kinds_of(solution).items() if name in options_of(draw)]
-            elsewhere = f" These kinds have it: {', '.join(map(repr, others))}." if others else ""
-            closest = "." if others else nearest(name, allowed) or "."
+            kinds = [kind for kind, draw in kinds_of(solution).items() if name in options_of(draw)]
+            kinds_text = f" These kinds have it: {', '.join(map(repr, kinds))}." if kinds else ""
+            closest = "." if kinds else nearest(name, allowed) or "."
             raise TypeError(
                 f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
-                f"{', '.join(allowed)}{closest}{elsewhere}"
+                f"{', '.join(allowed)}{closest}{kinds_text}"
             )
 
 
@@ -307,8 +307,8 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
     size = options.pop("width", None), options.pop("height", None)
     if all(p.kind != p.VAR_KEYWORD for p in signature(draw).parameters.values()):
         check_options(solution, f"kind={kind!r}", options, options_of(draw))
-    drawn = draw(solution, **options)
-    return drawn if size == (None, None) else theme.resized(drawn, *size)
+    result = draw(solution, **options)
+    return result if size == (None, None) else theme.resized(result, *size)
 
 
 # Single states, and cards of objects in notebooks -------------------------------------------------

@@ -106,19 +106,19 @@ class CoordinateAxis:
     around: tuple[tuple[float, str], ...] = QUARTERS
     sides: tuple[int, ...] = (1,)
 
-    def beneath(self, ax: Axes, *, named: bool = True) -> None:
+    def draw_below(self, ax: Axes, *, named: bool = True) -> None:
         """Make this the horizontal axis."""
         ax.set(xlim=self.limits, xlabel=self.name if named else "")
         if self.ticks is not None:
             ax.set_xticks(self.ticks, self.labels)
 
-    def beside(self, ax: Axes, *, named: bool = True) -> None:
+    def draw_left(self, ax: Axes, *, named: bool = True) -> None:
         """Make this the vertical axis; without a name it has no labels at its ticks either."""
         ax.set(ylim=self.limits, ylabel=self.name if named else "")
         if self.ticks is not None:
             ax.set_yticks(self.ticks, self.labels if named else [])
 
-    def fitted(self, places: np.ndarray) -> "CoordinateAxis":
+    def around_places(self, places: np.ndarray) -> "CoordinateAxis":
         """The axis that holds these coordinates."""
         return self
 
@@ -130,13 +130,13 @@ class CoordinateAxis:
         """Coordinates within the limits."""
         return coordinates
 
-    def inside(self, coordinates: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def values_within(self, coordinates: np.ndarray, values: np.ndarray) -> np.ndarray:
         """The values (..., n) at coordinates (n,) within the limits."""
         low, high = self.limits
         return values[..., (coordinates >= low) & (coordinates <= high)]
 
     def copies(self, curve: np.ndarray) -> list[np.ndarray]:
-        """Copies of a curve of which parts are visible within the limits."""
+        """The periodic copies of a curve that are partly visible; by default the curve itself."""
         return [curve]
 
 
@@ -169,7 +169,7 @@ class CircleAxis(CoordinateAxis):
         return (coordinates - low) / (high - low)
 
     def profiles(
-        self, states: Sequence[Density], members: Sequence[tuple[int, ...]], most: int | None
+        self, states: Sequence[Density], members: Sequence[tuple[int, ...]], limit: int | None
     ) -> Profiles:
         """The grid overhangs [-pi, pi] by one point on both sides.
 
@@ -183,9 +183,9 @@ class CircleAxis(CoordinateAxis):
             # The rounding keeps the point pi from landing on either side.
             angles = self.wrapped(np.round(fine.space.angles, 14))
             order = np.argsort(angles)
-            chosen = np.stack([fine.values[index] for index in members])
-            frames.append(_averaged(chosen[:, order], most))
-        theta = _averaged(angles[order], most)
+            densities = np.stack([fine.values[index] for index in members])
+            frames.append(_averaged(densities[:, order], limit))
+        theta = _averaged(angles[order], limit)
         theta = np.concatenate([[theta[-1] - 2 * np.pi], theta, [theta[0] + 2 * np.pi]])
         values = np.stack(frames, axis=1)
         return theta, np.concatenate([values[..., -1:], values, values[..., :1]], axis=-1)
@@ -203,11 +203,11 @@ class PolarAxis(CoordinateAxis):
 
     def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
         heights = np.sin(coordinates) ** (dimension - 2)
-        below = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2)])
-        return below / below[-1]
+        levels = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2)])
+        return levels / levels[-1]
 
     def profiles(
-        self, states: Sequence[Density], members: Sequence[tuple[int, ...]], most: int | None
+        self, states: Sequence[Density], members: Sequence[tuple[int, ...]], limit: int | None
     ) -> Profiles:
         theta = np.linspace(0, np.pi, POLAR_ANGLES)
         points = np.zeros((theta.size, states[0].space.dimension))
@@ -231,7 +231,7 @@ class LineAxis(CoordinateAxis):
     def over_time(self, points: np.ndarray) -> np.ndarray:
         return self.of_points(points)
 
-    def fitted(self, places: np.ndarray) -> "CoordinateAxis":
+    def around_places(self, places: np.ndarray) -> "CoordinateAxis":
         margin = 0.04 * (np.ptp(places) or 1.0)
         return replace(self, limits=(places.min() - margin, places.max() + margin))
 
@@ -268,10 +268,10 @@ def chart_of(space: type) -> Any:
     return next((CHARTS[kind] for kind in space.__mro__ if kind in CHARTS), None)
 
 
-def _averaged(values: np.ndarray, most: int | None) -> np.ndarray:
+def _averaged(values: np.ndarray, limit: int | None) -> np.ndarray:
     """Means of equally many neighbours along the last axis (the last block may be shorter)."""
     count = values.shape[-1]
-    if most is None or count <= most:
+    if limit is None or count <= limit:
         return values
-    starts = np.arange(0, count, -(-count // most))
+    starts = np.arange(0, count, -(-count // limit))
     return np.add.reduceat(values, starts, axis=-1) / np.diff(starts, append=count)

@@ -47,16 +47,16 @@ def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
     ValueError
         If the direction is not a finite vector (3,) other than 0.
     """
-    towards = np.asarray(direction, dtype=float)
-    some = towards.shape == (3,) and 0 < np.linalg.norm(towards) < np.inf
-    fitting("seen_from", direction, "a direction, three numbers, not all 0", some)
-    towards = towards / np.linalg.norm(towards)
-    right = np.array([-towards[1], towards[0], 0.0])
+    axis = np.asarray(direction, dtype=float)
+    fits = axis.shape == (3,) and 0 < np.linalg.norm(axis) < np.inf
+    fitting("seen_from", direction, "a direction, three numbers, not all 0", fits)
+    axis = axis / np.linalg.norm(axis)
+    right = np.array([-axis[1], axis[0], 0.0])
     length = np.linalg.norm(right)
     right = right / length if length > 1e-9 else np.array([1.0, 0.0, 0.0])
-    right -= (right @ towards) * towards  # to rounding, also near the poles
+    right -= (right @ axis) * axis  # to rounding, also near the poles
     right /= np.linalg.norm(right)
-    return np.stack([right, np.cross(towards, right), towards])
+    return np.stack([right, np.cross(axis, right), axis])
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class OrthographicPair:
 
     @property
     def box(self) -> tuple[float, float, float, float]:
-        long = 2.0 + GAP / 2
-        return (-long, long, -1.0, 1.0) if self.beside else (-1.0, 1.0, -long, long)
+        half = 2.0 + GAP / 2
+        return (-half, half, -1.0, 1.0) if self.beside else (-1.0, 1.0, -half, half)
 
     @property
     def outlines(self) -> list[np.ndarray]:
@@ -98,15 +98,15 @@ class OrthographicPair:
         behind = x > 0 if self.beside else y < 0
         middle = self.centres[behind.astype(int)]
         x, y = x - middle[..., 0], y - middle[..., 1]
-        x, y = _within(x, y, slack)
+        x, y = _in_disc(x, y, slack)
         height = np.sqrt(np.maximum(1 - x**2 - y**2, 0.0))
         side = np.where(behind, -1.0, 1.0)
         return unit(np.stack([side * x, y, side * height], axis=-1)) @ self.frame
 
     def place(self, points: np.ndarray) -> np.ndarray:
-        right, up, towards = np.moveaxis(points @ self.frame.T, -1, 0)
-        behind = towards < 0
-        local = np.stack([np.where(behind, -right, right), up], axis=-1)
+        right, height, depth = np.moveaxis(points @ self.frame.T, -1, 0)
+        behind = depth < 0
+        local = np.stack([np.where(behind, -right, right), height], axis=-1)
         return local + self.centres[behind.astype(int)]
 
 
@@ -140,7 +140,7 @@ class Mollweide:
         return [UNIT_CIRCLE.T * [2.0, 1.0]]
 
     def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
-        u, v = _within(x / 2, y, slack)
+        u, v = _in_disc(x / 2, y, slack)
         cosine = np.sqrt(np.maximum((1 - v) * (1 + v), 0.0))
         t = np.arctan2(v, cosine)
         # 1 - |z| without cancellation: with s = pi - 2 |t|, it is (s - sin s) / pi.
@@ -161,7 +161,7 @@ class Mollweide:
 Projection = OrthographicPair | Mollweide
 
 
-def _within(x: np.ndarray, y: np.ndarray, slack: float) -> tuple[np.ndarray, np.ndarray]:
+def _in_disc(x: np.ndarray, y: np.ndarray, slack: float) -> tuple[np.ndarray, np.ndarray]:
     """Points in the unit disc: the nearest rim point up to `slack` outside it, nan beyond."""
     radius = np.hypot(x, y)
     shrink = np.where(radius > 1, 1 / np.maximum(radius, 1.0), 1.0)
@@ -254,9 +254,9 @@ class FieldLayer:
         density_bar(self._panels, ScalarMappable(**self._colours), self._scale, name)
 
 
-def common_scale(drawn: DrawnMembers, times: np.ndarray, scale: str | Scale) -> Scale:
+def common_scale(view: DrawnMembers, times: np.ndarray, scale: str | Scale) -> Scale:
     """One scale of colours for the densities of these members at these saved times."""
-    states = [member_of(law, m) for law in map(drawn.law, times) for m in drawn.members]
+    states = [member_of(law, m) for law in map(view.law, times) for m in view.members]
     peaks = [np.append(state.values, state.at(POLE_POINTS)) for state in states]
     return choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
 
@@ -277,13 +277,13 @@ class DotLayer:
         shares = sample.masses / sample.masses.sum()
         widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
         widths *= min(1.0, WIDEST / np.median(widths))
-        many = len(widths) > MOST_EDGED_DOTS
+        crowded = len(widths) > MOST_EDGED_DOTS
         places = projection.place(self._panels.look.points(state)[sample.indices])
-        style = {"edgecolors": "none", "alpha": 0.6} if many else {"edgecolors": "white"}
-        style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": many}
-        where = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
+        style = {"edgecolors": "none", "alpha": 0.6} if crowded else {"edgecolors": "white"}
+        style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": crowded}
+        positions = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
         angles = np.zeros_like(widths)
-        dots = EllipseCollection(widths, widths, angles, zorder=2.5, **where, **style)
+        dots = EllipseCollection(widths, widths, angles, zorder=2.5, **positions, **style)
         return ax.add_collection(dots, autolim=False)
 
     def explain(self) -> None:
@@ -404,8 +404,8 @@ def draw_pairs(
     pairs = []
     for member, row in panels.views:
         last = panels.state(row[-1][1], member)
-        towards = panels.look.best_seen_from(last) if seen_from is None else seen_from
-        pairs.append(OrthographicPair(frame_of(towards), beside=not panels.upright))
+        direction = panels.look.best_seen_from(last) if seen_from is None else seen_from
+        pairs.append(OrthographicPair(frame_of(direction), beside=not panels.upright))
         if panels.film is None or len(panels.members) == 1:
             name_sides(row[0][0], pairs[-1])
     draw_globes(panels, layer, pairs, clusters)
@@ -475,9 +475,9 @@ def pixels(projection: Projection, density: Density, per_unit: int = PER_UNIT) -
     x = left + (right - left) * (np.arange(columns) + 0.5) / columns
     y = bottom + (top - bottom) * (np.arange(rows) + 0.5) / rows
     points = projection.points(*np.meshgrid(x, y), slack=1.5 / per_unit)
-    inside = np.isfinite(points[..., 0])
-    image = np.full(inside.shape, np.nan)
-    image[inside] = density.at(points[inside])
+    mask = np.isfinite(points[..., 0])
+    image = np.full(mask.shape, np.nan)
+    image[mask] = density.at(points[mask])
     return image
 
 
@@ -501,14 +501,14 @@ def globe(ax: Axes, projection: Projection, lines: str) -> PathPatch:
 
 
 def name_sides(ax: Axes, pair: OrthographicPair) -> None:
-    """Write beside the discs from where each is seen."""
+    """Write the direction of view beside each disc."""
     numbers = ", ".join(f"{{{number:.2f}}}" for number in pair.frame[2]).replace("-0.00", "0.00")
     names = (f"seen from $({numbers})$", "from behind")
-    for (right, up), name in zip(pair.centres, names, strict=True):
+    for (right, height), name in zip(pair.centres, names, strict=True):
         if pair.beside:
-            place = {"x": right, "y": up - 1.07, "va": "top", "ha": "center"}
+            place = {"x": right, "y": height - 1.07, "va": "top", "ha": "center"}
         else:
-            place = {"x": right - 1.07, "y": up, "va": "center", "ha": "right", "rotation": 90}
+            place = {"x": right - 1.07, "y": height, "va": "center", "ha": "right", "rotation": 90}
             name = name.replace("from $", "from\n$")
         ax.text(s=name, fontsize=8, multialignment="center", **place)
 
@@ -517,17 +517,17 @@ def mark_clusters(ax: Axes, projection: Projection, state: State) -> list[Artist
     """A ring at each cluster of a single state, and its share of the mass beside it."""
     marks: list[Artist] = []
     halo = [withStroke(linewidth=1.6, foreground="white")]
-    free = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
+    ring = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
     clusters = appearance_of(state).clusters(state)
     places = [projection.place(cluster.point) for cluster in clusters]
     sides = _free_sides(ax, projection, places, [percent(cluster.mass) for cluster in clusters])
-    for cluster, place, (left, down) in zip(clusters, places, sides, strict=True):
-        marks += ax.plot(*place, "o", mec="white", mew=1.7, **free)
-        marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **free)
-        aligned = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
-        offset = {"xytext": (-4 if left else 4, -3 if down else 3), "textcoords": "offset points"}
+    for cluster, place, (left, below) in zip(clusters, places, sides, strict=True):
+        marks += ax.plot(*place, "o", mec="white", mew=1.7, **ring)
+        marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **ring)
+        alignment = {"ha": "right" if left else "left", "va": "top" if below else "baseline"}
+        offset = {"xytext": (-4 if left else 4, -3 if below else 3), "textcoords": "offset points"}
         style = {"fontsize": TEXT_SIZE, "zorder": 5, "path_effects": halo}
-        marks.append(ax.annotate(percent(cluster.mass), place, **offset, **aligned, **style))
+        marks.append(ax.annotate(percent(cluster.mass), place, **offset, **alignment, **style))
     return marks
 
 
@@ -541,24 +541,24 @@ def _free_sides(
     spans = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
     points = (ax.bbox.size / spans).min() * 72 / ax.figure.dpi  # points per unit of data
     marks = [np.array([place * points - RING, place * points + RING]) for place in places]
-    chosen, taken = [], list[np.ndarray]()
+    sides, taken = [], list[np.ndarray]()
     for k, (place, text) in enumerate(zip(places, texts, strict=True)):
-        usual = _near_the_end(projection, place)
-        others = [*taken, *marks[:k], *marks[k + 1 :]]
+        default = _near_the_end(projection, place)
+        obstacles = [*taken, *marks[:k], *marks[k + 1 :]]
         boxes = {}
-        for left, down in ((usual[0] ^ a, usual[1] ^ b) for a, b in TURNS):
+        for left, below in ((default[0] ^ a, default[1] ^ b) for a, b in TURNS):
             size = TEXT_SIZE * np.array([WIDE * len(text), 1.0])
-            low = place * points + np.where([left, down], -RING - size, RING)
-            boxes[left, down] = np.array([low, low + size])
-        side = min(boxes, key=lambda side: sum(_common(boxes[side], other) for other in others))
-        chosen.append(side)
+            low = place * points + np.where([left, below], -RING - size, RING)
+            boxes[left, below] = np.array([low, low + size])
+        side = min(boxes, key=lambda side: sum(_overlap(boxes[side], box) for box in obstacles))
+        sides.append(side)
         taken.append(boxes[side])
-    return chosen
+    return sides
 
 
-def _common(one: np.ndarray, other: np.ndarray) -> float:
+def _overlap(first: np.ndarray, second: np.ndarray) -> float:
     """The area that two boxes, lower and upper corners (2, 2), have in common."""
-    sides = np.minimum(one[1], other[1]) - np.maximum(one[0], other[0])
+    sides = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
     return float(np.maximum(sides, 0.0).prod())
 
 

@@ -180,9 +180,9 @@ def break_heading(figure: Figure, heading: Text) -> float:
     if box.width <= widest:
         return 0.0
     lines: list[str] = []
-    for first, *others in map(SPACE_BETWEEN_WORDS.split, heading.get_text().split("\n")):
+    for first, *words in map(SPACE_BETWEEN_WORDS.split, heading.get_text().split("\n")):
         lines.append(first)
-        for word in others:
+        for word in words:
             heading.set_text(f"{lines[-1]} {word}")
             fits = heading.get_window_extent().width <= widest
             lines[-1:] = [heading.get_text()] if fits else [lines[-1], word]
@@ -195,19 +195,19 @@ def resized(figure: Figure, width: float | None, height: float | None) -> Figure
 
     A heading that is too wide is broken into lines.
     """
-    before = figure.get_size_inches()
-    sizes = [("width", width, before[0]), ("height", height, before[1])]
-    after = np.array([old if size is None else positive(name, size) for name, size, old in sizes])
+    old_size = figure.get_size_inches()
+    sizes = [("width", width, old_size[0]), ("height", height, old_size[1])]
+    new = np.array([old if size is None else positive(name, size) for name, size, old in sizes])
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         rect = np.array(engine.get()["rect"])
-        low = rect[:2] * before / after
-        high = 1 - (1 - rect[:2] - rect[2:]) * before / after
-        figure.set_size_inches(*after)
+        low = rect[:2] * old_size / new
+        high = 1 - (1 - rect[:2] - rect[2:]) * old_size / new
+        figure.set_size_inches(*new)
         for heading in (text for text in figure.texts if text.get_text() == figure.get_suptitle()):
-            high[1] -= break_heading(figure, heading) / after[1]
+            high[1] -= break_heading(figure, heading) / new[1]
         engine.set(rect=(*low, *(high - low)))
-    figure.set_size_inches(*after)
+    figure.set_size_inches(*new)
     return figure
 
 

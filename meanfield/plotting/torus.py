@@ -81,8 +81,8 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     few = replace(AROUND, ticks=np.array([-np.pi, 0.0, np.pi]), labels=AROUND.labels[::2])
     for ax, bottom, left in panels.outer:
         name = ax.get_ylabel()
-        replace(few, name=r"angle $\theta_1$").beneath(ax, named=bottom)
-        replace(few, name=r"angle $\theta_2$").beside(ax, named=left)
+        replace(few, name=r"angle $\theta_1$").draw_below(ax, named=bottom)
+        replace(few, name=r"angle $\theta_2$").draw_left(ax, named=left)
         if name:  # label of a member
             ax.set_ylabel(f"{name}\n" + r"angle $\theta_2$")
         ax.spines[:].set_visible(True)

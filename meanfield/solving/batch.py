@@ -68,7 +68,7 @@ class DensityBatch:
         key = None if shared else run.row, space.degree
         if key not in self._evolutions:
             motion = self._motion if shared else run.motion
-            self._evolutions[key] = motion.evolution(space, apart=shared)
+            self._evolutions[key] = motion.evolution(space, separate_members=shared)
         return self._evolutions[key]
 
     @np.errstate(**NO_FLOAT_WARNINGS)

@@ -136,8 +136,8 @@ class Density(State):
             members.append(distinct[key])
         return members
 
-    def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
-        changed = super()._each(change)
+    def _mapped(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
+        changed = super()._mapped(change)
         degrees = change(self.member_degrees, ())
         if changed.shape:
             return changed.with_member_degrees(degrees)
@@ -355,7 +355,7 @@ class Density(State):
 
     def reshape(self, shape: tuple[int, ...]) -> "Density":
         """The members in an ensemble of another shape."""
-        return self._each(lambda array, sizes: array.reshape(*shape, *sizes))
+        return self._mapped(lambda array, sizes: array.reshape(*shape, *sizes))
 
     @classmethod
     def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":

@@ -91,20 +91,20 @@ def _linked_by_cells(x: np.ndarray, distance: float) -> np.ndarray:
     corners, cell = np.unique(np.floor(x / side), axis=0, return_inverse=True)
     order = np.argsort(cell, kind="stable")
     begins = np.searchsorted(cell[order], np.arange(len(corners) + 1))
-    near = cKDTree(corners).query_pairs(2 * np.sqrt(x.shape[1]) + 1e-9, output_type="ndarray")
-    roots = _join_cells(np.ascontiguousarray(x[order]), begins, near, distance**2)
+    pairs = cKDTree(corners).query_pairs(2 * np.sqrt(x.shape[1]) + 1e-9, output_type="ndarray")
+    roots = _join_cells(np.ascontiguousarray(x[order]), begins, pairs, distance**2)
     return roots[cell]
 
 
 @njit(cache=True)
-def _join_cells(x: np.ndarray, begins: np.ndarray, near: np.ndarray, square: float) -> np.ndarray:
-    """Union-find roots of cells, of which the pairs `near` (k, 2) are tested.
+def _join_cells(x: np.ndarray, begins: np.ndarray, pairs: np.ndarray, square: float) -> np.ndarray:
+    """Union-find roots of cells; the `pairs` (k, 2) of cells are tested.
 
     The points of cell a are x[begins[a] : begins[a + 1]].
     """
     parents = np.arange(begins.size - 1)
-    for k in range(len(near)):
-        a, b = near[k, 0], near[k, 1]
+    for k in range(len(pairs)):
+        a, b = pairs[k, 0], pairs[k, 1]
         if _root(parents, a) != _root(parents, b) and _touch(x, begins, a, b, square):
             parents[_root(parents, a)] = _root(parents, b)
     return _roots(parents)

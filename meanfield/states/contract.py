@@ -108,9 +108,9 @@ class State(Start, Shown):
         """Check the arguments and set the attributes."""
 
     @classmethod
-    def computed(cls, *arrays: Values, **others: Values) -> Self:
+    def computed(cls, *arrays: Values, **fields: Values) -> Self:
         """The state of these arrays, in the order of `parts` or by name, unchecked."""
-        values = dict.fromkeys(cls.parts) | dict(zip(cls.parts, arrays, strict=False)) | others
+        values = dict.fromkeys(cls.parts) | dict(zip(cls.parts, arrays, strict=False)) | fields
         for name in cls.parts:
             if values[name] is not None and not isinstance(values[name], Dual):
                 values[name] = np.array(values[name], dtype=float, order="C")
@@ -149,11 +149,11 @@ class State(Start, Shown):
         """The state with `axes` axes of length 1 after its replicas, for an ensemble of models."""
         if not (self.replicated and axes and self.shape):
             return self
-        return self._each(lambda array, form: array.reshape(*self.shape, *(1,) * axes, *form))
+        return self._mapped(lambda array, form: array.reshape(*self.shape, *(1,) * axes, *form))
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
         """The state broadcast to an ensemble of this shape."""
-        return self._each(lambda array, form: np.broadcast_to(array, (*shape, *form)))
+        return self._mapped(lambda array, form: np.broadcast_to(array, (*shape, *form)))
 
     @classmethod
     def stack(cls, states: Sequence[Self]) -> Self:
@@ -164,12 +164,12 @@ class State(Start, Shown):
         ValueError
             If their arrays differ in shape, or their spaces differ.
         """
-        first, *others = states
+        first, *remaining = states
         tables = [{n: v for n in cls.parts if (v := getattr(s, n)) is not None} for s in states]
         forms = [{name: array.shape for name, array in arrays.items()} for arrays in tables]
-        same = all(form == forms[0] for form in forms)
-        same = same and all(other.header() == first.header() for other in others)
-        fitting("states", forms, "states with arrays of the same shapes, of state space", same)
+        are_alike = all(form == forms[0] for form in forms)
+        are_alike = are_alike and all(state.header() == first.header() for state in remaining)
+        fitting("states", forms, "states with arrays of the same shapes, of state space", are_alike)
         arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 
@@ -189,20 +189,20 @@ class State(Start, Shown):
         try:
             numbers = np.arange(math.prod(self.shape)).reshape(self.shape)[index]
         except IndexError as error:
-            what, names = "Replicas" if self.replicated else "Members", ", ".join(self.arrays())
-            why = f"{what} alone are indexed, an array of shape {self.shape}: {error}"
-            raise IndexError(f"{why}. Their numbers are the arrays {names}.") from None
-        chosen = np.unravel_index(numbers, self.shape)
-        return self._each(lambda array, _: array[chosen])
+            noun, names = "Replicas" if self.replicated else "Members", ", ".join(self.arrays())
+            reason = f"{noun} alone are indexed, an array of shape {self.shape}: {error}"
+            raise IndexError(f"{reason}. Their numbers are the arrays {names}.") from None
+        member_indices = np.unravel_index(numbers, self.shape)
+        return self._mapped(lambda array, _: array[member_indices])
 
-    def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Self:
+    def _mapped(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Self:
         """The state with each array replaced by change(array, shape of one member)."""
         arrays = {name: getattr(self, name) for name in self.parts}
-        changed = {
+        changed_arrays = {
             name: None if array is None else change(array, array.shape[len(self.shape) :])
             for name, array in arrays.items()
         }
-        return self.computed(**changed, **self.header())
+        return self.computed(**changed_arrays, **self.header())
 
     def plot(self, kind: str = "overview", **options: PassedOn) -> "Figure":
         """A matplotlib figure of the state, of a kind that `plotting.plot` lists.
@@ -260,11 +260,11 @@ class State(Start, Shown):
     def check_arrays(self) -> None:
         """Raise TypeError unless its arrays, as in files, and its header restore the state."""
         try:
-            again = self.unstacked(self.stacked([self]), self.header())[0]
-            named = all(len(dims) == np.ndim(values) for dims, values in self.arrays().values())
-            if named and digest(again) == digest(self):
+            restored = self.unstacked(self.stacked([self]), self.header())[0]
+            valid = all(len(dims) == np.ndim(values) for dims, values in self.arrays().values())
+            if valid and digest(restored) == digest(self):
                 return
-            problem = f"those that give {again!r}" if named else "axes without names"
+            problem = f"those that give {restored!r}" if valid else "axes without names"
         except Exception as error:
             problem = repr(error)
         name, keys = type(self).__name__, ", ".join(signature_of(type(self)).parameters)
@@ -297,6 +297,6 @@ def _in_words(values: np.ndarray) -> str:
     size = " × ".join(map(str, values.shape)) + " numbers"
     if not values.size or values.dtype.kind not in "iuf":
         return size
-    least, largest = values.min(), values.max()
-    ends = f"each {least:.6g}" if least == largest else f"from {least:.6g} to {largest:.6g}"
+    lowest, largest = values.min(), values.max()
+    ends = f"each {lowest:.6g}" if lowest == largest else f"from {lowest:.6g} to {largest:.6g}"
     return f"{size}, {ends}"

@@ -33,8 +33,8 @@ class Dirac(State):
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)
         advice = "On the circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
-        wanted, fits = "that of a unit vector (d,), d >= 2", point.ndim == 1 and point.size >= 2
-        fitting("point.shape", point.shape, wanted, fits, advice=advice)
+        expected, fits = "that of a unit vector (d,), d >= 2", point.ndim == 1 and point.size >= 2
+        fitting("point.shape", point.shape, expected, fits, advice=advice)
         check_unit("Dirac(point)", point)
         self._set(point=point)
 

@@ -64,24 +64,24 @@ class Equiangular(State):
         gap: PositiveNumbers | None = None,
     ):
         name = "rho" if gap is None else "gap"
-        got, one = "neither" if rho is None else "both", (rho is None) != (gap is None)
-        fitting("Arguments of Equiangular", got, "one of rho and gap = 1 - rho", one)
+        got, exactly_one = "neither" if rho is None else "both", (rho is None) != (gap is None)
+        fitting("Arguments of Equiangular", got, "one of rho and gap = 1 - rho", exactly_one)
         arrays = {"n": n, name: rho if gap is None else gap, "radius": radius}
         arrays = {key: real_array(key, value) for key, value in arrays.items()}
         common_shape("Equiangular", {key: array.shape for key, array in arrays.items()})
-        n, given, radius = np.broadcast_arrays(*arrays.values())
+        n, values, radius = np.broadcast_arrays(*arrays.values())
         fitting("n", n, "numbers, at least one", n.size > 0)
         fitting("n", n.tolist(), "finite n >= 2 tokens", ((n >= 2) & (n < np.inf)).all())
         fitting("radius", radius, "finite radius > 0", ((radius > 0) & (radius < np.inf)).all())
-        name, rho, gap = ("rho", given, 1 - given) if gap is None else ("gap", 1 - given, given)
+        name, rho, gap = ("rho", values, 1 - values) if gap is None else ("gap", 1 - values, values)
         _check_inside(n, rho, gap, name)
         self._set(n=np.array(n), logit=np.array(_logit(n, rho, gap)), radius=np.array(radius))
 
     @property
     def described(self) -> Parameters:
         """Parameters that restore it: n, radius, and rho, or gap if that is below 1/2 anywhere."""
-        near = bool((np.abs(self.gap) < 0.5).any())
-        rho = {"gap": self.gap} if near else {"rho": self.rho}
+        gap_is_small = bool((np.abs(self.gap) < 0.5).any())
+        rho = {"gap": self.gap} if gap_is_small else {"rho": self.rho}
         return {"n": self.n, **rho, "radius": self.radius}
 
     @property
@@ -168,10 +168,10 @@ class Equiangular(State):
 
 def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, parameter: str) -> None:
     """Raise ValueError unless -1/(n - 1) < rho < 1, in terms of `parameter`, rho or gap."""
-    inside = (gap > 0) & (1 + (n - 1) * rho > 0)
-    if inside.all():
+    is_valid = (gap > 0) & (1 + (n - 1) * rho > 0)
+    if is_valid.all():
         return
-    i = int(np.argmin(inside))
+    i = int(np.argmin(is_valid))
     count, value = n.flat[i], {"rho": rho, "gap": gap}[parameter].flat[i]
     if parameter == "rho":
         bounds, advice = f"{-1 / (count - 1):.6g} = -1/(n - 1) < rho < 1", "gap = 1 - rho"
@@ -187,7 +187,7 @@ def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, parameter: st
 def _logit(n: np.ndarray, rho: np.ndarray, gap: np.ndarray) -> np.ndarray:
     """log((1 + (n - 1) rho)/gap) = log(1 + n rho/gap), where n rho/gap may overflow."""
     with np.errstate(divide="ignore", over="ignore"):
-        near = np.log1p(n * np.minimum(rho, 0) / gap)
-        far = np.logaddexp(0, np.log(n) + np.log(np.maximum(rho, 0)) - np.log(gap))
-        small = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
-        return np.where(rho < 0, near, np.where(n * rho < gap, small, far))
+        negative_logit = np.log1p(n * np.minimum(rho, 0) / gap)
+        large_logit = np.logaddexp(0, np.log(n) + np.log(np.maximum(rho, 0)) - np.log(gap))
+        small_logit = np.log1p(np.minimum(n * np.maximum(rho, 0), gap) / gap)
+        return np.where(rho < 0, negative_logit, np.where(n * rho < gap, small_logit, large_logit))

@@ -95,8 +95,8 @@ class Gaussian(State):
 
     def rank(self, negligible: float = NEGLIGIBLE_VARIANCE) -> int:
         """The number of `variances` that exceed `negligible` times the largest."""
-        wanted = "a share, 0 <= negligible < 1"
-        negligible = real("negligible", negligible, wanted, lambda share: 0 <= share < 1)
+        expected = "a share, 0 <= negligible < 1"
+        negligible = real("negligible", negligible, expected, lambda share: 0 <= share < 1)
         variances = self.variances
         return int((variances > negligible * variances[0]).sum())
 
@@ -135,9 +135,9 @@ class Gaussian(State):
         count, dimension = nodes ** axes.shape[1], self.dimension
         check_memory(f"nodes = {nodes} along each axis", (6 * count, dimension), "nodes")
         z, weights = roots_hermitenorm(nodes)
-        chosen = np.indices((nodes,) * axes.shape[1]).reshape(-1, count)
-        masses = (weights / weights.sum())[chosen].prod(axis=0)
-        return Tokens(self.mean + (axes @ z[chosen]).T, masses, on_sphere=False)
+        node_indices = np.indices((nodes,) * axes.shape[1]).reshape(-1, count)
+        masses = (weights / weights.sum())[node_indices].prod(axis=0)
+        return Tokens(self.mean + (axes @ z[node_indices]).T, masses, on_sphere=False)
 
 
 def _symmetric_root(cov: np.ndarray) -> np.ndarray:
@@ -145,9 +145,9 @@ def _symmetric_root(cov: np.ndarray) -> np.ndarray:
     largest = float(np.abs(cov).max()) or 1.0
     scaled = cov / largest  # sums of its entries may overflow
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
-    off, allowed = np.abs(scaled - scaled.T).max(), COVARIANCE_TOLERANCE * len(cov)
-    got = f"{off * largest:.2g} from its transpose, with the eigenvalue {values[0] * largest:.3g}"
-    fits = off <= allowed and values[0] >= -allowed
+    skew, tolerance = np.abs(scaled - scaled.T).max(), COVARIANCE_TOLERANCE * len(cov)
+    got = f"{skew * largest:.2g} from its transpose, with the eigenvalue {values[0] * largest:.3g}"
+    fits = skew <= tolerance and values[0] >= -tolerance
     fitting("cov", cov, f"symmetric and positive semidefinite; it is off by {got}", fits)
     fits = largest <= np.finfo(float).max / max(values.sum(), 1.0)
     fitting("The trace of cov", np.inf, "a trace below 1.8e308", fits)

@@ -64,8 +64,8 @@ class Gram(TokenSet):
 
     @property
     def sum_of_inner_products(self) -> np.ndarray:
-        off = self.G * (1 - np.eye(len(self)))
-        return sum_of_pairs(off, self.masses)
+        off_diagonal = self.G * (1 - np.eye(len(self)))
+        return sum_of_pairs(off_diagonal, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
         angle = positive("angle", angle)

@@ -25,7 +25,7 @@ def unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def unit_vectors(who: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarray:
+def unit_vectors(caller: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 
     Rows in float32 or float16, whose lengths are 1 up to rounding, are divided by their lengths in
@@ -34,21 +34,21 @@ def unit_vectors(who: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarr
     x, kind = real_array("x", vectors), plain_array("x", vectors).dtype  # also of a tensor
     coarse = kind.kind == "f" and kind.itemsize < x.itemsize
     tolerance = ROUNDINGS * float(np.finfo(kind).eps) if coarse else UNIT
-    check_unit(who, x, tolerance, advice)
+    check_unit(caller, x, tolerance, advice)
     return unit(x) if coarse else x
 
 
-def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT, advice: str = DIVIDE) -> None:
-    """Raise ValueError unless all rows of x, (..., d), have length 1; `who` expects them."""
+def check_unit(caller: str, x: np.ndarray, tolerance: float = UNIT, advice: str = DIVIDE) -> None:
+    """Raise ValueError unless all rows of x, (..., d), have length 1; `caller` expects them."""
     error = np.abs(np.linalg.norm(x, axis=-1) - 1)
     if (error <= tolerance).all():
         return
-    where = np.unravel_index(error.argmax(), error.shape)
-    place = f" at index {', '.join(map(str, where))}" if where else ""
-    why = f"the worst length is off by {error[where]:.2g}{place}. {advice}"
+    index = np.unravel_index(error.argmax(), error.shape)
+    place = f" at index {', '.join(map(str, index))}" if index else ""
+    reason = f"the worst length is off by {error[index]:.2g}{place}. {advice}"
     if not np.isfinite(x).all():
-        why = f"{np.count_nonzero(~np.isfinite(x))} entries are not finite. Remove them first."
-    raise ValueError(f"{who} expects unit vectors; {why}")
+        reason = f"{np.count_nonzero(~np.isfinite(x))} entries are not finite. Remove them first."
+    raise ValueError(f"{caller} expects unit vectors; {reason}")
 
 
 def function_values(f: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
@@ -108,8 +108,8 @@ class Orthonormal(Points):
     d: Natural | None = None
 
     def validate(self) -> None:
-        most = self.d or self.n
-        fitting("n", self.n, f"from 2 to d = {most}", 2 <= self.n <= most)
+        largest = self.d or self.n
+        fitting("n", self.n, f"from 2 to d = {largest}", 2 <= self.n <= largest)
 
     def draw(self) -> np.ndarray:
         shape = (self.n, self.d or self.n)

@@ -141,13 +141,13 @@ class Tokens(TokenSet):
     ):
         on_sphere = boolean("on_sphere", on_sphere)
         x = x.draw() if isinstance(x, Points) else x
-        given, x = x, real_array("x", x) if on_sphere else finite_array("x", x)
-        least = 2 if on_sphere else 1
-        wanted = f"(n, d) with d >= {least}, or (*replicas, n, d)"
-        fits = x.ndim >= 2 and min(x.shape) >= 1 and x.shape[-1] >= least
-        fitting("x.shape", x.shape, wanted, fits)
+        points, x = x, real_array("x", x) if on_sphere else finite_array("x", x)
+        smallest_dimension = 2 if on_sphere else 1
+        expected = f"(n, d) with d >= {smallest_dimension}, or (*replicas, n, d)"
+        fits = x.ndim >= 2 and min(x.shape) >= 1 and x.shape[-1] >= smallest_dimension
+        fitting("x.shape", x.shape, expected, fits)
         if on_sphere:
-            x = unit_vectors("Tokens (x, unless on_sphere=False)", given, ADVICE)
+            x = unit_vectors("Tokens (x, unless on_sphere=False)", points, ADVICE)
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         if radii is not None:
@@ -163,9 +163,9 @@ class Tokens(TokenSet):
         return self.x.shape[-1]
 
     def __repr__(self) -> str:
-        where = "" if self.on_sphere else ", in R^d"
+        space_text = "" if self.on_sphere else ", in R^d"
         replicas = f", replicas={self.shape}" if self.shape else ""
-        return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{where})"
+        return f"Tokens(n={len(self)}, d={self.dimension}{replicas}{space_text})"
 
     def header(self) -> Parameters:
         return {"on_sphere": self.on_sphere}
@@ -192,10 +192,10 @@ class Tokens(TokenSet):
         ValueError, TypeError
             In other dimensions, which have no such basis, and in R^d; for a k < 0 on S^2.
         """
-        wanted = "on the circle or on S^2, where moments are known"
+        expected = "on the circle or on S^2, where moments are known"
         advice = "Take expect(lambda x: ...) of the function that you need."
-        known = self.on_sphere and self.dimension <= 3
-        fitting("Tokens with moments", self, wanted, known, advice=advice)
+        has_moments = self.on_sphere and self.dimension <= 3
+        fitting("Tokens with moments", self, expected, has_moments, advice=advice)
         k = whole_number("k", k, least=-(2**63) if self.dimension == 2 else 0)
         if self.dimension == 2:
             angles = np.arctan2(self.x[..., 1], self.x[..., 0])
@@ -204,8 +204,8 @@ class Tokens(TokenSet):
 
     @property
     def directed_masses(self) -> np.ndarray:
-        some = self.on_sphere or np.linalg.norm(self.x, axis=-1) > 0
-        return np.where(some, self.masses, 0.0)
+        has_direction = self.on_sphere or np.linalg.norm(self.x, axis=-1) > 0
+        return np.where(has_direction, self.masses, 0.0)
 
     @property
     def _directions(self) -> np.ndarray:
@@ -280,8 +280,8 @@ class Tokens(TokenSet):
         fitting("h.shape", h.shape, "(n, d) or (*replicas, n, d), d >= 2", h.ndim >= 2)
         scale = np.abs(h).max(axis=-1, keepdims=True)  # its squares may overflow or underflow
         if not scale.all():
-            where = ", ".join(map(str, np.argwhere(scale[..., 0] == 0)[0]))
-            raise ValueError(f"h has no direction at index {where}, where it is 0: leave it out.")
+            index = ", ".join(map(str, np.argwhere(scale[..., 0] == 0)[0]))
+            raise ValueError(f"h has no direction at index {index}, where it is 0: leave it out.")
         lengths = np.linalg.norm(h / scale, axis=-1, keepdims=True)
         return cls(h / scale / lengths, masses, (scale * lengths)[..., 0])
 
@@ -359,9 +359,9 @@ class Tokens(TokenSet):
         fitting("space", space, "a space itself", not isinstance(space, type), TypeError)
         estimates = hasattr(space, "estimate")
         fitting("space", space, "a Circle or a Sphere, where densities are estimated", estimates)
-        wanted, single = "a single set on the sphere", not self.shape and self.on_sphere
+        expected, is_single_set = "a single set on the sphere", not self.shape and self.on_sphere
         advice = "Estimate the replicas one by one: tokens[i].to_density(space)."
-        fitting("Tokens with a density", self, wanted, single, advice=advice)
+        fitting("Tokens with a density", self, expected, is_single_set, advice=advice)
         return space.estimate(self, bandwidth=bandwidth)
 
     def gram(self) -> "Gram":
@@ -379,14 +379,14 @@ def sum_over_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
     The heaviest token is summed separately, as the others may contribute little beside its square.
     """
     heaviest = masses.argmax(axis=-1)[..., None]
-    others = masses.copy()
-    np.put_along_axis(others, heaviest, 0.0, axis=-1)
-    rest = np.einsum("...i,...id->...d", others, points)
-    first = np.take_along_axis(points, heaviest[..., None], axis=-2)[..., 0, :]
+    other_masses = masses.copy()
+    np.put_along_axis(other_masses, heaviest, 0.0, axis=-1)
+    light = np.einsum("...i,...id->...d", other_masses, points)
+    heavy = np.take_along_axis(points, heaviest[..., None], axis=-2)[..., 0, :]
     squares = (points**2).sum(axis=-1)
     mass = np.take_along_axis(masses, heaviest, axis=-1)[..., 0]
-    squares_of_others = (others**2 * squares).sum(axis=-1)
-    return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - squares_of_others
+    squares_of_others = (other_masses**2 * squares).sum(axis=-1)
+    return 2 * mass * (heavy * light).sum(axis=-1) + (light**2).sum(axis=-1) - squares_of_others
 
 
 def checked_masses(masses: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
@@ -408,13 +408,13 @@ def _of_each_token(name: str, numbers: ArrayLike, shape: tuple[int, ...]) -> np.
     fits = values.shape in (shape, shape[-1:], ())
     array = np.broadcast_to(values, shape).copy() if fits else values
     if name == "masses":
-        wanted = f"{shape[-1]} masses >= 0 of sum 1"
+        rule = f"{shape[-1]} masses >= 0 of sum 1"
         valid = (array >= 0).all() and (np.abs(array.sum(axis=-1) - 1) <= UNIT).all()
     else:
-        wanted, valid = f"finite radii > 0 of shape {shape}", ((array > 0) & (array < np.inf)).all()
+        rule, valid = f"finite radii > 0 of shape {shape}", ((array > 0) & (array < np.inf)).all()
     if not fits or not valid:
         raise ValueError(
-            f"Tokens expects {wanted}; got shape {values.shape}, minimum "
+            f"Tokens expects {rule}; got shape {values.shape}, minimum "
             f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
     return array

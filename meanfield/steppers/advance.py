@@ -109,17 +109,17 @@ ADVANCE, SLOPES, RATES = range(3)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, announced="the time loop, about 3 s")
-def run(records: int, which: np.ndarray, task: int, zero: Number) -> None:
-    """Do a task for some rows: the records with indices `which` in the array at address `records`.
+def run(records: int, indices: np.ndarray, task: int, zero: Number) -> None:
+    """Do a task for some rows: the records with `indices` in the array at address `records`.
 
     ADVANCE steps towards `target`, with at most `limit` attempts, until `output` is reached or
     passed; SLOPES evaluates N of the states at `given`; RATES computes the norm of du/dt with the
     weights at `given`. `zero` has the type of the numbers of the states.
     """
-    for i in range(which.size):
-        row = _row_at(records + which[i] * ROW_SIZE)
-        speed, kept = numbers_at(row.speed, 0, 0.0), numbers_at(row.kept_speed, 0, 0.0)
-        speed[0] = kept[0]  # rows may share N
+    for i in range(indices.size):
+        row = _row_at(records + indices[i] * ROW_SIZE)
+        speed, last_speed = numbers_at(row.speed, 0, 0.0), numbers_at(row.kept_speed, 0, 0.0)
+        speed[0] = last_speed[0]  # rows may share N
         u, slope = front_of(row, row.u), front_of(row, row.slope)
         if task == ADVANCE:
             row.code, row.rate = _advance(row, zero), math.nan
@@ -133,7 +133,7 @@ def run(records: int, which: np.ndarray, task: int, zero: Number) -> None:
             for member in range(row.members):
                 at = member * row.size
                 slope_of(row, member, row.given + at, row.result + at, zero)
-        kept[0] = speed[0]
+        last_speed[0] = speed[0]
 
 
 @njit(**IN_STEP)
@@ -152,10 +152,10 @@ def _advance(row: Row, zero: Number) -> int:
         clock = planned_to(clock, row.target, not row.rtol > 0)
         if clock.step != row.weighed_step:
             weigh(row, clock.step, zero)
-        kept = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
+        is_output = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
         end = after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(
-            row, clock.t, end, row.tail_degree, row.coarse_degree, kept, zero
+            row, clock.t, end, row.tail_degree, row.coarse_degree, is_output, zero
         )
         if row.rtol > 0:
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
@@ -173,7 +173,7 @@ def _advance(row: Row, zero: Number) -> int:
             keep(clock, numbers_at(row.before, 0, 0.0))
             is_shown = shows(clock.t, clock.step)
             clock = accepted(clock, relative, row.error_order, row.target)
-            verdict = _look_around(row, coarse_tail, clock.t == row.target, zero)
+            verdict = _code_after(row, coarse_tail, clock.t == row.target, zero)
             if verdict == PAUSED and clock.t >= row.output:
                 verdict = REACHED
             if not is_shown and clock.t != row.target:
@@ -226,13 +226,13 @@ def _hopeless(row: Row, step: float, rate: float) -> bool:
 
 
 @njit(**IN_STEP)
-def _look_around(row: Row, coarse_tail: float, arrived: bool, zero: Number) -> int:
+def _code_after(row: Row, coarse_tail: float, at_target: bool, zero: Number) -> int:
     """The code after an accepted step: steady, target reached, fewer modes, or none (PAUSED)."""
     if row.steady > 0:
         u, slope = front_of(row, row.u), front_of(row, row.slope)
         if rate_of_change(row, u, slope, row.parseval, zero) <= row.steady:
             return STEADY
-    if arrived:
+    if at_target:
         return REACHED
     if row.coarse_tail > 0 and coarse_tail <= row.coarse_tail:
         return COARSER

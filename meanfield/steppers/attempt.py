@@ -153,8 +153,8 @@ def weigh(row: Row, step: float, zero: Number) -> None:
                 for i in range(rows):
                     decay[i * of_stage * modes + at] = decay[i * of_stage * modes + at - 1]
                     for slot in range(slots):
-                        to = (i * of_stage + member) * of_row + slot * modes + k
-                        weights[to] = weights[to - 1]
+                        target = (i * of_stage + member) * of_row + slot * modes + k
+                        weights[target] = weights[target - 1]
                 continue
             for node in range(row.node_count):
                 values = numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
@@ -168,9 +168,9 @@ def weigh(row: Row, step: float, zero: Number) -> None:
                     weights[(i * of_stage + member) * of_row + slot * modes + k] = 0.0
             for e in range(row.entry_count):
                 i, slot = int(entries[5 * e]), int(entries[5 * e + 1])
-                which = int(entries[5 * e + 2]) * (HIGHEST_PHI + 1) + int(entries[5 * e + 3])
-                to = (i * of_stage + member) * of_row + slot * modes + k
-                weights[to] += step * entries[5 * e + 4] * phi[which]
+                index = int(entries[5 * e + 2]) * (HIGHEST_PHI + 1) + int(entries[5 * e + 3])
+                target = (i * of_stage + member) * of_row + slot * modes + k
+                weights[target] += step * entries[5 * e + 4] * phi[index]
     row.weighed_step = step
     row.weighed += 1
 
@@ -202,7 +202,7 @@ def attempt(
     Each is the largest over the members.
     """
     error, tail_error, tail, coarse_tail = 0.0, 0.0, 0, 0
-    speed, back = numbers_at(row.speed, 0, 0.0), (1 - row.front) * row.members
+    speed, spare = numbers_at(row.speed, 0, 0.0), (1 - row.front) * row.members
     speed[0] = 0.0
     for member in range(row.members):
         slopes = row.slopes + (member * (row.last + 1) * row.size if keep else 0)
@@ -210,11 +210,11 @@ def attempt(
         if math.isfinite(error) and not of_member <= error:
             error = of_member
         tail_error = in_tail if in_tail > tail_error else tail_error
-        new = row.u + (back + member) * row.size
-        beyond = _largest_beyond(row, tail_degree, new)
-        tail = beyond if beyond > tail else tail
-        beyond = _largest_beyond(row, coarse_degree, new)
-        coarse_tail = beyond if beyond > coarse_tail else coarse_tail
+        new = row.u + (spare + member) * row.size
+        size = _largest_beyond(row, tail_degree, new)
+        tail = size if size > tail else tail
+        size = _largest_beyond(row, coarse_degree, new)
+        coarse_tail = size if size > coarse_tail else coarse_tail
     row.error = error
     rate = fastest_rate(row, speed[0], zero)
     return error, rate, math.sqrt(from_bits(tail)), math.sqrt(from_bits(coarse_tail)), tail_error
@@ -237,7 +237,7 @@ def _attempt_member(
     is_modal, start = row.change != 0 and row.added_rows == 0, u
     nodes, decay_nodes = numbers_at(row.nodes, 0, 0.0), numbers_at(row.decay_nodes, 0, 0)
     time, of_row = numbers_at(row.time, 0, 0.0), slots * row.linear_modes
-    error = tail = second = 0.0
+    error = tail = second_error = 0.0
     t, end = row.origin + elapsed, row.origin + end
     if is_modal:
         start = row.modal
@@ -265,15 +265,15 @@ def _attempt_member(
             error = norm(row, row.stage, row.metric)
             tail = math.sqrt(from_bits(_largest_beyond(row, tail_degree, row.stage)))
         else:
-            second = norm(row, row.stage, row.metric)
+            second_error = norm(row, row.stage, row.metric)
     if not is_modal:
         copy(modes, slopes + last * size, new_slope, zero)
     if row.joined:
-        error = math.sqrt(error * error + second * second)
+        error = math.sqrt(error * error + second_error * second_error)
     elif row.rows > last + 1:
-        error = embedded_error(error, second)
-    before, after = norm(row, u, row.metric), norm(row, new, row.metric)
-    return error / (after if after > before else before), tail
+        error = embedded_error(error, second_error)
+    old_size, new_size = norm(row, u, row.metric), norm(row, new, row.metric)
+    return error / (new_size if new_size > old_size else old_size), tail
 
 
 @jitable
@@ -302,8 +302,8 @@ def combine(
     modes, slots, step = row.modes, row.slots, row.linear_modes
     f, g = numbers_at(target, 0, zero), numbers_at(u, 0, zero)
     factors, stages = numbers_at(row.decay, decay, zero), numbers_at(row.columns, columns, 0)
-    shared = step < modes  # all modes have the same weights
-    if shared:
+    uniform = step < modes  # all modes have the same weights
+    if uniform:
         for k in range(modes):
             f[k] = factors[0] * g[k]
     for slot in range(0, slots, 2):
@@ -313,7 +313,7 @@ def combine(
         b = numbers_at(row.weights, weights + (slot + 1) * step, zero)
         p = numbers_at(slopes, stages[slot] * modes, zero)
         q = numbers_at(slopes, stages[slot + 1] * modes, zero)
-        if shared:
+        if uniform:
             first, second = a[0], b[0]
             for k in range(modes):
                 f[k] += first * p[k] + second * q[k]
@@ -412,11 +412,11 @@ def norm(row: Row, f: int, weights: int) -> float:
     such numbers.
     """
     values, factors, count = numbers_at(f, 0, 0.0), numbers_at(weights, 0, 0.0), row.floats
-    whole, sums = count // LANES * LANES, spread(0.0)
-    for k in range(0, whole, LANES):
+    blocks, sums = count // LANES * LANES, spread(0.0)
+    for k in range(0, blocks, LANES):
         x = load(f + 8 * k)
         sums = sums + load(weights + 8 * k) * (x * x)
     total = sum_of(sums)
-    for k in range(whole, count):
+    for k in range(blocks, count):
         total += factors[k] * (values[k] * values[k])
     return math.sqrt(total)

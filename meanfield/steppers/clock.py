@@ -72,13 +72,13 @@ def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
 
 
 @jitable
-def _steps_to(target: float, t: float, step: float, fixed: bool) -> int:
+def _steps_to(target: float, t: float, step: float, is_fixed: bool) -> int:
     """The number of equal steps, each at most `step` long, from t to the target.
 
     With error control it is MANY_STEPS if there are more than LAST_STEPS.
     """
     steps = (target - t) / step * (1 - 1e-12) if step > 0 else MANY_STEPS
-    if steps >= MANY_STEPS or (steps > LAST_STEPS and not fixed):
+    if steps >= MANY_STEPS or (steps > LAST_STEPS and not is_fixed):
         return int(MANY_STEPS)
     return math.ceil(steps) if steps > 1 else 1
 
@@ -123,8 +123,8 @@ def rejected(clock: Clock, relative: float, error_order: float) -> Clock:
 @jitable
 def after(clock: Clock, target: float) -> float:
     """The time that the clock shows after a step of its plan."""
-    taken = clock.taken + 1
-    return target if taken == clock.planned else clock.start + taken * clock.step
+    count = clock.taken + 1
+    return target if count == clock.planned else clock.start + count * clock.step
 
 
 @jitable
@@ -133,7 +133,7 @@ def accepted(clock: Clock, relative: float, error_order: float, target: float) -
 
     The plan changes only if the size of its steps would change.
     """
-    taken, planned, t = clock.taken + 1, clock.planned, after(clock, target)
+    count, planned, t = clock.taken + 1, clock.planned, after(clock, target)
     proposal, previous = clock.proposal, clock.previous_error
     if relative >= 0:
         relative = relative if relative > 1e-10 else 1e-10
@@ -145,11 +145,11 @@ def accepted(clock: Clock, relative: float, error_order: float, target: float) -
             proposal = longer if longer > proposal else proposal
         elif factor < 0.9:
             proposal = (factor if factor > 0.2 else 0.2) * clock.step
-    left = planned - taken if planned < MANY_STEPS else planned
-    same = left == _steps_to(target, t, proposal, relative < 0)
-    if taken < planned and not (same and (planned < MANY_STEPS or proposal == clock.step)):
+    left = planned - count if planned < MANY_STEPS else planned
+    is_same = left == _steps_to(target, t, proposal, relative < 0)
+    if count < planned and not (is_same and (planned < MANY_STEPS or proposal == clock.step)):
         return Clock(t, t, clock.step, 0, 0, proposal, previous)
-    return Clock(t, clock.start, clock.step, planned, taken, proposal, previous)
+    return Clock(t, clock.start, clock.step, planned, count, proposal, previous)
 
 
 class Stall(NamedTuple):
@@ -186,10 +186,10 @@ def stall_rejected(stall: Stall) -> Stall:
 
 
 @jitable
-def stall_accepted(stall: Stall, step: float, moved: bool) -> Stall:
-    """The counters after an accepted step; `moved` tells whether the clock moved."""
+def stall_accepted(stall: Stall, step: float, has_moved: bool) -> Stall:
+    """The counters after an accepted step; `has_moved` tells whether the clock moved."""
     total = stall.total + step
-    if moved:
+    if has_moved:
         return Stall(0.0, 0.0, 0.0, 0.0, 0.0)
     if step < NO_STEP:
         return Stall(0.0, np.inf, step, total, stall.mark)
@@ -223,10 +223,10 @@ time, and not finite."""
 
 
 @njit(cache=True, error_model="numpy")
-def plan_steps(clocks: np.ndarray, groups: np.ndarray, target: float, fixed: bool) -> None:
+def plan_steps(clocks: np.ndarray, groups: np.ndarray, target: float, is_fixed: bool) -> None:
     """Plan the next steps of some groups, given by indices, on their clocks (G, 7)."""
     for group in groups:
-        keep(planned_to(clock_of(clocks[group]), target, fixed), clocks[group])
+        keep(planned_to(clock_of(clocks[group]), target, is_fixed), clocks[group])
 
 
 @njit(cache=True, error_model="numpy")
@@ -264,19 +264,19 @@ def judge_steps(
     codes = np.empty(groups.size, dtype=np.int64)
     for r, group in enumerate(groups):
         clock, stall = clock_of(clocks[group]), _stall_of(stalls[group])
-        lost = not math.isfinite(errors[r])
+        not_finite = not math.isfinite(errors[r])
         for i in range(new.shape[1]):
-            lost = lost or not math.isfinite(new[r, i])
+            not_finite = not_finite or not math.isfinite(new[r, i])
         relative = -1.0
         if rtol > 0:
-            relative = math.inf if lost else errors[r] / rtol
-        elif lost:
+            relative = math.inf if not_finite else errors[r] / rtol
+        elif not_finite:
             codes[r] = LOST
             continue
         if relative <= 1:
-            moved = shows(clock.t, clock.step)
+            has_moved = shows(clock.t, clock.step)
             step, clock = clock.step, accepted(clock, relative, error_order, target)
-            stall = stall_accepted(stall, step, moved or clock.t == target)
+            stall = stall_accepted(stall, step, has_moved or clock.t == target)
             codes[r] = STUCK if stalled_for_good(stall) else ACCEPTED
             counts[0, group] += 1
         else:

@@ -110,13 +110,13 @@ class Interpolant:
         """The state after the fraction s of the step."""
         return self._x + polynomial(self._terms, s).reshape(self._x.shape)
 
-    def of(self, picked: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], np.ndarray]:
-        """A linear function `picked` of the state, as a function of the fraction s of the step.
+    def of(self, observable: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], np.ndarray]:
+        """A linear function `observable` of the state, as a function of the fraction s of the step.
 
         It is applied to the coefficients, so that differences of close values keep their digits.
         """
         first, *terms = (
-            picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
+            observable(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
         )
         return lambda s: first + polynomial(terms, s)
 
@@ -137,13 +137,13 @@ def interpolation_terms(
     (R, s, N), t and dt (R,), and coefficients are (R, N).
     """
     rows = np.arange(len(slopes)) if slopes.ndim == 3 else None
-    more = np.empty((*slopes.shape[:-2], len(table.stages), slopes.shape[-1]))
-    all_slopes, flat = np.concatenate([slopes, more], axis=-2), slopes[..., 0, :].shape
+    extra = np.empty((*slopes.shape[:-2], len(table.stages), slopes.shape[-1]))
+    all_slopes, shape = np.concatenate([slopes, extra], axis=-2), slopes[..., 0, :].shape
     stages = zip(table.nodes, table.stages, strict=True)
     for i, (node, stage) in enumerate(stages, start=slopes.shape[-2]):
         y = combined(row_of(stage), all_slopes, dt, x, rows)
-        all_slopes[..., i, :] = velocity(y, t + node * dt).reshape(flat)
-    change, step = (new - x).reshape(flat), dt if rows is None else dt[:, None]
+        all_slopes[..., i, :] = velocity(y, t + node * dt).reshape(shape)
+    change, step = (new - x).reshape(shape), dt if rows is None else dt[:, None]
     first, last = step * slopes[..., 0, :], step * slopes[..., -1, :]
     weighted = (combined(row_of(weights), all_slopes, dt, None, rows) for weights in table.weights)
     return [change, first - change, 2 * change - last - first, *weighted]

@@ -39,8 +39,8 @@ class Eigenbasis(NamedTuple):
         lengths = [size * (-(-size // COLUMN_BLOCK) * COLUMN_BLOCK) for size in sizes]
         order = [np.asarray(coordinates, dtype=np.int64) for coordinates, _, _ in blocks]
         flat = [
-            np.concatenate([np.empty(0), *(_columns(block[which]) for block in blocks)])
-            for which in (1, 2)
+            np.concatenate([np.empty(0), *(_columns(block[column]) for block in blocks)])
+            for column in (1, 2)
         ]
         return cls(
             np.concatenate([np.empty(0, dtype=np.int64), *order]),

@@ -176,12 +176,12 @@ class PointFlow(ABC):
             return field.velocity
         if field.autonomous:
             return lambda x, t: field.velocity(x, float(t[0]))
-        those = self._all if groups is None else groups
-        each = [self._field.of_members(np.array([group])) for group in those]
+        members = self._all if groups is None else groups
+        fields = [self._field.of_members(np.array([group])) for group in members]
 
         def velocities(x: np.ndarray, t: np.ndarray) -> np.ndarray:
-            rows = enumerate(zip(each, t.tolist(), strict=True))
-            return np.concatenate([one.velocity(x[r : r + 1], time) for r, (one, time) in rows])
+            rows = enumerate(zip(fields, t.tolist(), strict=True))
+            return np.concatenate([f.velocity(x[r : r + 1], time) for r, (f, time) in rows])
 
         return velocities
 
@@ -208,13 +208,13 @@ class PointFlow(ABC):
     def _advance(self, groups: np.ndarray, target: float) -> np.ndarray:
         plan_steps(self.clocks, groups, target, not self._rtol)
         x, velocity, clocks = self.x, self.velocity, self.clocks
-        which: tuple[np.ndarray, ...] = ()
+        rows: tuple[np.ndarray, ...] = ()
         elapsed, dt = clocks.item(0), clocks.item(2)
         alone = self.groups == 1
         if not alone:
-            which, x, velocity = (groups,), x[groups], velocity[groups]
+            rows, x, velocity = (groups,), x[groups], velocity[groups]
             elapsed, dt = clocks[groups, 0], clocks[groups, 2]
-        new, velocity, errors = self.step(x, velocity, elapsed, dt, *which)
+        new, velocity, errors = self.step(x, velocity, elapsed, dt, *rows)
         codes = judge_steps(
             clocks,
             self.stalls,
@@ -230,18 +230,18 @@ class PointFlow(ABC):
             self.before = Step(x, self.t, elapsed, dt)
             self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
         elif alone:
-            least = self._smallest_change  # the error of such a change is rounding
-            if least > 0 and codes[0] != LOST and self._field.relative_error(new - x, x) <= least:
+            small = self._smallest_change  # the error of such a change is rounding
+            if small > 0 and codes[0] != LOST and self._field.relative_error(new - x, x) <= small:
                 codes[0] = GIVES_UP
         else:
             assert self.before is not None
-            done = codes <= STUCK
-            ahead = groups[done]
-            last = x[done], self.t[ahead], elapsed[done], dt[done]
+            is_done = codes <= STUCK
+            ahead = groups[is_done]
+            last = x[is_done], self.t[ahead], elapsed[is_done], dt[is_done]
             for array, values in zip(self.before, last, strict=True):
                 array[ahead] = values
-            self.x[ahead], self.velocity[ahead] = new[done], velocity[done]
-            self.t[ahead] = self._start + elapsed[done] + dt[done]
+            self.x[ahead], self.velocity[ahead] = new[is_done], velocity[is_done]
+            self.t[ahead] = self._start + elapsed[is_done] + dt[is_done]
         return codes
 
     @property
@@ -308,8 +308,8 @@ class ExplicitFlow(PointFlow):
         new, new_velocity = self._stepped(x, velocity, elapsed, dt, field, groups)
         weights = self.scheme.explicit_weights[self.scheme.evaluations :]
         sums = (combined(row, self._slopes, dt, None, groups) for row in weights)
-        first, *more = (norm(error.reshape(new.shape), new) for error in sums)
-        return new, new_velocity, embedded_error(first, more[0] if more else 0.0)
+        first, *second = (norm(error.reshape(new.shape), new) for error in sums)
+        return new, new_velocity, embedded_error(first, second[0] if second else 0.0)
 
     def _stepped(
         self,
@@ -328,7 +328,7 @@ class ExplicitFlow(PointFlow):
         velocities, t = given or self._velocities(field, groups), self._start + elapsed
         at: Any = 0
         if groups is None:
-            self._within, velocities = None, self._noted(velocities)
+            self._within, velocities = None, self._recorded(velocities)
         else:
             self._has_terms[groups], at = False, groups
         scheme, axes, weights = self.scheme, self._slopes.shape, self.scheme.explicit_weights
@@ -346,7 +346,7 @@ class ExplicitFlow(PointFlow):
         slopes[at, -1] = new_velocity.reshape(flat)
         return new, new_velocity
 
-    def _noted(self, velocities: Velocity) -> Velocity:
+    def _recorded(self, velocities: Velocity) -> Velocity:
         """Velocities of the next step, with memory for them and for intermediate arrays."""
         if self._lent:
             self._slopes, self._lent = np.empty_like(self._slopes), False
@@ -373,12 +373,12 @@ class ExplicitFlow(PointFlow):
         This restores the slopes of their stages, which `within` needs.
         """
         if groups.size and self.before is not None:
-            counts, before = self.counts.copy(), self.before
-            which: tuple[np.ndarray, ...] = ()
+            counts, step = self.counts.copy(), self.before
+            rows: tuple[np.ndarray, ...] = ()
             if self.groups > 1:
-                before, which = Step(*(array[groups] for array in before)), (groups,)
-            velocity = self._velocities(self._part(groups), groups)(before.x, before.t)
-            self.step(before.x, velocity, before.elapsed, before.dt, *which)
+                step, rows = Step(*(array[groups] for array in step)), (groups,)
+            velocity = self._velocities(self._part(groups), groups)(step.x, step.t)
+            self.step(step.x, velocity, step.elapsed, step.dt, *rows)
             self.counts[:] = counts
 
     # Within the last step ------------------------------------------------------------------
@@ -392,12 +392,12 @@ class ExplicitFlow(PointFlow):
         if self.groups == 1:
             part = (elapsed - self.before.elapsed) / self.before.dt
             return self._field.projected(self.interpolant(part))
-        lacking = groups[~self._has_terms[groups]]
-        if lacking.size:
-            terms = self._interpolation(lacking, *(array[lacking] for array in self.before))
+        missing = groups[~self._has_terms[groups]]
+        if missing.size:
+            terms = self._interpolation(missing, *(array[missing] for array in self.before))
             if not self._terms.shape[1]:
                 self._terms = np.empty((self.groups, len(terms), terms[0].shape[1]))
-            self._terms[lacking], self._has_terms[lacking] = np.stack(terms, axis=1), True
+            self._terms[missing], self._has_terms[missing] = np.stack(terms, axis=1), True
         x, _, begin, dt = (array[groups] for array in self.before)
         terms, part = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
         change = polynomial(terms, part[:, None])

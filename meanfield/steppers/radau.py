@@ -111,7 +111,7 @@ class StiffFlow(PointFlow):
         """Increments Z (s, N), or None if Newton's method does not converge."""
         inverses = np.linalg.inv(_table().values[:, None, None] / dt * np.eye(x.size) - J)
         table, Z, last = _table(), np.zeros((RADAU_STAGES, x.size)), np.inf
-        enough, noise = (
+        tolerance, noise = (
             max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING),
             max(NEWTON_NOISE * self._rtol, 10 * NEWTON_ROUNDING),
         )
@@ -128,7 +128,7 @@ class StiffFlow(PointFlow):
             size = max(sizes)
             if not np.isfinite(size) or size > 2 * last:
                 return None
-            if size <= enough or (size <= noise and size > last / 4):
+            if size <= tolerance or (size <= noise and size > last / 4):
                 return Z
             last = size
         return None
@@ -144,11 +144,11 @@ def jacobian(field: VelocityField, x: np.ndarray, t: float) -> np.ndarray:
     largest = np.abs(x).max(initial=0.0) or 1.0
     lengths = np.maximum(np.abs(x).max(axis=0), SHORTEST_COLUMN * largest)
     steps = JACOBIAN_DIFFERENCE * np.broadcast_to(lengths, x.shape)
-    moved = np.zeros((x.size, x.size))
-    np.fill_diagonal(moved, steps)
-    moved = moved.reshape(x.size, *x.shape)
+    shifts = np.zeros((x.size, x.size))
+    np.fill_diagonal(shifts, steps)
+    shifts = shifts.reshape(x.size, *x.shape)
     with np.errstate(all="ignore"):  # the caller checks whether the result is finite
-        near, far = (
-            field.velocity(x + m * moved, t) - field.velocity(x - m * moved, t) for m in (1, 2)
+        once, twice = (
+            field.velocity(x + m * shifts, t) - field.velocity(x - m * shifts, t) for m in (1, 2)
         )
-        return ((8 * near - far).reshape(x.size, x.size) / (12 * steps.reshape(-1, 1))).T
+        return ((8 * once - twice).reshape(x.size, x.size) / (12 * steps.reshape(-1, 1))).T

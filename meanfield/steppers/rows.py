@@ -104,8 +104,8 @@ class Rows:
         self.speeds = np.zeros(count) if speeds is None else speeds
         self.records = np.zeros(count, EQUATION_ROW.dtype)
         self._nonlinear: list[Nonlinear | None] = [None] * count
-        inside = (shape[0], modes * self.dtype.itemsize // numbers.itemsize)
-        self._describe(inside, numbers, width, float(start))
+        shape_in_loop = (shape[0], modes * self.dtype.itemsize // numbers.itemsize)
+        self._describe(shape_in_loop, numbers, width, float(start))
 
     def _describe(self, shape: tuple[int, int], numbers: Any, width: int, start: float) -> None:
         """Allocate the memory of all rows, and write addresses, sizes and options to the records.
@@ -116,7 +116,7 @@ class Rows:
         table, records = self.table, self.records
         self.memory = Memory.zeros(table, self._split[0], shape, numbers)
         (rows, slots), (members, modes) = table.columns.shape, shape
-        same = {
+        constants = {
             "origin": start,
             "linear_rows": self._split[0].shape[1],
             "linear_modes": self._split[0].shape[2],
@@ -138,7 +138,7 @@ class Rows:
             "weighed_step": np.nan,
             "rate": np.nan,
         }
-        shared = {
+        arrays = {
             "metric": self.metric,
             "parseval": self.parseval,
             "degrees": self.degrees,
@@ -148,9 +148,9 @@ class Rows:
             "entries": table.entries,
         }
         addresses = {"linear": self._split[0], "added": self._split[1], **self.memory._asdict()}
-        for name, value in same.items():
+        for name, value in constants.items():
             records[name] = value
-        for name, array in shared.items():
+        for name, array in arrays.items():
             records[name] = array.ctypes.data
         for name, array in (addresses | {"kept_speed": self.speeds}).items():
             records[name] = array.ctypes.data + np.arange(len(records)) * array.strides[0]
@@ -170,75 +170,75 @@ class Rows:
 
     def again(self, row: int) -> "Rows":
         """A copy of one row in separate memory, with states that are 0."""
-        other, only = object.__new__(type(self)), slice(row, row + 1)
-        vars(other).update(vars(self))
-        before = self.records[row]
-        other.linear, other._nonlinear = self.linear[only].copy(), self._nonlinear[only]
-        other._split = as_taken(self.scheme, other.linear)
-        other.speeds, other.records = self.speeds[only].copy(), np.zeros(1, EQUATION_ROW.dtype)
+        single, part = object.__new__(type(self)), slice(row, row + 1)
+        vars(single).update(vars(self))
+        record = self.records[row]
+        single.linear, single._nonlinear = self.linear[part].copy(), self._nonlinear[part]
+        single._split = as_taken(self.scheme, single.linear)
+        single.speeds, single.records = self.speeds[part].copy(), np.zeros(1, EQUATION_ROW.dtype)
         for name in ("nonlinear", "context", "speed", "time", "first"):
-            other.records[name] = before[name]
+            single.records[name] = record[name]
         u = self.memory.u
-        width, origin = int(before["width"]), float(before["origin"])
-        other._describe(u.shape[2:], u.dtype, width, origin)
-        return other
+        width, origin = int(record["width"]), float(record["origin"])
+        single._describe(u.shape[2:], u.dtype, width, origin)
+        return single
 
     def memory_of(self, row: int) -> "Memory":
         """Views of the arrays of one row."""
         return Memory(*(array[row] for array in self.memory))
 
-    def _run(self, which: np.ndarray, task: int) -> None:
-        run(self.records.ctypes.data, np.asarray(which, dtype=np.int64), task, self._zero)
+    def _run(self, indices: np.ndarray, task: int) -> None:
+        run(self.records.ctypes.data, np.asarray(indices, dtype=np.int64), task, self._zero)
 
-    def slopes(self, which: np.ndarray, u: np.ndarray, elapsed: float) -> np.ndarray:
-        """Values of N for states u (n, members, modes), one for each row in `which` (n,).
+    def slopes(self, rows: np.ndarray, u: np.ndarray, elapsed: float) -> np.ndarray:
+        """Values of N for states u (n, members, modes), one for each row in `rows` (n,).
 
         States are in the dtype and shape of the loop. L u is added for an explicit scheme.
         """
         u = np.ascontiguousarray(u)
         slopes, records = np.empty_like(u), self.records
         for name, array in (("given", u), ("result", slopes)):
-            records[name][which] = array.ctypes.data + np.arange(len(which)) * u.strides[0]
-        records["elapsed"][which] = elapsed
-        self._run(which, SLOPES)
+            records[name][rows] = array.ctypes.data + np.arange(len(rows)) * u.strides[0]
+        records["elapsed"][rows] = elapsed
+        self._run(rows, SLOPES)
         return slopes
 
-    def begin(self, which: np.ndarray, states: np.ndarray, elapsed: float) -> None:
-        """Set the states of the rows `which` to states (n, members, modes), at clock `elapsed`."""
-        inner, records = self.memory.u, self.records
-        numbers = np.array(states, dtype=self.dtype, order="C").view(inner.dtype)
-        u, fronts = numbers.reshape(len(which), *inner.shape[2:]), records["front"][which]
-        self.memory.u[which, fronts] = u
-        self.memory.slope[which, fronts] = self.slopes(which, u, elapsed)
-        records["rate"][which] = np.nan
+    def begin(self, rows: np.ndarray, states: np.ndarray, elapsed: float) -> None:
+        """Set the states of `rows` to states (n, members, modes), at clock `elapsed`."""
+        memory_u, records = self.memory.u, self.records
+        numbers = np.array(states, dtype=self.dtype, order="C").view(memory_u.dtype)
+        u, fronts = numbers.reshape(len(rows), *memory_u.shape[2:]), records["front"][rows]
+        self.memory.u[rows, fronts] = u
+        self.memory.slope[rows, fronts] = self.slopes(rows, u, elapsed)
+        records["rate"][rows] = np.nan
 
-    def growths(self, which: np.ndarray, way: float, elapsed: float) -> np.ndarray:
-        """Relative rates of change of N along du/dt, (n,), by a difference over a distance `way`.
+    def growths(self, rows: np.ndarray, step: float, elapsed: float) -> np.ndarray:
+        """Relative rates of change of N along du/dt, (n,), by a difference over a distance `step`.
 
         In the norm of errors, the largest over the members of a row. The member with the largest
-        rate of change is moved by `way` from its present state, the others by less.
+        rate of change is moved by `step` from its present state, the others by less.
         """
-        basis, memory, fronts = self.basis, self.memory, self.records["front"][which]
-        u, slope = memory.u[which, fronts], memory.slope[which, fronts]
-        modal = self._split[0][which] * basis.into(u.reshape(-1, u.shape[-1])).reshape(u.shape)
+        basis, memory, fronts = self.basis, self.memory, self.records["front"][rows]
+        u, slope = memory.u[rows, fronts], memory.slope[rows, fronts]
+        modal = self._split[0][rows] * basis.into(u.reshape(-1, u.shape[-1])).reshape(u.shape)
         rates = basis.out_of(modal.reshape(-1, u.shape[-1])).reshape(u.shape) + slope
-        sizes = self.rates_of_change(which, self.metric)
-        moved = u + (way / sizes)[:, None, None] * rates
-        change = (self.slopes(which, moved, elapsed) - slope).view(float)
-        return np.sqrt((self.metric * change**2).sum(axis=2).max(axis=1)) / way
+        sizes = self.rates_of_change(rows, self.metric)
+        shifted = u + (step / sizes)[:, None, None] * rates
+        change = (self.slopes(rows, shifted, elapsed) - slope).view(float)
+        return np.sqrt((self.metric * change**2).sum(axis=2).max(axis=1)) / step
 
-    def rates_of_change(self, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def rates_of_change(self, indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The largest norm of du/dt over the members of each row, (n,), at the present state."""
         records = self.records
-        records["given"][which] = weights.ctypes.data
-        before = records["rate"][which].copy()
-        self._run(which, RATES)
-        rates, records["rate"][which] = records["rate"][which].copy(), before
+        records["given"][indices] = weights.ctypes.data
+        stored = records["rate"][indices].copy()
+        self._run(indices, RATES)
+        rates, records["rate"][indices] = records["rate"][indices].copy(), stored
         return rates
 
-    def advance(self, which: Sequence[int], tasks: Sequence[Task]) -> None:
+    def advance(self, indices: Sequence[int], tasks: Sequence[Task]) -> None:
         """Advance rows, one after another; results and codes are in their records."""
-        rows = np.array(which)
+        rows = np.array(indices)
         self.memory.clock[rows] = [task.clock for task in tasks]
         numbers = [(*task.rules, task.target, task.output, task.limit) for task in tasks]
         self.records.view(float).reshape(len(self.records), -1)[rows, TASK] = numbers

@@ -143,7 +143,7 @@ class Scheme:
 
     @property
     def sees_time(self) -> bool:
-        """True if the estimate is not 0 for an N that depends on t alone and is not constant.
+        """True if the error estimate notices an N that depends on t alone.
 
         Stages at the same time have the same N(t), so that the estimate is 0 if the weights of the
         stages at each time cancel. This is so for Krogstad and for HochbruckOstermann, whose
@@ -159,7 +159,7 @@ class Scheme:
 
     @cached_property
     def in_time(self) -> "Scheme":
-        """The scheme for an N that depends on t: itself, or with an estimate that sees time.
+        """The scheme for an N that depends on t, with an error estimate that notices time.
 
         In the second case one more stage, at t + c dt, serves the estimate alone, which is
 
@@ -213,8 +213,8 @@ class Scheme:
     def table(self) -> "Table":
         """The scheme as arrays for compiled code."""
         rows = self.rows()
-        used = {t.node for row in rows for terms in row.values() for t in terms}
-        nodes = sorted(used | {*self.nodes, 1.0})
+        all_nodes = {t.node for row in rows for terms in row.values() for t in terms}
+        nodes = sorted(all_nodes | {*self.nodes, 1.0})
         slots = max(-(-len(row) // 2) * 2 for row in rows)
         columns = np.full((len(rows), slots), -1)
         entries = []

@@ -51,7 +51,7 @@ class FixedSteps(PointFlow):
     """Steps of a given length by any map: `field` is (x, t, dt) -> x at t + dt, a new array."""
 
     def restart(self, x: np.ndarray, t: float, field: object = None) -> None:
-        """Go on from another state, with the same map."""
+        """Continue from another state with the same map."""
         super().restart(x, t)
 
     def _velocities(self, field: Any, groups: Any = None) -> Callable[..., Any]:

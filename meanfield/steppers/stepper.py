@@ -165,9 +165,9 @@ class Stepper:
 
     def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
         """The function N(u) at the clock time `elapsed`, plus L u for an explicit scheme."""
-        return self._slope(self._inside(u), elapsed).view(self._dtype)
+        return self._slope(self._in_loop(u), elapsed).view(self._dtype)
 
-    def _inside(self, u: np.ndarray) -> np.ndarray:
+    def _in_loop(self, u: np.ndarray) -> np.ndarray:
         """A copy of a state with the dtype and shape of the compiled loop."""
         source = np.array(u, dtype=self._dtype, order="C").view(self._memory.u.dtype)
         return source.reshape(self._memory.u.shape[1:])
@@ -229,7 +229,7 @@ class Stepper:
         """The state after a step, its error, and the largest speed."""
         rows, dt = self.rows.again(self.row), float(dt)
         memory, record = rows.memory_of(0), rows.records[0]
-        memory.u[0] = self._inside(u)
+        memory.u[0] = self._in_loop(u)
         memory.slope[0] = self._slope(memory.u[0], elapsed)
         record["origin"] += elapsed
         rows.advance([0], [Task(started(dt), FIXED_STEP, dt, np.inf, 1)])
@@ -253,15 +253,15 @@ class Stepper:
         self.check()
         return code, clock
 
-    def _moved(self, accepted: int) -> tuple[int, Clock]:
+    def _updated(self, count_before: int) -> tuple[int, Clock]:
         """Update attributes after the loop; return its code and the new clock.
 
-        `accepted` is the number of accepted steps before it.
+        `count_before` is the number of accepted steps before it.
         """
-        made, clock = int(self._record["accepted"]), restored(self._memory.clock)
-        self.made = self._memory.journal[np.arange(accepted, made) % JOURNAL]
+        count, clock = int(self._record["accepted"]), restored(self._memory.clock)
+        self.made = self._memory.journal[np.arange(count_before, count) % JOURNAL]
         self._interpolant, self.elapsed = None, clock.t
-        if made > accepted:
+        if count > count_before:
             self.before = restored(self._memory.before)
         return int(self._record["code"]), clock
 
@@ -276,6 +276,6 @@ def advance_rows(steppers: Sequence[Stepper], tasks: Sequence[Task]) -> list[tup
     tasks : sequence of Task
         One for each stepper.
     """
-    accepted = [int(stepper.counts[0]) for stepper in steppers]
+    counts = [int(stepper.counts[0]) for stepper in steppers]
     steppers[0].rows.advance([stepper.row for stepper in steppers], tasks)
-    return [stepper._moved(before) for stepper, before in zip(steppers, accepted, strict=True)]
+    return [stepper._updated(count) for stepper, count in zip(steppers, counts, strict=True)]

@@ -75,18 +75,18 @@ class _SweepRun:
         for payload in store.payloads:
             self.outcomes |= of_bytes(payload)
         if not keep_errors:
-            self.outcomes = {key: one for key, one in self.outcomes.items() if not one.error}
-        done = [cost for key, cost in self._costs.items() if key in self.outcomes]
-        self._done, self._count = sum(done), len(done)
+            self.outcomes = {key: o for key, o in self.outcomes.items() if not o.error}
+        costs = [cost for key, cost in self._costs.items() if key in self.outcomes]
+        self._done, self._count = sum(costs), len(costs)
 
     def through(self, executor: Any, batch: int | None, progress: bool | None, name: str) -> None:
         """Run the points without outcomes."""
         left = [point for point in self._points if point.key not in self.outcomes]
         failures: list[MeanfieldError] = []
-        stored = f" ({self._count} from the store)" if self._count else ""
+        origin = f" ({self._count} from the store)" if self._count else ""
 
         def show() -> None:
-            bar.show(self._part(), f"{name} {self._count}/{len(self._points)}{stored}")
+            bar.show(self._part(), f"{name} {self._count}/{len(self._points)}{origin}")
 
         with Progress(name, progress, self._part()) as bar:
             show()
@@ -151,13 +151,13 @@ class _SweepRun:
     def _lost(self, point: SweepPoint, error: BaseException) -> MeanfieldError:
         text, supplied = message_of(error).rstrip("."), self._work.supplied
         if isinstance(error, WORKERS_LOST):
-            there = self._store.path
+            path = self._store.path
             advice = (
                 "A worker or the scheduler was lost, perhaps for lack of memory, or because it "
                 f"could not import {supplied}: write them in a module, or in a script with "
                 "if __name__ == '__main__'. The same call resumes"
             )
-            advice += f" from {there}." if there else " only with store=."
+            advice += f" from {path}." if path else " only with store=."
         elif isinstance(error, RuntimeError):
             advice = "executor must still accept jobs."
         else:

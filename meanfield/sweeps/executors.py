@@ -103,7 +103,7 @@ def opened(executor: Any) -> Iterator[Executor]:
 
 
 def workers_of(executor: Executor) -> int:
-    """The number of jobs that an executor runs at the same time; by default that of cores."""
+    """The number of jobs that an executor runs at the same time; by default the number of cores."""
     if isinstance(executor, InThisThread):
         return 1
     client = _client_of(executor)
@@ -148,7 +148,7 @@ def _client(address: str) -> Any:
         ) from error
 
 
-def _failed(error: BaseException) -> Future[Any]:
+def _failed_future(error: BaseException) -> Future[Any]:
     """A future that failed with an error."""
     future: Future[Any] = Future()
     future.set_exception(error)
@@ -187,38 +187,38 @@ def completed(
     SlowWarning
         If no job ends because a scheduler has no workers yet.
     """
-    ended: SimpleQueue[Future[Any]] = SimpleQueue()
-    running: dict[Future[Any], Any] = {}
-    most, left = (1 if isinstance(executor, InThisThread) else MAX_PENDING), iter(jobs)
+    results: SimpleQueue[Future[Any]] = SimpleQueue()
+    futures: dict[Future[Any], Any] = {}
+    limit, waiting_jobs = (1 if isinstance(executor, InThisThread) else MAX_PENDING), iter(jobs)
     check_at = time.monotonic() + IDLE_TIME
     try:
         while True:
             if stop():
-                running = {job: arguments for job, arguments in running.items() if not job.cancel()}
+                futures = {job: arguments for job, arguments in futures.items() if not job.cancel()}
             else:
-                for function, argument in islice(left, most - len(running)):
+                for function, argument in islice(waiting_jobs, limit - len(futures)):
                     try:
                         future = executor.submit(function, argument)
                     except Exception as error:  # the executor is broken or closed
-                        future = _failed(error)
-                    running[future] = argument
-                    future.add_done_callback(ended.put)
-            if not running:
+                        future = _failed_future(error)
+                    futures[future] = argument
+                    future.add_done_callback(results.put)
+            if not futures:
                 return
             try:
-                future = ended.get(timeout=POLL_INTERVAL)
+                future = results.get(timeout=POLL_INTERVAL)
             except Empty:
                 if _is_gone(executor):
-                    while running:
-                        yield running.popitem()[1], _failed(CancelledError("scheduler lost"))
+                    while futures:
+                        yield futures.popitem()[1], _failed_future(CancelledError("scheduler lost"))
                 elif time.monotonic() > check_at and not stop():
                     check_at = _warn_without_workers(executor)
                 continue
             check_at = time.monotonic() + IDLE_TIME
-            if future in running:
-                yield running.pop(future), future
+            if future in futures:
+                yield futures.pop(future), future
     finally:
-        for future in running:
+        for future in futures:
             future.cancel()
 
 

@@ -58,7 +58,7 @@ class Outcome:
 
     @classmethod
     def of(cls, value: Any) -> "Outcome":
-        """The outcome of a function that returned `value`; an outcome itself as it is.
+        """The outcome of a function that returned `value`; an `Outcome` is returned unchanged.
 
         Raises
         ------
@@ -68,8 +68,8 @@ class Outcome:
         if isinstance(value, Outcome):
             return value
         if isinstance(value, Solution):
-            ended = Variable((), np.array(value.status))
-            return cls({**dict(_labelled(value.observables)), STATUS: ended})
+            status = Variable((), np.array(value.status))
+            return cls({**dict(_labelled(value.observables)), STATUS: status})
         variables = dict(_labelled(value))
         for name, variable in variables.items():
             if not isinstance(name, str) or not is_variable_name(name) or name == ERROR:
@@ -135,7 +135,7 @@ def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
 
 
 def to_bytes(keys: Sequence[str], outcomes: Sequence[Outcome]) -> bytes:
-    """The bytes of the outcomes of a batch, whose points have these keys."""
+    """Serialise the outcomes of a batch of points with these keys."""
     points, pieces = [], []
     for outcome in outcomes:
         entries = {
@@ -204,8 +204,8 @@ def dataset_of(
     for name, column in list(columns.items()):
         if name in axes and all(variable.is_coordinate for variable in column.values()):
             del columns[name]
-        elif taken := next((n for v in column.values() for n in (name, *v.dims) if n in axes), ""):
-            raise MeanfieldError(f"f returns {taken}, which is a parameter: give it another name.")
+        elif clash := next((n for v in column.values() for n in (name, *v.dims) if n in axes), ""):
+            raise MeanfieldError(f"f returns {clash}, which is a parameter: give it another name.")
     sizes, points = _sizes(columns), len(outcomes)
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = {name: _as_coordinate(values) for name, values in axes.items()}
@@ -214,8 +214,8 @@ def dataset_of(
         if first.is_coordinate and _is_constant(column.values(), sizes):
             coordinates[name] = first.dims, first.values, dict(first.attributes)
             continue
-        full = tuple(sizes[dim] for dim in first.dims)
-        whole = len(column) == points and all(v.values.shape == full for v in column.values())
+        lengths = tuple(sizes[dim] for dim in first.dims)
+        complete = len(column) == points and all(v.values.shape == lengths for v in column.values())
         kinds = {variable.values.dtype for variable in column.values()}
         if len({kind.kind == "U" for kind in kinds}) > 1:
             raise MeanfieldError(
@@ -223,10 +223,10 @@ def dataset_of(
                 "at all points."
             )
         kind = np.result_type(*kinds)
-        check_memory(f"{name} at {points} points", (*shape, *full), "the number of points")
-        missing = not whole and kind.kind != "U"  # filled with nan; missing texts are empty
-        kind = np.result_type(kind, float) if missing else kind
-        table = np.full((*shape, *full), np.nan if missing else np.zeros((), kind), kind)
+        check_memory(f"{name} at {points} points", (*shape, *lengths), "the number of points")
+        has_gaps = not complete and kind.kind != "U"  # filled with nan; missing texts are empty
+        kind = np.result_type(kind, float) if has_gaps else kind
+        table = np.full((*shape, *lengths), np.nan if has_gaps else np.zeros((), kind), kind)
         for index, variable in column.items():
             part: Any = (*index, *map(slice, variable.values.shape))
             table[part] = variable.values
@@ -249,8 +249,8 @@ def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
     if scalars and len({isinstance(value, str) for value in values}) == 1:
         array = np.asarray(values)
         pairs = zip(array.tolist() if array.dtype.kind in DTYPE_KINDS else (), values, strict=False)
-        same = [one == other or (one != one and other != other) for one, other in pairs]
-        if len(same) == len(values) and all(same):  # to the last digit; nan equals nan
+        equal = [a == b or (a != a and b != b) for a, b in pairs]
+        if len(equal) == len(values) and all(equal):  # to the last digit; nan equals nan
             return array
     return np.array([as_given(value, sys.maxsize) for value in values])
 
@@ -273,9 +273,9 @@ def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:
 
 def _is_constant(column: Iterable[Variable], sizes: Mapping[str, int]) -> bool:
     """Whether a coordinate is equal at all points and as long as its axis."""
-    first, *others = column
+    first, *rest = column
     fits = first.values.shape == tuple(sizes[dim] for dim in first.dims)
-    contents = {(one.values.shape, one.values.tobytes()) for one in (first, *others)}
+    contents = {(v.values.shape, v.values.tobytes()) for v in (first, *rest)}
     return fits and len(contents) == 1
 
 

@@ -82,15 +82,15 @@ class Grid:
             If the parameters are not a dictionary of sequences, or a sequence is empty or has
             repeated values.
         """
-        wanted = "a dictionary of the values of every parameter by its name"
+        expected = "a dictionary of the values of every parameter by its name"
         fits = isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters)
-        fitting("parameters", parameters, wanted, fits, TypeError)
-        fitting("parameters", parameters, f"{wanted}, at least one", parameters)
+        fitting("parameters", parameters, expected, fits, TypeError)
+        fitting("parameters", parameters, f"{expected}, at least one", parameters)
         for name in parameters:
             free = is_variable_name(name) and name not in (*taken, *([REPLICA] if replicas else []))
-            wanted = "printable, without '/', and not that of another axis or variable"
-            fitting("names of parameters", name, wanted, free)
-        return cls({name: _listed(name, values) for name, values in parameters.items()}, replicas)
+            expected = "printable, without '/', and not that of another axis or variable"
+            fitting("names of parameters", name, expected, free)
+        return cls({name: _values(name, values) for name, values in parameters.items()}, replicas)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,8 +107,8 @@ class Grid:
             The part of a value that identifies it: see `Work.contents`.
         """
         count = math.prod(self.shape)
-        what = f"parameters and replicas: {count} points"
-        check_memory(what, (NUMBERS_PER_POINT, count), "replicas")
+        purpose = f"parameters and replicas: {count} points"
+        check_memory(purpose, (NUMBERS_PER_POINT, count), "replicas")
         copies = [None] if self.replicas is None else range(self.replicas)
         digests = {n: _digests(n, map(contents, values)) for n, values in self.axes.items()}
         points = []
@@ -120,38 +120,38 @@ class Grid:
         return points
 
 
-def _listed(name: str, values: Any) -> list[Any]:
+def _values(name: str, values: Any) -> list[Any]:
     """The values of a parameter, NumPy scalars as Python numbers."""
     if hasattr(values, "__array__"):  # of numpy, xarray, pandas
         values = np.asarray(values)
-    whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
-    whole = whole and getattr(values, "ndim", 1) == 1
-    fitting(f"parameters of {name}", values, "a sequence of values", whole, TypeError)
+    fits = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
+    fits = fits and getattr(values, "ndim", 1) == 1
+    fitting(f"parameters of {name}", values, "a sequence of values", fits, TypeError)
     try:
         count = len(values) if hasattr(values, "__len__") else 0
     except OverflowError:  # of a range
         count = sys.maxsize
     _check_count(name, count)
-    listed: list[Any] = []
+    entries: list[Any] = []
     for value in values:
-        listed.append(value.item() if isinstance(value, np.generic) else value)
-        if len(listed) % VALUES_PER_CHECK == 0:  # an iterator may have no end
-            _check_count(name, len(listed))
-    fitting(f"parameters of {name}", values, "at least one value", listed)
-    numbers = [value for value in listed if isinstance(value, Number)]
+        entries.append(value.item() if isinstance(value, np.generic) else value)
+        if len(entries) % VALUES_PER_CHECK == 0:  # an iterator may have no end
+            _check_count(name, len(entries))
+    fitting(f"parameters of {name}", values, "at least one value", entries)
+    numbers = [value for value in entries if isinstance(value, Number)]
     try:
         [(repr(number), hash(number)) for number in numbers]
     except (TypeError, ValueError) as error:  # signalling nan; an integer too long to print
         raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
-    wanted = "values that differ: replicas= repeats points, with other random numbers"
-    fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
-    return listed
+    expected = "values that differ: replicas= repeats points, with other random numbers"
+    fitting(f"parameters of {name}", values, expected, len(set(numbers)) == len(numbers))
+    return entries
 
 
 def _check_count(name: str, count: int) -> None:
     """Raise ValueError for more values of a parameter than memory can hold points."""
-    what = f"parameters of {name}: {count} values"
-    check_memory(what, (NUMBERS_PER_POINT, count), "their number")
+    purpose = f"parameters of {name}: {count} values"
+    check_memory(purpose, (NUMBERS_PER_POINT, count), "their number")
 
 
 def _digests(name: str, values: Iterable[Any]) -> list[str]:
@@ -166,8 +166,8 @@ def _digests(name: str, values: Iterable[Any]) -> list[str]:
         digests = list(map(digest, values))
     except (TypeError, ValueError) as error:
         raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
-    wanted = "values that differ; replicas= repeats points, with other random numbers"
-    fitting(f"parameters of {name}", "one that occurs twice", wanted,
+    expected = "values that differ; replicas= repeats points, with other random numbers"
+    fitting(f"parameters of {name}", "one that occurs twice", expected,
             len(set(digests)) == len(digests))  # fmt: skip
     return digests
 
@@ -228,8 +228,8 @@ class Work(ABC):
         workers : int
             Number of batches that can run at the same time.
         """
-        alone = "1: only runs of a configuration are done in batches"
-        fitting("batch", size, alone, size in (None, 1))
+        expected = "1: only runs of a configuration are done in batches"
+        fitting("batch", size, expected, size in (None, 1))
         return [[point] for point in points]
 
 

@@ -110,22 +110,22 @@ class Store:
         self._look(self.path)
         if not self._waiting or self._file < 0:
             return
-        before = os.fstat(self._file).st_size
+        size = os.fstat(self._file).st_size
         try:
-            left = memoryview(self._waiting)
-            while left:
-                left = left[os.write(self._file, left) :]
+            data = memoryview(self._waiting)
+            while data:
+                data = data[os.write(self._file, data) :]
             if time.monotonic() - self._flushed > FLUSH_INTERVAL:
                 os.fsync(self._file)
                 self._flushed = time.monotonic()
         except OSError as error:
-            os.ftruncate(self._file, before)
+            os.ftruncate(self._file, size)
             _warn(
                 f"{self.path} could not be written: {error.strerror}. The sweep continues; these "
                 "results are written with the next ones"
             )
         else:
-            left.release()
+            data.release()
             self._size += len(self._waiting)
             self._waiting = bytearray()
 
@@ -134,31 +134,31 @@ class Store:
 
         A file that replaced it is not overwritten: no more results are stored.
         """
-        current, moved, lost = os.fstat(self._file), "", False
+        current, fault, lost = os.fstat(self._file), "", False
         try:
-            there = os.stat(path)
-            if (there.st_dev, there.st_ino) != (current.st_dev, current.st_ino):
-                moved = "was replaced by another file during the sweep; no more results are stored"
+            entry = os.stat(path)
+            if (entry.st_dev, entry.st_ino) != (current.st_dev, current.st_ino):
+                fault = "was replaced by another file during the sweep; no more results are stored"
             elif current.st_size < self._size:
-                lost, moved = True, "was cut short during the sweep"
+                lost, fault = True, "was cut short during the sweep"
         except OSError:
-            lost, moved = True, "was removed during the sweep"
-        if not moved:
+            lost, fault = True, "was removed during the sweep"
+        if not fault:
             return
         if lost:
             self._waiting.clear()
             with suppress(StorageError, OSError):
-                write_whole(path, *self._whole())
+                write_whole(path, *self._contents())
                 os.close(self._file)
                 self._open(path)
-                _warn(f"{path} {moved}. It was rewritten with all results")
+                _warn(f"{path} {fault}. It was rewritten with all results")
                 return
-            moved += ", and results are no longer stored"
+            fault += ", and results are no longer stored"
         os.close(self._file)
         self._file = -1
-        _warn(f"{path} {moved}")
+        _warn(f"{path} {fault}")
 
-    def _whole(self) -> list[bytes]:
+    def _contents(self) -> list[bytes]:
         """The complete contents of the file."""
         return [STORE_MAGIC, *map(_record, [self._first, *self.payloads])]
 
@@ -188,18 +188,18 @@ class Store:
             )
         if records:
             origin.check(path, json.loads(records[0][1]), "sweep or study")
-        self.payloads, damaged, others = _of_origin(content, records, self._first)
-        if others:
+        self.payloads, damaged, foreign = _of_origin(content, records, self._first)
+        if foreign:
             _warn(
-                f"{path} has {others} records of another sweep, whose store was appended to it; "
+                f"{path} has {foreign} records of another sweep, whose store was appended to it; "
                 "they are ignored"
             )
         if damaged:
             _warn(f"{path} is damaged at {damaged} positions; the points there are run again")
-        kept = [records[0][1], *self.payloads] if records else []
-        size = len(STORE_MAGIC) + sum(RECORD_HEAD + len(payload) for payload in kept)
+        payloads = [records[0][1], *self.payloads] if records else []
+        size = len(STORE_MAGIC) + sum(RECORD_HEAD + len(payload) for payload in payloads)
         if not records or len(content) != size:
-            write_whole(path, *self._whole())
+            write_whole(path, *self._contents())
 
 
 def _warn(text: str) -> None:
@@ -213,7 +213,7 @@ def _of_origin(
 
     In stores that were appended to each other, the first record of each identifies the next ones.
     """
-    payloads, damaged, others, end, current = [], 0, 0, len(STORE_MAGIC), True
+    payloads, damaged, foreign, end, current = [], 0, 0, len(STORE_MAGIC), True
     for number, (begin, payload) in enumerate(records):
         gap = content[end:begin]
         end = begin + RECORD_HEAD + len(payload)
@@ -225,8 +225,8 @@ def _of_origin(
         current = current and STORE_MAGIC not in gap  # else a store without intact first record
         if current:
             payloads.append(payload)
-        others += not current
-    return payloads, damaged, others
+        foreign += not current
+    return payloads, damaged, foreign
 
 
 def _record(payload: bytes) -> bytes:

@@ -88,10 +88,10 @@ def sweep(
     CheckpointError
         If the store is damaged, of another sweep, or in use.
     """
-    taken = [ERROR] if errors == "keep" else []
-    grid = Grid.of(parameters, replicas, taken)
-    wanted = "a function of the parameters, or a configuration as a dictionary"
-    fitting("f", f, wanted, callable(f) or isinstance(f, Mapping | Work), TypeError)
+    reserved = [ERROR] if errors == "keep" else []
+    grid = Grid.of(parameters, replicas, reserved)
+    expected = "a function of the parameters, or a configuration as a dictionary"
+    fitting("f", f, expected, callable(f) or isinstance(f, Mapping | Work), TypeError)
     if isinstance(f, Mapping):
         work = CONFIGURED_RUNS["Runs"](dict(f))
     else:
@@ -101,8 +101,8 @@ def sweep(
         work.check(points[0])
     except ConfigError as error:
         raise ConfigError(f"f: {error}" if isinstance(f, Mapping) else f"{error}") from error
-    wanted = "a seed, as f draws random numbers"
-    fitting("rng", rng, wanted, rng is not None or RNG in grid.axes or not work.needs_rng)
+    expected = "a seed, as f draws random numbers"
+    fitting("rng", rng, expected, rng is not None or RNG in grid.axes or not work.needs_rng)
     if replicas is not None:
         draws = rng is not None and work.takes_rng and RNG not in grid.axes
         fitting("replicas", replicas, "left out, as f takes no rng, or none is given", draws)
@@ -117,12 +117,12 @@ def sweep(
         progress=progress,
     )
     copies = {} if replicas is None else {REPLICA: range(replicas)}
-    named: dict[str, Any] = {**grid.axes, **copies}
-    data = dataset_of(named, outcomes, errors == "keep")
+    axes: dict[str, Any] = {**grid.axes, **copies}
+    data = dataset_of(axes, outcomes, errors == "keep")
     status = "finished" if finished else "interrupted"
     data.attrs = {
         "status": status,
-        "axes": [*named],
+        "axes": [*axes],
         "f": getattr(f, "__qualname__", type(f).__qualname__),
     }
     data.attrs["versions"] = json.dumps(versions())

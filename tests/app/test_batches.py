@@ -174,5 +174,5 @@ def test_members_draw_by_seeds_of_their_own():
 
 
 def test_groups_of_single_points_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr(configured_runs.Runs, "_joined", None)
+    monkeypatch.setattr(configured_runs.Runs, "_ensemble_of", None)
     assert batches(tokens(), {"initial.x.n": [4, 5]}) == [1, 1]

@@ -138,6 +138,18 @@ def test_a_result_goes_on_to_a_later_time():
     assert "never shortened" in meanfield("solve", "--extend", "a.nc", "--until", 1, code=2)[1]
 
 
+def test_files_of_a_configuration_with_dense_are_evaluated_at_any_time():
+    write("dense.toml", Path("run.toml").read_text().replace("[solve]", "[solve]\ndense = true"))
+    meanfield("solve", "dense.toml", "--out", "a.nc")
+    run = mf.solve(
+        mf.Transformer(mf.USA(1.0), 3.0), mf.load("a.nc")[0], (0, 0.5), t_eval=[0.33, 0.5]
+    )
+    assert np.array_equal(mf.load("a.nc")(0.33).coefficients, run[0].coefficients)
+    meanfield("solve", "--extend", "a.nc", "--until", 2, "--quiet")
+    assert np.array_equal(mf.load("a.nc")(0.33).coefficients, run[0].coefficients)
+    assert mf.load("a.nc")(1.7).space == mf.load("a.nc").final.space
+
+
 @pytest.mark.parametrize(
     "words",
     [[], ["--extend", "a.nc"], ["--until", "2"], ["run.toml", "--extend", "a.nc", "--until", "2"]],

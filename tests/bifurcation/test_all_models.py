@@ -202,6 +202,18 @@ def test_unknown_parameters_are_refused_with_those_that_are_known():
         mf.branches(model, CIRCLE, vary={"beta": (1.0, 2.0)})
 
 
+@pytest.mark.parametrize(("first", "last"), [(0.6, 2.0), (0.42, 0.46), (0.2, 0.21)])
+def test_a_family_that_changes_its_space_is_refused_with_the_value(first, last):
+    """At an end of the range, between, and where only points on the way are."""
+
+    def attention(s):
+        matrix = np.eye(3 if first < s < last else 2)
+        return mf.Transformer(mf.Attention(s * matrix, matrix, matrix), 1.0)
+
+    with pytest.raises(ValueError, match=r"At s = \d.*does not fit: Attention.*for dimension 3"):
+        mf.branches(attention, mf.Circle(8), (0.1, 1.0), max_step=0.02, progress=False)
+
+
 LAG = 0.5
 
 
@@ -221,6 +233,14 @@ def test_a_phase_lag_leads_to_a_wave_that_turns(lagging):
     wave = lagging.states_at(onset.value * (1 + 3e-4))[1][1]
     assert wave.speed == pytest.approx(np.sin(LAG) / 2, abs=1e-4)
     assert lagging.states_at(3.0)[0][1].speed == 0
+
+
+def test_no_cycle_begins_at_the_hopf_point_of_a_wave(lagging):
+    (onset,) = lagging.special("Hopf", 0)
+    model = onset.state.model.replace(kappa=2.5)
+    for ask in (lambda: mf.first_lyapunov(onset), lambda: mf.cycle(model, onset)):
+        with pytest.raises(mf.MeanfieldError, match=r"at kappa = 2\.2789\d* no cycle begins"):
+            ask()
 
 
 def test_waves_are_found_next_to_their_hopf_point(lagging):

@@ -197,7 +197,7 @@ def test_members_apart_have_the_equation_of_each_alone_in_every_bit(space, drift
     """Their multipliers, L and N, and the width of the band, whatever the others are."""
     kappas = np.geomspace(0.3, 40, BETAS.size)
     together = Transformer(drift(BETAS), kappas)
-    evolution = DensityEvolution(together, space, (BETAS.size,), apart=True)
+    evolution = DensityEvolution(together, space, (BETAS.size,), separate_members=True)
     u = space.perturbed(0.02, rng=1).coefficients
     bands = set()
     for i, (beta, kappa) in enumerate(zip(BETAS, kappas, strict=True)):

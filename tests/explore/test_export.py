@@ -11,7 +11,7 @@ import meanfield as mf
 from meanfield.app.configuration import parse_config
 from meanfield.core.errors import MeanfieldError
 from meanfield.explore.export import exported, script, toml_text
-from meanfield.explore.frames import drawn, play
+from meanfield.explore.frames import frame_values, play
 from meanfield.explore.scene import Scene, UserFile
 
 CHEAP = {"duration": 1.0, "tokens": 8, "beta": 1.0, "kappa": 3.0}
@@ -54,7 +54,7 @@ def test_the_script_and_the_configurations_repeat_the_frames(scene, tmp_path, mo
         again = parse_config(tomllib.loads(text.decode())).run(out=None, progress=False)
         for run in (runs[layer], again):
             assert run.t[-1] == frame.t
-            np.testing.assert_array_equal(drawn(run.final), frame.values)
+            np.testing.assert_array_equal(frame_values(run.final), frame.values)
 
 
 @pytest.mark.parametrize("what", ["density", "tokens"])
@@ -68,7 +68,7 @@ def test_the_script_of_a_file_repeats_the_frames(what, tmp_path, monkeypatch):
     scene = file.scene.replace(duration=1.0, tokens=8)
     runs = executed(script(scene, file), tmp_path, monkeypatch)
     for layer, frame in last_frames(scene, file).items():
-        np.testing.assert_array_equal(drawn(runs[layer].final), frame.values)
+        np.testing.assert_array_equal(frame_values(runs[layer].final), frame.values)
 
 
 def test_toml_is_read_as_it_was_written():

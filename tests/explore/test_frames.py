@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.explore.frames import NODE_BANDWIDTH, drawn, play
+from meanfield.explore.frames import NODE_BANDWIDTH, frame_values, play
 from meanfield.explore.scene import FRAME_COUNTS, Scene
 
 UNRESOLVED = pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
@@ -31,7 +31,7 @@ def test_frames_are_the_states_of_the_run(layer, kappa):
     assert [frame.index for frame in frames] == list(range(FRAME_COUNTS["Circle"]))
     assert [frame.t for frame in frames] == run.t.tolist()
     for i in (0, 7, -1):
-        np.testing.assert_array_equal(frames[i].values, drawn(run[i]))
+        np.testing.assert_array_equal(frames[i].values, frame_values(run[i]))
     order = [frame.order for frame in frames]
     np.testing.assert_allclose(order, run.observables["order_parameter"], rtol=1e-12)
     if layer == "density":
@@ -62,7 +62,7 @@ def test_what_is_not_resolved_is_told():
 def test_a_drawn_density_has_mass_one_and_its_own_values():
     circle = mf.Circle(degree=128)
     density = circle.von_mises(1.0, 20.0)
-    values = drawn(density)
+    values = frame_values(density)
     assert values.mean() == pytest.approx(1.0, abs=1e-6)
     angles = 2 * np.pi * np.arange(len(values)) / len(values)
     peak = 1.0, float(density.at(mf.Circle.embed(1.0)))
@@ -72,7 +72,7 @@ def test_a_drawn_density_has_mass_one_and_its_own_values():
 
 def test_nodes_are_drawn_with_a_bandwidth():
     mu = mf.Circle(degree=64).von_mises(0.0, 5.0)
-    values = drawn(mf.Characteristics(mu))
+    values = frame_values(mf.Characteristics(mu))
     k = np.arange(65)
     heat = np.exp(-0.5 * NODE_BANDWIDTH**2 * k**2)
     smooth = mf.Density(mf.Circle(degree=64), mu.coefficients * heat)
@@ -83,7 +83,7 @@ def test_values_on_the_sphere_are_those_of_latitudes_and_longitudes():
     sphere = mf.Sphere(degree=48)
     density = sphere.von_mises_fisher([1.0, 0.0, 0.0], 3.0)
     space = mf.Sphere(degree=32)
-    table = drawn(density).reshape(len(space.z), len(space.longitudes))
+    table = frame_values(density).reshape(len(space.z), len(space.longitudes))
     i, j = np.unravel_index(table.argmax(), table.shape)
     assert j == 0 and abs(space.z[i]) == np.abs(space.z).min()
 

@@ -14,7 +14,7 @@ from meanfield.networks.contexts import (
     of_gaussian,
     of_uniform_keys,
 )
-from meanfield.networks.initialisation import Overlaps, apart
+from meanfield.networks.initialisation import Overlaps, decorrelation
 
 SCHEMES = [
     mf.PostLN(), mf.PreLN(), mf.PeriLN(), mf.MixLN(0.5), mf.NGPT(0.7), mf.SqrtScaling()
@@ -116,8 +116,10 @@ def test_activations_spread_tokens_as_arc_cosine_kernels_say():
     for gap in (0.5, 1.0):  # Cho and Saul (2009), of relu
         angle = np.arccos(1 - gap)
         cosine = (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / np.pi
-        assert apart("relu", 2.0, gap) == pytest.approx(1 - cosine, rel=1e-3)
-    assert apart("gelu", 1.0, 1e-12) == pytest.approx(1e-4 * apart("gelu", 1.0, 1e-8), rel=1e-6)
+        assert decorrelation("relu", 2.0, gap) == pytest.approx(1 - cosine, rel=1e-3)
+    assert decorrelation("gelu", 1.0, 1e-12) == pytest.approx(
+        1e-4 * decorrelation("gelu", 1.0, 1e-8), rel=1e-6
+    )
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import meanfield as mf
 from meanfield.networks import fit
-from meanfield.networks.findings import fitted
+from meanfield.networks.findings import fit_of
 from meanfield.networks.fitting.families import LayerFlow, ParameterFamily
 from meanfield.networks.fitting.transitions import (
     LayerTransition,
@@ -170,7 +170,7 @@ def test_a_start_that_moves_tokens_too_far_is_told_from_one_without_noise():
 def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
     for sign, verdict in ((1, "undecided"), (-1, "fails")):
         x = layers(40, 64, 200.0, 3, 4, sign * FLOW)
-        found, finding = fitted(as_trace(x), np.random.default_rng(0))
+        found, finding = fit_of(as_trace(x), np.random.default_rng(0))
         low, high = found.interval(0.9973, by="tokens")[0]
         assert low < sign * TRUE["time"] < high  # a layer lasts the time 1
         assert finding.verdict == verdict and f"a {found['a']:.3g} [" in finding.text

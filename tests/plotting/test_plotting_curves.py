@@ -12,7 +12,7 @@ from matplotlib.collections import EllipseCollection, LineCollection
 import meanfield as mf
 from meanfield.plotting import orthographic, snapshots, spacetime, theme, trajectories
 from meanfield.plotting.appearance import appearance_of, equal_masses, quantiles
-from meanfield.plotting.curves import _apart, cumulated
+from meanfield.plotting.curves import _spaced, cumulated
 from meanfield.plotting.layouts import resolved_states, story
 from meanfield.plotting.registry import kinds_of
 from meanfield.plotting.spaces import chart_of
@@ -162,7 +162,7 @@ def test_curves_have_the_colour_of_the_cluster_in_which_they_end(parted):
 
 def test_labels_of_near_clusters_are_moved_apart_and_others_stay():
     places = np.array([0.5, -3.1, 0.52, 3.1, 0.55])
-    moved = _apart(places, 0.3, (-np.pi, np.pi))
+    moved = _spaced(places, 0.3, (-np.pi, np.pi))
     np.testing.assert_array_equal(np.argsort(moved), np.argsort(places))
     assert np.diff(np.sort(moved)).min() >= 0.3 - 1e-12
     np.testing.assert_allclose(moved[[1, 3]], places[[1, 3]])

@@ -39,9 +39,9 @@ def test_a_step_that_moves_the_clock_ends_the_wait():
     stall = Stall()
     for _ in range(2):
         for _ in range(480):
-            stall = stall_accepted(stall, 1.0, moved=False)
+            stall = stall_accepted(stall, 1.0, has_moved=False)
             assert not stalled_for_good(stall) and stall.shortest > 0
-        stall = stall_accepted(stall, 1.0, moved=True)
+        stall = stall_accepted(stall, 1.0, has_moved=True)
         assert stall == Stall()
 
 
@@ -51,7 +51,7 @@ def test_sixty_rejections_in_a_row_are_enough():
         for _ in range(60):
             stall = stall_rejected(stall)
             assert not stalled_for_good(stall)
-        last, stall = stall, stall_accepted(stall, 1.0, moved=True)
+        last, stall = stall, stall_accepted(stall, 1.0, has_moved=True)
     assert stalled_for_good(stall_rejected(last))
 
 

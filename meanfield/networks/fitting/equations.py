@@ -82,7 +82,7 @@ class Estimate:
 
         Free numbers are divided by their scales; errors are inf along directions not identified.
         """
-        inverse, undetermined = self._solved
+        inverse, undetermined = self._inverse
         inverse = inverse / self.scale[:, None]
         values, vectors = np.linalg.eigh(inverse @ (self.variance + self.simulation) @ inverse.T)
         order = np.argsort(-values)[: len(values) - undetermined.shape[1]]
@@ -92,20 +92,20 @@ class Estimate:
     @property
     def inverse(self) -> np.ndarray:
         """Pseudo-inverse (p, p) of the sensitivity; 0 along directions that are not identified."""
-        return self._solved[0]
+        return self._inverse[0]
 
     @property
     def unidentified(self) -> np.ndarray:
         """Mask (p,) of the free numbers that the equations do not identify."""
-        return (self._solved[1] ** 2).sum(axis=1) > UNIDENTIFIED_PART**2
+        return (self._inverse[1] ** 2).sum(axis=1) > UNIDENTIFIED_PART**2
 
     @cached_property
-    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pseudo-inverse of the sensitivity, and the directions not identified, as `solved`."""
-        return solved(self.sensitivity, self.variance + self.simulation, self.scale)
+    def _inverse(self) -> tuple[np.ndarray, np.ndarray]:
+        """The `pseudo_inverse` of the sensitivity, and the directions not identified."""
+        return pseudo_inverse(self.sensitivity, self.variance + self.simulation, self.scale)
 
 
-def solved(
+def pseudo_inverse(
     sensitivity: np.ndarray, variance: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pseudo-inverse (p, p) of a sensitivity, and the directions (p, k) not identified.
@@ -123,7 +123,7 @@ def solved(
     return scale[:, None] * inverse, right[rank:].T
 
 
-def nothing() -> None:
+def no_callback() -> None:
     """Do nothing: the default callback after an evaluation, which can be pickled."""
 
 
@@ -147,7 +147,7 @@ class Equations(ABC):
 
     family: ParameterFamily
     transitions: Transitions
-    evaluated: Callable[[], None] = nothing
+    evaluated: Callable[[], None] = no_callback
     replicas: int = 0
     test_replicas: int = 0
     steps: int = 1
@@ -216,9 +216,9 @@ class NoisyEquations(Equations):
             part = count / (count + self.replicas)
             step = estimate.inverse @ comparison.value * part
             simulation = part**2 * variance / count + (1 - part) ** 2 * estimate.simulation
-            near = np.abs(step / estimate.scale).max() <= LONGEST_STEP
-            point = self.within(estimate.point + step) if near else estimate.point
-            judged = replace(judged, point=point, simulation=simulation, converged=bool(near))
+            is_near = np.abs(step / estimate.scale).max() <= LONGEST_STEP
+            point = self.within(estimate.point + step) if is_near else estimate.point
+            judged = replace(judged, point=point, simulation=simulation, converged=bool(is_near))
         return judged, comparison.goodness
 
     @abstractmethod
@@ -235,19 +235,19 @@ class NoisyEquations(Equations):
         """
         point, sensitivity = estimate.point, estimate.sensitivity
         at_estimate = total(self.terms(point, point)[0])
-        others = [j for j in range(len(point)) if j != index]
+        rest = [j for j in range(len(point)) if j != index]
         precision = np.linalg.pinv(estimate.variance + estimate.simulation)
-        center, part = point.copy(), sensitivity[:, others]
+        center, part = point.copy(), sensitivity[:, rest]
         C = np.linalg.pinv(sensitivity.T @ precision @ sensitivity)
         if C[index, index] > 0:
-            center[others] += C[others, index] / C[index, index] * (value - point[index])
+            center[rest] += C[rest, index] / C[index, index] * (value - point[index])
         for iteration in range(3):
             center = self.within(center)
             center[index] = value
             excess = total(self.terms(center, point)[0]) - at_estimate
             if iteration < 2:
                 step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ excess)
-                center[others] += step
+                center[rest] += step
         return float(excess @ precision @ excess)
 
     def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool | None:
@@ -259,10 +259,10 @@ class NoisyEquations(Equations):
         if goodness is None:
             return []
         name, deviation = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
-        rejected = self.rejects(estimate, goodness)
-        said = "The layers are no flow of this family" if rejected else "Nothing rejects it"
+        is_rejected = self.rejects(estimate, goodness)
+        claim = "The layers are no flow of this family" if is_rejected else "Nothing rejects it"
         return [
-            f"{said} (p {goodness.p_in_words}; the largest deviation from replicas of the flow is "
+            f"{claim} (p {goodness.p_in_words}; the largest deviation from replicas of the flow is "
             f"{deviation:+.1f} standard errors, in {name})."
         ]
 
@@ -274,8 +274,8 @@ class NoisyEquations(Equations):
             point[j] = np.clip(point[j], SHORTEST_LOG_TIME, LONGEST_LOG_TIME)
         if "kappa" in labels:  # stronger noise erases all memory of the directions of tokens
             j = labels.index("kappa")
-            least = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME
-            point[j] = max(point[j], np.log(least))
+            smallest = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME
+            point[j] = max(point[j], np.log(smallest))
         return point
 
 
@@ -304,7 +304,7 @@ class LeastSquares(Equations):
         residuals: dict[int, np.ndarray] = {}
         for group in groups.values():
             x, y = (np.stack([getattr(self.transitions[k], n) for k in group]) for n in "xy")
-            residuals |= zip(group, logarithm(moved(self.family, point, x), y), strict=True)
+            residuals |= zip(group, logarithm(next_layer(self.family, point, x), y), strict=True)
         return [residuals[k] for k in range(len(self.transitions))]
 
     def _flat(self, point: np.ndarray) -> np.ndarray:
@@ -334,7 +334,7 @@ class LeastSquares(Equations):
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by the flow without noise, whose tokens are also the draw of the last layer."""
-        tokens = [moved(self.family, point, one.x[None])[0] for one in part]
+        tokens = [next_layer(self.family, point, one.x[None])[0] for one in part]
         return tokens, tokens[-1]
 
     def objective(self, estimate: Estimate, index: int, value: float) -> float:
@@ -346,10 +346,10 @@ class LeastSquares(Equations):
         def others(free: np.ndarray) -> np.ndarray:
             return self._flat(np.insert(free, index, value))
 
-        least = least_squares(others, start, xtol=1e-8).fun if start.size else others(start)
+        minimum = least_squares(others, start, xtol=1e-8).fun if start.size else others(start)
         base = estimate.residual**2 * sum(len(one.x) for one in self.transitions)
         mean = max(estimate.residual, 1e-14) ** 2 / (self.dimension - 1)
-        return float(((least**2).sum() - base) / mean)
+        return float(((minimum**2).sum() - base) / mean)
 
     @property
     def distance(self) -> float:
@@ -363,17 +363,17 @@ class LeastSquares(Equations):
 
     def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
         """The residual angle of the flow in a sentence."""
-        said, distance = "The flow leaves", self.distance
+        claim, distance = "The flow leaves", self.distance
         if self.rejects(estimate, None):
-            said = "The layers are no flow of this family: it leaves"
+            claim = "The layers are no flow of this family: it leaves"
         part = estimate.residual / distance if distance else 0.0
         return [
-            f"{said} {estimate.residual:.3g} of the {distance:.3g} radians (root mean square) "
+            f"{claim} {estimate.residual:.3g} of the {distance:.3g} radians (root mean square) "
             f"that tokens move in a layer, {part:.2g} of it."
         ]
 
 
-def moved(family: ParameterFamily, point: np.ndarray, x: np.ndarray) -> np.ndarray:
+def next_layer(family: ParameterFamily, point: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Tokens (R, n, d) a layer later, without noise."""
     flow = family.at(point)
     run = solve(flow.model, Tokens(x), (0, flow.time), rtol=FLOW_TOLERANCE, progress=False)

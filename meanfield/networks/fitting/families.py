@@ -65,20 +65,20 @@ class ParameterFamily:
     """
 
     def __init__(self, family: UserValue, start: Parameters, fixed: Parameters, noise: bool):
-        wanted = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
-        fitting("family", family, wanted, callable(family), TypeError)
+        expected = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
+        fitting("family", family, expected, callable(family), TypeError)
         self._make, names = family, _names(family)
-        allowed = [*names, *LAYER_PARAMETERS]
-        for name, named in (("start", start), ("fixed", fixed)):
-            fitting(name, named, "a dict of parameters", isinstance(named, Mapping), TypeError)
-            for key in named:
-                fitting(f"a name in {name}", key, f"one of {', '.join(allowed)}", key in allowed)
+        valid = [*names, *LAYER_PARAMETERS]
+        for name, given in (("start", start), ("fixed", fixed)):
+            fitting(name, given, "a dict of parameters", isinstance(given, Mapping), TypeError)
+            for key in given:
+                fitting(f"a name in {name}", key, f"one of {', '.join(valid)}", key in valid)
         both = set(start) & set(fixed)
         fitting("start and fixed", sorted(both), "of different parameters", not both)
         self.names, self.name = names, getattr(family, "__name__", "a family")
         self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
-        free = [name for name in names if name not in fixed]
-        values = {name: real_array(f"start[{name!r}]", start.get(name, 1.0)) for name in free}
+        free_names = [name for name in names if name not in fixed]
+        values = {name: real_array(f"start[{name!r}]", start.get(name, 1.0)) for name in free_names}
         self._shapes = {name: value.shape for name, value in values.items()}
         self.labels = [
             f"{name}[{','.join(map(str, index))}]" if index else name
@@ -94,8 +94,8 @@ class ParameterFamily:
             self.labels.append("time")
             time = positive("start['time']", start.get("time", 0.5))
             low, high = SHORTEST_LOG_TIME, LONGEST_LOG_TIME
-            wanted = f"from {np.exp(low):g} to {np.exp(high):g}"
-            fitting("start['time']", time, wanted, low <= np.log(time) <= high)
+            expected = f"from {np.exp(low):g} to {np.exp(high):g}"
+            fitting("start['time']", time, expected, low <= np.log(time) <= high)
             numbers.append(np.log(time))
         fitting("kappa", fixed.get("kappa"), "left out where noise=False",
                 noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
@@ -128,26 +128,26 @@ class ParameterFamily:
     def at(self, point: np.ndarray) -> LayerFlow:
         """The model at a point."""
         values: Parameters = {k: v[()] for k, v in self._fixed.items() if k in self.names}
-        used = 0
+        start = 0
         for name, shape in self._shapes.items():
-            end = used + math.prod(shape)
-            values[name] = point[used:end].reshape(shape) if shape else float(point[used])
-            used = end
-        made = self._make(**values)
-        if isinstance(made, Drift):
-            made = Transformer(made)
-        wanted = "a family of drifts, or of mf.Transformer"
-        fitting("family", made, wanted, isinstance(made, Transformer), TypeError)
-        if made.noisy or made.shape:
+            end = start + math.prod(shape)
+            values[name] = point[start:end].reshape(shape) if shape else float(point[start])
+            start = end
+        model = self._make(**values)
+        if isinstance(model, Drift):
+            model = Transformer(model)
+        expected = "a family of drifts, or of mf.Transformer"
+        fitting("family", model, expected, isinstance(model, Transformer), TypeError)
+        if model.noisy or model.shape:
             raise ValueError(
-                f"family must give single models without noise; got {as_given(made)}. The noise "
+                f"family must give single models without noise; got {as_given(model)}. The noise "
                 "kappa is a parameter of the fit: hold it with fixed={'kappa': ...}."
             )
-        _only_directions(made)
-        rest = dict(zip(self.labels[self.drifts :], np.exp(point[self.drifts :]), strict=True))
-        time = float(rest.get("time", self._fixed.get("time", np.nan)))
-        kappa = float(rest.get("kappa", self._fixed.get("kappa", np.inf)))
-        return LayerFlow(made, time, kappa if self.noise else np.inf)
+        _only_directions(model)
+        scales = dict(zip(self.labels[self.drifts :], np.exp(point[self.drifts :]), strict=True))
+        time = float(scales.get("time", self._fixed.get("time", np.nan)))
+        kappa = float(scales.get("kappa", self._fixed.get("kappa", np.inf)))
+        return LayerFlow(model, time, kappa if self.noise else np.inf)
 
     def values(self, point: np.ndarray) -> np.ndarray:
         """The parameters at a point, without logarithms."""
@@ -190,8 +190,8 @@ def _names(family: UserValue) -> list[str]:
     if isinstance(family, type) and issubclass(family, Drift):
         return list(parameters_of(family))
     parameters = inspect.signature(family).parameters.values()
-    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    ok = all(p.kind in plain and p.name not in LAYER_PARAMETERS for p in parameters)
-    wanted = "a function of named numbers, none of them called time or kappa, which fit adds itself"
-    fitting("family", family, wanted, ok)
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    ok = all(p.kind in by_name and p.name not in LAYER_PARAMETERS for p in parameters)
+    rule = "a function of named numbers, none of them called time or kappa, which fit adds itself"
+    fitting("family", family, rule, ok)
     return [p.name for p in parameters if p.default is inspect.Parameter.empty]

@@ -22,10 +22,10 @@ from meanfield.extending import (
     whole_number,
 )
 
-from .equations import Equations, Estimate, LeastSquares, nothing
+from .equations import Equations, Estimate, LeastSquares, no_callback
 from .families import ParameterFamily
 from .goodness import Goodness
-from .predictions import Prediction, predictions, split
+from .predictions import Prediction, hold_out, predictions
 from .replicas import ReplicaEquations
 from .transitions import transitions_of
 from .wide import WideEquations
@@ -126,15 +126,15 @@ def fit(
     """
     random = generator(rng)
     start, fixed = start or {}, fixed or {}
-    chosen = ParameterFamily(family, start, fixed, boolean("noise", noise))
+    model_family = ParameterFamily(family, start, fixed, boolean("noise", noise))
     replicas = whole_number("replicas", replicas, least=4)
     fitting("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
     steps = whole_number("steps", steps)
     test_replicas = whole_number("test_replicas", test_replicas, least=16)
     hold = boolean("verdict", verdict) and boolean("hold", hold)
-    free = len(chosen.start)
-    many = f"at least twice the {free} parameters"
-    fitting("test_replicas", test_replicas, many, not noise or test_replicas >= 2 * free)
+    size = len(model_family.start)
+    bound = f"at least twice the {size} parameters"
+    fitting("test_replicas", test_replicas, bound, not noise or test_replicas >= 2 * size)
     fitting("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
     transitions = transitions_of(layers, random)
     if all(np.array_equal(one.x, one.y) for one in transitions):
@@ -144,14 +144,14 @@ def fit(
     unrelated = abs(cosines.mean()) < min(chance, RELATED_COSINE)
     if wide and not {"kappa"} & {*start, *fixed} and not unrelated:
         # a search that starts from much too strong noise ends before the root
-        spread = -np.log(np.clip(cosines.mean(), *GUESSED_COSINES))  # (d - 1) time/kappa
-        kappa = (transitions[0].x.shape[1] - 1) * chosen.at(chosen.start).time / spread
-        chosen = ParameterFamily(family, {**start, "kappa": kappa}, fixed, noise)
-    done = count(1)
+        decay = -np.log(np.clip(cosines.mean(), *GUESSED_COSINES))  # (d - 1) time/kappa
+        kappa = (transitions[0].x.shape[1] - 1) * model_family.at(model_family.start).time / decay
+        model_family = ParameterFamily(family, {**start, "kappa": kappa}, fixed, noise)
+    counter = count(1)
     with Progress("fitting", progress) as bar:
 
         def evaluated() -> None:
-            number = next(done)
+            number = next(counter)
             bar.show(min(0.99, number / USUAL_EVALUATIONS), f"fitting, {number} evaluations")
 
         kind: type[Equations] = LeastSquares
@@ -160,15 +160,15 @@ def fit(
             kind = WideEquations if wide else ReplicaEquations
             numbers = {"test_replicas": test_replicas, "steps": steps}
             numbers |= {} if wide else {"replicas": replicas}
-        equations: Equations = kind(chosen, transitions, evaluated, **numbers)
+        equations: Equations = kind(model_family, transitions, evaluated, **numbers)
         estimate, goodness = equations.judged(equations.estimate(), random)
         held_out_errors: list[Prediction] = []
-        train, held_out = split(transitions)
+        train, held_out = hold_out(transitions)
         if hold and train and held_out and not unrelated:
             training = replace(equations, transitions=train)
             root = training.estimate(estimate.point).point
             held_out_errors = predictions(training, root, held_out, random)
-    equations = replace(equations, evaluated=nothing)
+    equations = replace(equations, evaluated=no_callback)
     result = Fit(estimate, equations, goodness if verdict else None, tuple(held_out_errors),
                  bool(unrelated))  # fmt: skip
     if result.warning:
@@ -390,8 +390,8 @@ class Fit:
         rows = [f"Fit of {self.family.name} to {count} layers: {self.status}"]
         labels, values = self.family.labels, self.family.values(self.estimate.point)
         if self.status == "not converged":
-            ended = [f"{name} {value:.4g}" for name, value in zip(labels, values, strict=True)]
-            return "\n".join([*rows, f"  The search ended at {', '.join(ended)}. {self.verdict}"])
+            end = [f"{name} {value:.4g}" for name, value in zip(labels, values, strict=True)]
+            return "\n".join([*rows, f"  The search ended at {', '.join(end)}. {self.verdict}"])
         table = zip(labels, values, self.interval(), strict=True)
         rows += [f"  {name:8} {value:.4g} [{a:.4g}, {b:.4g}]" for name, value, (a, b) in table]
         return "\n".join([*rows, f"  {self.verdict}"])

@@ -109,9 +109,9 @@ class Comparison:
         x, mean = transition.x, left.mean(axis=0)
         table = _statistics(x, (left - mean) * count / (count - 1), y, self._weights)
         (observed,) = _statistics(x, (residual - mean)[None], transition.y[None], self._weights)
-        off, spread = table - table.mean(axis=0), table.std(axis=0, ddof=1) + LEAST_SPREAD
-        self._tables.append(np.sign(off) * np.sqrt(leave_one_out((off / spread) ** 2, count)))
-        self._off.append((observed - table.mean(axis=0)) / spread)
+        excess, scale = table - table.mean(axis=0), table.std(axis=0, ddof=1) + LEAST_SPREAD
+        self._tables.append(np.sign(excess) * np.sqrt(leave_one_out((excess / scale) ** 2, count)))
+        self._off.append((observed - table.mean(axis=0)) / scale)
 
     @property
     def goodness(self) -> Goodness:
@@ -124,32 +124,32 @@ class Comparison:
         from scipy.stats import gamma
 
         transitions, p = len(self._tables), len(self.value)
-        table, others = np.concatenate(self._tables), np.concatenate(self._scores)
-        slopes = np.linalg.lstsq(others, table, rcond=None)[0]
-        free = len(table) - transitions - p
-        left_over = table - others @ slopes
+        table, scores = np.concatenate(self._tables), np.concatenate(self._scores)
+        slopes = np.linalg.lstsq(scores, table, rcond=None)[0]
+        dof = len(table) - transitions - p
+        left_over = table - scores @ slopes
         covariance = left_over.T @ left_over / (len(table) - p) * transitions
-        off = np.sum(self._off, axis=0) - self.value @ slopes
-        k = len(off)
-        square = float(off @ np.linalg.pinv(covariance) @ off)
-        by_statistics = float(_f_tail(square * (free - k + 1) / (free * k), k, free - k + 1))
+        excess = np.sum(self._off, axis=0) - self.value @ slopes
+        k = len(excess)
+        square = float(excess @ np.linalg.pinv(covariance) @ excess)
+        by_statistics = float(_f_tail(square * (dof - k + 1) / (dof * k), k, dof - k + 1))
         by_layers = 1.0
         if transitions > 1:
             mean = max(2.0 * transitions, sum(one.mean() for one in self._others))
             variance = max(4.0 * transitions, sum(one.var(ddof=1) for one in self._others))
             total = sum(self._layers) * mean / variance
             by_layers = float(gamma.sf(total, mean**2 / variance))
-        deviations = (off / np.sqrt(np.diag(covariance))).tolist()
+        deviations = (excess / np.sqrt(np.diag(covariance))).tolist()
         both = min(1.0, 2 * min(by_statistics, by_layers))
-        named = dict(zip(FIT_STATISTICS, deviations, strict=True))
-        return Goodness(both, by_statistics, by_layers, named)
+        by_name = dict(zip(FIT_STATISTICS, deviations, strict=True))
+        return Goodness(both, by_statistics, by_layers, by_name)
 
 
-def _f_tail(value: Values, of: int, over: int) -> Values:
-    """P(F > value) for Fisher's F law with `of` and `over` degrees of freedom."""
+def _f_tail(value: Values, numerator: int, denominator: int) -> Values:
+    """P(F > value) for Fisher's F law with `numerator` and `denominator` degrees of freedom."""
     from scipy.special import fdtrc
 
-    return fdtrc(of, over, value)
+    return fdtrc(numerator, denominator, value)
 
 
 def leave_one_out(squares: np.ndarray, count: int) -> np.ndarray:

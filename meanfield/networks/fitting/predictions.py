@@ -42,7 +42,7 @@ class Prediction:
     distances: dict[str, float]
 
 
-def split(
+def hold_out(
     transitions: Sequence[LayerTransition],
 ) -> tuple[list[LayerTransition], dict[str, list[LayerTransition]]]:
     """Split transitions into training and held-out ones: the last third of layers, and of texts.
@@ -79,7 +79,7 @@ def predictions(
     linear, results = _linear_map(equations.transitions), []
     quantiles = [(1 - PREDICTION_LEVEL) / 2, (1 + PREDICTION_LEVEL) / 2]
     for kind, part in held_out.items():
-        flow, drawn = equations.predicted(point, part)
+        flow, sample = equations.predicted(point, part)
         predicted = {
             "flow": flow,
             "nothing": [one.x for one in part],
@@ -89,7 +89,7 @@ def predictions(
             key: [angles(y, one.y) ** 2 for y, one in zip(layers, part, strict=True)]
             for key, layers in predicted.items()
         }
-        laws = {key: layers[-1] for key, layers in predicted.items()} | {"flow": drawn}
+        laws = {key: layers[-1] for key, layers in predicted.items()} | {"flow": sample}
         last = Tokens(part[-1].y)
         w2 = {key: float(wasserstein(Tokens(unit(law)), last)) for key, law in laws.items()}
         errors = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
@@ -144,6 +144,6 @@ def _draws(
         counts = [np.array([count.sum() for count in counts])]
         totals = {key: [np.array([t.sum() for t in table])] for key, table in totals.items()}
     sizes = np.concatenate(counts)
-    chosen = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=PREDICTION_DRAWS)
-    means = chosen @ sizes
-    return {key: (chosen @ np.concatenate(table)) / means for key, table in totals.items()}
+    drawn = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=PREDICTION_DRAWS)
+    means = drawn @ sizes
+    return {key: (drawn @ np.concatenate(table)) / means for key, table in totals.items()}

@@ -29,7 +29,7 @@ from .equations import (
     Estimate,
     NoisyEquations,
     Transitions,
-    solved,
+    pseudo_inverse,
     squared,
     total,
 )
@@ -50,8 +50,8 @@ class ReplicaEquations(NoisyEquations):
 
     def simulated(self, point: np.ndarray, score_at: np.ndarray) -> Arrays:
         """The score h at `score_at` of replicas drawn at `point`, (R, n, p) for each transition."""
-        drawn = replicas_of(self.family.at(point), self.transitions, self.replicas, self.steps)
-        values = [scores(self.family, score_at, _repeated(one.x, y), y) for one, y in drawn]
+        replicas = replicas_of(self.family.at(point), self.transitions, self.replicas, self.steps)
+        values = [scores(self.family, score_at, _repeated(one.x, y), y) for one, y in replicas]
         self.evaluated()
         return values
 
@@ -95,21 +95,21 @@ class ReplicaEquations(NoisyEquations):
         for _ in range(BROYDEN_ROUNDS):
             if value @ precision @ value < ROOT_TOLERANCE**2 * len(point):
                 return point, slope, True
-            step = solved(slope, variance, scale)[0] @ value
+            step = pseudo_inverse(slope, variance, scale)[0] @ value
             step /= max(1.0, np.abs(step / scale).max() / LONGEST_STEP)
-            after = self.within(point + step)
-            step = after - point
+            trial = self.within(point + step)
+            step = trial - point
             if not step.any():
                 break
             try:
-                new = total(self.terms(after, anchor)[0])
+                new = total(self.terms(trial, anchor)[0])
                 if new @ precision @ new > 0.25 * (value @ precision @ value):
-                    slope = self.sensitivity(after, anchor, errors)
+                    slope = self.sensitivity(trial, anchor, errors)
                 else:
                     slope = slope + np.outer(value - new - slope @ step, step) / (step @ step)
             except MeanfieldError:  # the model cannot be solved there: the search has failed
                 break
-            point, value = after, new
+            point, value = trial, new
         return point, slope, False
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
@@ -132,27 +132,27 @@ class ReplicaEquations(NoisyEquations):
 
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
         """Yield each layer with new replicas, as `NoisyEquations.compared`."""
-        fresh = [replace(one, seed=one.seed.spawn(1)[0]) for one in self.transitions]
+        transitions = [replace(one, seed=one.seed.spawn(1)[0]) for one in self.transitions]
         flow, family = self.family.at(point), self.family
-        for one, y in replicas_of(flow, fresh, self.test_replicas, self.steps, pairs=False):
-            (drawn, left), (score, residual) = (
+        for one, y in replicas_of(flow, transitions, self.test_replicas, self.steps, pairs=False):
+            (own_scores, left), (score, residual) = (
                 (scores(family, point, *pair), residuals(family, point, *pair))
                 for pair in ((_repeated(one.x, y), y), (one.x[None], one.y[None]))
             )
-            drawn, score = drawn.sum(axis=1), score.sum(axis=1)
-            yield one, y, drawn, score[0], left, residual[0]
+            own_scores, score = own_scores.sum(axis=1), score.sum(axis=1)
+            yield one, y, own_scores, score[0], left, residual[0]
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by means over replicas, as `Equations.predicted`."""
-        drawn = replicas_of(self.family.at(point), part, PREDICTION_REPLICAS, self.steps)
-        layers = [y for _, y in drawn]
+        replicas = replicas_of(self.family.at(point), part, PREDICTION_REPLICAS, self.steps)
+        layers = [y for _, y in replicas]
         return [unit(y.mean(axis=0)) for y in layers], layers[-1][0]
 
     def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
         """Confidence intervals by score tests, (p, 2)."""
         test = ScoreTest(self, estimate)
-        every = range(len(estimate.point))
-        return np.array([[test.end(j, sign * quantile) for sign in (-1, 1)] for j in every])
+        indices = range(len(estimate.point))
+        return np.array([[test.end(j, sign * quantile) for sign in (-1, 1)] for j in indices])
 
 
 def _repeated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -192,17 +192,17 @@ class ScoreTest:
         point, covariance = self._estimate.point, self._estimate.covariance()
         error = np.sqrt(covariance[index, index])
         path = covariance[:, index] / error
-        distance, before, value = quantile, 0.0, 0.0  # the secant method
+        distance, last, value = quantile, 0.0, 0.0  # the secant method
         for _ in range(SECANT_ROUNDS):
             try:
-                reached = self.deviation(point + distance * path, index)
+                excess = self.deviation(point + distance * path, index)
             except MeanfieldError:  # the model cannot be solved there
-                reached = 0.0
-            if reached * quantile <= 0 or abs(distance) > FARTHEST_END:
+                excess = 0.0
+            if excess * quantile <= 0 or abs(distance) > FARTHEST_END:
                 return float(np.sign(quantile) * np.inf)
-            slope = (reached - value) / (distance - before)
-            factor = 1 + (quantile - reached) / (slope * distance) if slope > 0 else 2.0
-            before, value = distance, reached
+            slope = (excess - value) / (distance - last)
+            factor = 1 + (quantile - excess) / (slope * distance) if slope > 0 else 2.0
+            last, value = distance, excess
             distance *= float(np.clip(factor, 0.5, 2.0))
             if abs(factor - 1) < SECANT_TOLERANCE:
                 break
@@ -215,9 +215,9 @@ class ScoreTest:
         cancel, as h is fixed at the estimate.
         """
         estimate = self._estimate
-        mean, spread = self._simulated(point)
+        mean, variances = self._simulated(point)
         slope = self._equations.sensitivity(point, estimate.point, estimate.errors)
-        scale = np.sqrt(spread / self._spread)
+        scale = np.sqrt(variances / self._spread)
         variance = estimate.variance * np.outer(scale, scale) + estimate.simulation
         inverse = np.linalg.pinv(slope)
         error = np.sqrt((inverse @ variance @ inverse.T)[index, index])
@@ -225,6 +225,6 @@ class ScoreTest:
 
     def _simulated(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variances of the sum of h under the model at a point."""
-        drawn = [h.sum(axis=1) for h in self._equations.simulated(point, self._estimate.point)]
-        mean = np.sum([h.mean(axis=0) for h in drawn], axis=0)
-        return mean, np.sum([h.var(axis=0, ddof=1) for h in drawn], axis=0)
+        sums = [h.sum(axis=1) for h in self._equations.simulated(point, self._estimate.point)]
+        mean = np.sum([h.mean(axis=0) for h in sums], axis=0)
+        return mean, np.sum([h.var(axis=0, ddof=1) for h in sums], axis=0)

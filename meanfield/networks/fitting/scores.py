@@ -84,9 +84,9 @@ def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition])
 
     def at(numbers: np.ndarray) -> list[tuple[np.ndarray, ...]]:
         """Residuals and derivatives of each transition; kappa is that of the start."""
-        full = point.copy()
-        full[moving] = numbers
-        return [parts(family, full, one.x[None], one.y[None])[:2] for one in transitions]
+        shifted = point.copy()
+        shifted[moving] = numbers
+        return [parts(family, shifted, one.x[None], one.y[None])[:2] for one in transitions]
 
     def residuals(numbers: np.ndarray) -> np.ndarray:
         return np.concatenate([r.ravel() for r, _ in at(numbers)])
@@ -101,7 +101,7 @@ def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition])
                                 x_scale="jac", ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
         point[moving] = minimum.x
     if "kappa" in family.labels:
-        free = sum(len(one.x) * (one.x.shape[1] - 1) for one in transitions)
-        size, time = (residuals(point[moving]) ** 2).sum() / free, family.at(point).time
+        dof = sum(len(one.x) * (one.x.shape[1] - 1) for one in transitions)
+        size, time = (residuals(point[moving]) ** 2).sum() / dof, family.at(point).time
         point[family.labels.index("kappa")] = np.log(2 * time / max(size, 1e-14))
     return point

@@ -50,8 +50,8 @@ def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTra
         For layers of another type or shape, and zero vectors.
     """
     hidden: UserValue = getattr(layers, "hidden", layers)
-    many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
-    fitting("layers", hidden, "an array, or a list of one text or more", not many or len(hidden))
+    is_list = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
+    fitting("layers", hidden, "an array, or a list of one text or more", not is_list or len(hidden))
     seed, texts = int(rng.integers(2**63)), texts_of("layers", hidden)
     transitions: list[LayerTransition] = []
     for k, text in enumerate(texts):
@@ -70,8 +70,8 @@ def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTra
 
 def logarithm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The tangent vector at x that leads to y, of length the angle between them."""
-    middle, along = chord(x, y)
-    return carried(along, middle, x)
+    middle, tangent = chord(x, y)
+    return carried(tangent, middle, x)
 
 
 def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,28 +79,28 @@ def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     The displacement has the length of the angle between x and y.
     """
-    both, apart = x + y, y - x
-    long = np.linalg.norm(both, axis=-1, keepdims=True)
-    short = np.linalg.norm(apart, axis=-1, keepdims=True)
-    angle = 2 * np.arctan2(short, long)
-    if not long.all():
+    both, gap = x + y, y - x
+    double = np.linalg.norm(both, axis=-1, keepdims=True)
+    size = np.linalg.norm(gap, axis=-1, keepdims=True)
+    angle = 2 * np.arctan2(size, double)
+    if not double.all():
         raise MeanfieldError(
             "A token moves to its antipode in a layer, to which there is no shortest way. Leave it "
             "out, or give noise and wide=True, which needs no ways."
         )
-    return both / long, apart * np.where(short > 0, angle / np.where(short > 0, short, 1), 1.0)
+    return both / double, gap * np.where(size > 0, angle / np.where(size > 0, size, 1), 1.0)
 
 
 def carried(vector: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Parallel transport of tangent vectors along the great circles from start to end."""
-    along = (vector * end).sum(axis=-1, keepdims=True)
-    return vector - along / (1 + (start * end).sum(axis=-1, keepdims=True)) * (start + end)
+    component = (vector * end).sum(axis=-1, keepdims=True)
+    return vector - component / (1 + (start * end).sum(axis=-1, keepdims=True)) * (start + end)
 
 
 def angles(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Angles between unit vectors."""
-    apart, both = np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1)
-    return 2 * np.arctan2(apart, both)
+    difference, total = np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1)
+    return 2 * np.arctan2(difference, total)
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -164,9 +164,9 @@ def replicas_of(
     `steppers.Strang`, of weak order 2.
     """
     for shape, group in groupby(transitions, lambda one: one.x.shape):
-        most = max(1, REPLICAS_AT_ONCE // (replicas * math.prod(shape)))
-        alike = list(group)
-        for batch in (alike[k : k + most] for k in range(0, len(alike), most)):
+        limit = max(1, REPLICAS_AT_ONCE // (replicas * math.prod(shape)))
+        equal = list(group)
+        for batch in (equal[k : k + limit] for k in range(0, len(equal), limit)):
             y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
             motion = TokenMotion(flow.noisy, Tokens(y), scheme=Strang)
             draws = Draws([one.seed for one in batch], replicas, pairs)

@@ -38,7 +38,7 @@ from .equations import (
     Estimate,
     NoisyEquations,
     Transitions,
-    solved,
+    pseudo_inverse,
     total,
 )
 from .families import LayerFlow
@@ -92,7 +92,7 @@ class WideEquations(NoisyEquations):
         for _ in range(SCORING_ROUNDS):
             weights, information = self._weights(point, means)
             terms, scale = self._terms(weights, means), self.family.scale(point)
-            value, (inverse, _) = total(terms), solved(information, information, scale)
+            value, (inverse, _) = total(terms), pseudo_inverse(information, information, scale)
             step = inverse @ value
             if value @ step >= ROOT_TOLERANCE**2 * len(point):
                 step /= max(1.0, np.abs(step / scale).max() / LONGEST_STEP)
@@ -103,18 +103,18 @@ class WideEquations(NoisyEquations):
             elif not moves(weights, inverse, means, self.means(point, 2 * self.rk_steps)):
                 # a start may have needed more steps than the root
                 while self.rk_steps > FEWEST_RK_STEPS:
-                    fewer = self._followed(point, self.rk_steps // 2)
-                    if not fewer or moves(weights, inverse, means, fewer):
+                    coarse = self._trial_means(point, self.rk_steps // 2)
+                    if not coarse or moves(weights, inverse, means, coarse):
                         break
-                    self.rk_steps, means = self.rk_steps // 2, fewer
+                    self.rk_steps, means = self.rk_steps // 2, coarse
                 converged = True
                 break
             if self.rk_steps == MOST_RK_STEPS:
                 break
             self.rk_steps *= 2
             means = self._resolved_means(point)
-        none = np.zeros_like(information)
-        return Estimate(point, scale, information, information, none, terms, converged)
+        zero = np.zeros_like(information)
+        return Estimate(point, scale, information, information, zero, terms, converged)
 
     def _better(
         self, point: np.ndarray, step: np.ndarray, deviance: float, near: bool
@@ -126,25 +126,25 @@ class WideEquations(NoisyEquations):
         returns None if Runge-Kutta steps are too long and their number can still be doubled.
         """
         for halving in range(STEP_HALVINGS):
-            after = self.within(point + step / 2**halving)
-            means = self._followed(after)
+            trial = self.within(point + step / 2**halving)
+            means = self._trial_means(trial)
             if means and self.deviance(means) < deviance:
-                return after, means
+                return trial, means
             if not means and self.rk_steps < MOST_RK_STEPS:
                 break
-        after = self.within(point + step)
-        means = self._followed(after) if near else []
-        return (after, means) if means else None
+        trial = self.within(point + step)
+        means = self._trial_means(trial) if near else []
+        return (trial, means) if means else None
 
     def _resolved_means(self, point: np.ndarray) -> Arrays:
         """The means at a point; doubles the number of Runge-Kutta steps as needed."""
         while self.rk_steps < MOST_RK_STEPS:
-            if means := self._followed(point):
+            if means := self._trial_means(point):
                 return means
             self.rk_steps *= 2
         return self.means(point)
 
-    def _followed(self, point: np.ndarray, rk_steps: int | None = None) -> Arrays:
+    def _trial_means(self, point: np.ndarray, rk_steps: int | None = None) -> Arrays:
         """The means at a point, or an empty list if the Runge-Kutta steps are too long."""
         try:
             means = self.means(point, rk_steps)
@@ -163,13 +163,13 @@ class WideEquations(NoisyEquations):
         """Yield each layer with new replicas, as `NoisyEquations.compared`."""
         means = self.means(point)
         weights, _ = self._weights(point, means)
-        drawn = self._drawn(point, self.transitions, self.test_replicas)
-        for mean, weight, (one, y) in zip(means, weights, drawn, strict=True):
+        replicas = self._replicas(point, self.transitions, self.test_replicas)
+        for mean, weight, (one, y) in zip(means, weights, replicas, strict=True):
             h = np.tensordot(y - mean, weight, axes=([1, 2], [1, 2]))
             score = np.tensordot(weight, one.y - mean, axes=2)
             yield one, y, h, score, y, one.y
 
-    def _drawn(
+    def _replicas(
         self, point: np.ndarray, part: Transitions, count: int
     ) -> Iterator[tuple[LayerTransition, np.ndarray]]:
         """Yield transitions with `count` replicas, whose steps grow with the square of rk_steps."""
@@ -178,15 +178,15 @@ class WideEquations(NoisyEquations):
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by the means in the limit of many dimensions, as `Equations.predicted`."""
-        ((_, drawn),) = self._drawn(point, part[-1:], 1)
-        return [unit(mean) for mean in replace(self, transitions=part).means(point)], drawn[0]
+        ((_, sample),) = self._replicas(point, part[-1:], 1)
+        return [unit(mean) for mean in replace(self, transitions=part).means(point)], sample[0]
 
     def _weights(self, point: np.ndarray, means: Arrays) -> tuple[Arrays, np.ndarray]:
         """V^-1 dM/dtheta, (p, n, d) for each transition, and the information (p, p)."""
         columns = []
         for j, change in enumerate(WIDE_CHANGE * self.family.scale(point)):
-            changed = self.means(point + change * np.eye(len(point))[j])
-            columns.append([(a - b) / change for a, b in zip(changed, means, strict=True)])
+            shifted = self.means(point + change * np.eye(len(point))[j])
+            columns.append([(a - b) / change for a, b in zip(shifted, means, strict=True)])
         derivatives = [np.stack(parts) for parts in zip(*columns, strict=True)]
         weights = [divided_by_variance(*pair) for pair in zip(means, derivatives, strict=True)]
         information = np.zeros((len(point),) * 2)
@@ -217,9 +217,9 @@ class WideEquations(NoisyEquations):
         return float(total)
 
 
-def moves(weights: Arrays, inverse: np.ndarray, means: Arrays, others: Arrays) -> bool:
+def moves(weights: Arrays, inverse: np.ndarray, means: Arrays, other_means: Arrays) -> bool:
     """True if other means move the root by `RESOLVED_SHIFT` standard errors or more."""
-    triples = zip(weights, means, others, strict=True)
+    triples = zip(weights, means, other_means, strict=True)
     shift = np.sum([np.tensordot(w, a - b, axes=2) for w, a, b in triples], axis=0)
     return bool(shift @ inverse @ shift >= RESOLVED_SHIFT**2 * len(inverse))
 
@@ -237,7 +237,7 @@ def divided_by_variance(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
             "There is so little noise that rounding hides it: begin at a smaller kappa, or give "
             "noise=False."
         )
-    axis, across, along = mean / rho[:, None], gap / (d - rho**2), gap**2 / (d * (1 + rho**2))
+    axis, across, along = (mean / rho[:, None], gap / (d - rho**2), gap**2 / (d * (1 + rho**2)))
     radial = (slope * axis).sum(axis=-1, keepdims=True) * axis
     return (slope - radial) / across[:, None] + radial / along[:, None]
 

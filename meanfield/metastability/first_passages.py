@@ -1,0 +1,157 @@
+"""Plain ensembles of trajectories of tokens until their first passage of a level."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.calls import checked_call
+from ..core.checks import check_memory, fitting, path_of, positive, whole_number
+from ..core.errors import MeanfieldError
+from ..core.forms import Natural
+from ..models.transformer import Transformer
+from ..states import Tokens
+from ..sweeps.execution import run_points
+from ..sweeps.outcomes import VALUE
+from .passages import Level, Passages, Trajectories, checked_step, ensemble_points
+from .rare_events import AT_SOURCE, AT_TARGET, CENSORED, FirstPassages
+
+TRAJECTORIES = 32  # of one ensemble
+
+
+@dataclass(frozen=True)
+class PlainEnsembles(Passages):
+    """Ensembles of 32 trajectories, without splitting.
+
+    Attributes
+    ----------
+    source : float
+        Trajectories end at levels <= source; -inf for none.
+    most : int
+        Largest number of steps.
+    """
+
+    together = 64
+
+    source: float
+    most: int
+
+    def ensemble(self, rng: np.random.Generator) -> "PlainEnsemble":
+        return PlainEnsemble(self, rng)
+
+
+class PlainEnsemble(Trajectories):
+    """Trajectories until the target, the source or the largest time."""
+
+    def __init__(self, work: PlainEnsembles, rng: np.random.Generator):
+        self._work, self.rng, self._age = work, rng, 0
+        self.y = work.starts(TRAJECTORIES, rng)
+        self._moving = np.arange(TRAJECTORIES)
+        self._ages, self._ends = np.zeros(TRAJECTORIES, int), np.full(TRAJECTORIES, CENSORED)
+
+    def take(self, y: np.ndarray, levels: np.ndarray) -> None:
+        work, moving = self._work, self._moving
+        self._age += 1
+        self._ages[moving] = self._age
+        self._ends[moving[levels <= work.source]] = AT_SOURCE
+        self._ends[moving[levels >= work.target]] = AT_TARGET
+        stays = (self._ends[moving] == CENSORED) & (self._age < work.most)
+        self.y, self._moving = y[stays], moving[stays]
+
+    def result(self) -> np.ndarray:
+        """Times and ends of the trajectories, (2, trajectories)."""
+        return np.array([self._ages * self._work.dt, self._ends])
+
+
+@checked_call("model", "tokens", "level", "rng", "store", "executor")
+def first_passages(
+    model: Transformer,
+    tokens: Tokens,
+    level: Level,
+    *,
+    target: float,
+    t_max: float,
+    source: float | None = None,
+    replicas: Natural = 320,
+    rng: int,
+    dt: float | None = None,
+    batch: Natural | None = None,
+    store: str | Path | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> FirstPassages:
+    """Times at which the level of tokens first reaches a target, from a plain ensemble.
+
+        T = inf {t : level(tokens at t) >= target}
+
+    Its cost is that of a mean time for each trajectory: for longer times see `splitting`.
+
+    Parameters
+    ----------
+    model, tokens, level
+        As for `splitting`.
+    target : float
+        Trajectories end at levels >= target.
+    t_max : float
+        Largest time; trajectories that need longer are censored.
+    source : float, optional
+        Trajectories end at levels <= source, too; levels of the tokens are above it.
+    replicas : int
+        Number of trajectories, rounded up to a multiple of 32.
+    rng : int
+        The seed, >= 0. Trajectories are the same for any number of replicas.
+    dt : float, optional
+        Length of steps, by default as in `solve`. A passage is seen at the end of a step: times
+        are those of a target that is higher by 0.58 times the change of the level in a step, an
+        error of order dt^(1/2).
+    batch, store, executor, progress
+        As for `splitting`, with sets of 32 trajectories as points.
+
+    Returns
+    -------
+    FirstPassages
+        After Ctrl-C its status is "interrupted", and it lacks the batches that were not finished.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments out of their range.
+    MeanfieldError
+        For models without noise or with parameters that change in time; if no set of trajectories
+        was finished.
+    CheckpointError
+        If the store is damaged, belongs to another study, or is in use.
+
+    References
+    ----------
+    Gobet, Stoch. Proc. Appl. 87 (2000), 167, for the order of the error; Siegmund and Yuh, Z.
+    Wahrscheinlichkeitstheorie 59 (1982), 239, for the number 0.5826.
+    """
+    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, dt)
+    lowest = -np.inf if source is None else source
+    fitting("target", target, f"a level above source = {lowest:g}", target > lowest)
+    steps = int(np.ceil(positive("t_max", t_max) / step))
+    check_memory(f"replicas = {replicas}", (replicas, 4), "replicas")
+    work = PlainEnsembles(model, tokens, level, target, step, seed, lowest, steps)
+    levels = work.levels(work.all_starts)
+    inside = lowest < levels.min() and levels.max() < target
+    fitting("level(tokens)", levels, "starts between source and target", inside)
+    path = None if store is None else path_of("store", store).absolute()
+    outcomes, finished = run_points(
+        work, ensemble_points(-(-replicas // TRAJECTORIES)), store=path, executor=executor,
+        batch=batch, progress=progress, name="first passages",
+    )  # fmt: skip
+    done = [outcome for outcome in outcomes if outcome is not None]
+    if not done:
+        raise MeanfieldError("No set of trajectories was finished before the interruption.")
+    import xarray as xr
+
+    time, end = np.concatenate([outcome.variables[VALUE].values for outcome in done], axis=1)
+    about = {
+        "model": repr(model), "tokens": repr(tokens), "seed": seed, "dt": step, "t_max": t_max,
+        "source": np.nan if source is None else source, "target": target,
+        "status": "finished" if finished else "interrupted",
+    }  # fmt: skip
+    tables = {"time": ("trajectory", time), "end": ("trajectory", end.astype(int))}
+    return FirstPassages(xr.Dataset(tables, {}, about))

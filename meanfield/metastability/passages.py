@@ -1,0 +1,226 @@
+"""Trajectories of noisy tokens until a level is reached: many ensembles move in one array.
+
+Both adaptive multilevel splitting and plain ensembles of first passages are made of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.checks import fitting, positive
+from ..core.errors import MeanfieldError
+from ..core.identity import digest
+from ..dynamics.motion import motion_for
+from ..lowlevel.progress import Interruption
+from ..models.transformer import Transformer
+from ..states import Tokens
+from ..steppers import Strang
+from ..sweeps.points import SweepPoint, Work, key_of
+
+Level = Callable[[Tokens], Any]
+CACHED = "_motions", "all_starts"  # properties, computed again in another process
+
+
+class Trajectories(ABC):
+    """Trajectories that draw from one generator, some of which still move.
+
+    Attributes
+    ----------
+    rng : numpy Generator
+    y : ndarray, (moving, n, d)
+        Coordinates of the trajectories that still move.
+    """
+
+    rng: np.random.Generator
+    y: np.ndarray
+
+    @abstractmethod
+    def take(self, y: np.ndarray, levels: np.ndarray) -> None:
+        """Continue with the coordinates and the levels (moving,) after one more step."""
+
+
+class Shared:
+    """Normal numbers for ensembles of trajectories, each ensemble from its generator.
+
+    The numbers of an ensemble depend neither on the other ensembles nor on their number.
+    """
+
+    def __init__(self, ensembles: Sequence[Trajectories]):
+        self._ensembles = ensembles
+
+    def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Independent N(0, 1) numbers, with the trajectories along the first axis."""
+        numbers, begin = np.empty(shape), 0
+        for ensemble in self._ensembles:
+            end = begin + len(ensemble.y)
+            ensemble.rng.standard_normal(out=numbers[begin:end])
+            begin = end
+        return numbers
+
+
+@dataclass(frozen=True)
+class Passages(Work):
+    """Independent ensembles of tokens that move until their level reaches a threshold.
+
+    Attributes
+    ----------
+    model : Transformer
+    tokens : Tokens
+        A single set, or replicas (M,) from which starts are drawn.
+    level : callable
+        Tokens with replicas (R,) -> numbers (R,).
+    target : float
+        Trajectories end at levels >= target.
+    dt : float
+        Length of the steps.
+    seed : int
+        Ensemble i has the generator of SeedSequence(seed, spawn_key=(i,)).
+    """
+
+    model: Transformer
+    tokens: Tokens
+    level: Level
+    target: float
+    dt: float
+    seed: int
+
+    supplied: ClassVar[str] = "The level"
+    together: ClassVar[int]  # ensembles that move in one array by default
+
+    @abstractmethod
+    def ensemble(self, rng: np.random.Generator) -> Any:
+        """An ensemble at its start, with a method `result` for its end."""
+
+    # The interface of a sweep over ensembles -------------------------------------------------
+
+    @property
+    def takes_rng(self) -> bool:
+        return False  # each ensemble has its own seed
+
+    def check(self, point: SweepPoint) -> None:
+        pass
+
+    def batches(
+        self, points: list[SweepPoint], size: int | None, seed: int | None, workers: int
+    ) -> list[list[SweepPoint]]:
+        """The points in batches that move in one array, at least one for each worker."""
+        size = max(1, min(size or self.together, -(-len(points) // workers)))
+        return [points[i : i + size] for i in range(0, len(points), size)]
+
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        numbers = [point.parameters["ensemble"] for point in points]
+        seeds = [np.random.SeedSequence(self.seed, spawn_key=(i,)) for i in numbers]
+        ensembles = [self.ensemble(np.random.default_rng(seed)) for seed in seeds]
+        self._move(ensembles)
+        return [ensemble.result() for ensemble in ensembles]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in CACHED}
+
+    # Steps -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _motions(self) -> dict[int, Any]:
+        return {}
+
+    def motion(self, count: int) -> Any:
+        """The motion of so many trajectories."""
+        if count not in self._motions:
+            first = self.tokens[0] if self.tokens.shape else self.tokens
+            x = np.broadcast_to(first.x, (count, *first.x.shape))
+            radii = None if first.radii is None else np.broadcast_to(first.radii, x.shape[:-1])
+            state = Tokens(x, first.masses, radii, on_sphere=first.on_sphere)
+            self._motions[count] = motion_for(state)(self.model, state, scheme=Strang)
+        return self._motions[count]
+
+    @cached_property
+    def all_starts(self) -> np.ndarray:
+        """Coordinates of the tokens, (M, n, d), M = 1 of a single set."""
+        motion: Any = motion_for(self.tokens)(self.model, self.tokens, scheme=Strang)
+        return motion.coordinates(self.tokens)
+
+    def starts(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Coordinates of so many trajectories at the start, drawn from the replicas."""
+        return self.all_starts[rng.integers(len(self.all_starts), size=count)]
+
+    def levels(self, y: np.ndarray) -> np.ndarray:
+        """The levels (R,) of coordinates.
+
+        Raises
+        ------
+        ValueError
+            If they are not a real number for each replica.
+        MeanfieldError
+            If one is not a number.
+        """
+        values = np.asarray(self.level(self.motion(len(y)).state_of(y)))
+        if values.shape != (len(y),) or values.dtype.kind not in "fiu":
+            raise ValueError(
+                f"level must return a real number for each replica, ({len(y)},); got shape "
+                f"{values.shape} of {values.dtype}. Write it over the last axes: "
+                "lambda tokens: np.linalg.norm(tokens.x.mean(axis=-2), axis=-1)."
+            )
+        if np.isnan(values).any():
+            raise MeanfieldError(
+                f"The level of {np.isnan(values).sum()} of {len(y)} trajectories is nan: "
+                f"steps of dt = {self.dt:g} are too long, or level is not defined there."
+            )
+        return values.astype(float)
+
+    def _move(self, ensembles: Iterable[Trajectories]) -> None:
+        """Move all ensembles until no trajectory of them moves.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+        with Interruption() as interruption:
+            while moving := [ensemble for ensemble in ensembles if len(ensemble.y)]:
+                if interruption.requested:
+                    raise KeyboardInterrupt
+                y = np.concatenate([ensemble.y for ensemble in moving])
+                y = self.step(y, Shared(moving))
+                levels, begin = self.levels(y), 0
+                for ensemble in moving:
+                    end = begin + len(ensemble.y)
+                    ensemble.take(y[begin:end], levels[begin:end])
+                    begin = end
+
+    def step(self, y: np.ndarray, rng: Any) -> np.ndarray:
+        """Coordinates (R, n, d) after one more step; rng has a method `standard_normal`."""
+        common = rng if self.model.common else None
+        return self.motion(len(y)).step(Strang, y, 0.0, self.dt, rng, common)
+
+
+def ensemble_points(count: int) -> list[SweepPoint]:
+    """The points of a sweep over ensembles 0, ..., count - 1."""
+    return [SweepPoint(key_of({"ensemble": digest(i)}), {"ensemble": i}) for i in range(count)]
+
+
+def checked_step(model: Transformer, tokens: Tokens, dt: float | None) -> float:
+    """The length of steps, by default that of `solve`.
+
+    Raises
+    ------
+    ValueError, MeanfieldError
+        For a model without noise, an ensemble of models, or one that changes in time; for tokens
+        that it does not move; if dt is not > 0, or needed.
+    """
+    dt = None if dt is None else positive("dt", dt)
+    fitting("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
+    replicas = tokens.shape
+    fitting("tokens", tokens, "a single set, or replicas (M,)", len(replicas) <= 1)
+    fitting("model", model, "a single model", not model.shape)
+    advice = "Without it a trajectory is certain: solve with events finds its passage."
+    fitting("model", model, "one with noise", model.noisy, MeanfieldError, advice=advice)
+    motion = motion_for(tokens)(model, tokens)
+    constant = motion.autonomous and model.steady_noise
+    fitting("model", model, "one whose parameters do not depend on t", constant, MeanfieldError)
+    _, chosen = motion.chosen_scheme(None, dt, 0.0)
+    assert chosen is not None  # with noise
+    return float(chosen)

@@ -1,0 +1,105 @@
+"""First passages of plain ensembles: exact mean times, censoring, files."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.metastability.rare_events import FirstPassages, MeanEstimate
+
+STANDARD_ERRORS = 4
+FREE = mf.Transformer(mf.Field(lambda x: 0 * x), kappa=1.0)
+ONE = mf.Tokens([[1.0, 0.0]])
+
+
+def angle(tokens):
+    return np.abs(np.arctan2(tokens.x[..., 0, 1], tokens.x[..., 0, 0]))
+
+
+def passages(**changes):
+    options = {"target": 1.0, "t_max": 50.0, "replicas": 320, "rng": 1, "dt": 0.002,
+               "progress": False}  # fmt: skip
+    return mf.first_passages(FREE, ONE, angle, **(options | changes))
+
+
+def exponential_law(count, seed, power=1.0):
+    """Passages whose times are powers of exponential numbers."""
+    import xarray as xr
+
+    times = np.random.default_rng(seed).exponential(size=count) ** power
+    about = {"source": np.nan, "model": "", "tokens": "", "status": "finished"}
+    ends = np.ones(count, int)
+    tables = {"time": ("trajectory", times), "end": ("trajectory", ends)}
+    return FirstPassages(xr.Dataset(tables, {}, about))
+
+
+def test_the_mean_time_of_free_diffusion_is_that_of_the_shifted_threshold():
+    """T = b^2 kappa/2 with b = target + 0.5826 sqrt(2 dt/kappa), the correction for steps."""
+    found = passages().mean_time
+    exact = (1 + 0.5826 * 0.004**0.5) ** 2 / 2
+    assert abs(found.value - exact) < STANDARD_ERRORS * found.error
+    assert found.error < 0.07 * exact
+
+
+def test_trajectories_are_the_same_for_any_number_and_batch():
+    few, many = passages(replicas=33), passages(batch=1, replicas=96)
+    assert few.data.sizes["trajectory"] == 64
+    np.testing.assert_array_equal(few.data["time"], many.data["time"][:64])
+
+
+def test_censored_times_have_the_likelihood_of_an_exponential_law():
+    found = passages(t_max=0.5)
+    times, count = found.data["time"].values, len(found.times)
+    assert found.censored == 320 - count > 50
+    assert found.mean_time.value == pytest.approx(times.sum() / count)
+    assert passages(t_max=0.002).mean_time.value == np.inf
+    with pytest.raises(ValueError, match="t_max"):
+        found.exponential_test(0)
+
+
+def test_a_source_ends_trajectories():
+    """From 0.6 between 0.2 and 1.0 half of the free trajectories come to the target."""
+    start = mf.Tokens([[np.cos(0.6), np.sin(0.6)]])
+    found = mf.first_passages(FREE, start, angle, source=0.2, target=1.0, t_max=50.0,
+                              replicas=640, rng=2, dt=0.002, progress=False)  # fmt: skip
+    assert found.censored == 0 and "at the source" in repr(found)
+    assert abs(found.probability.value - 0.5) < STANDARD_ERRORS * found.probability.error
+    with pytest.raises(ValueError, match="source"):
+        _ = found.mean_time
+
+
+def test_the_test_of_an_exponential_law_accepts_it_and_refuses_another():
+    values = [exponential_law(200, seed).exponential_test(0)[1] for seed in range(20)]
+    assert sum(value < 0.05 for value in values) <= 4
+    assert exponential_law(200, 1, power=2.0).exponential_test(0)[1] < 0.001
+    with pytest.raises(ValueError, match="at least 5"):
+        exponential_law(4, 0).exponential_test(0)
+
+
+def test_student_intervals_of_few_samples():
+    """The 97.5 % quantile of Student's law with two degrees of freedom is 4.302652730."""
+    found = MeanEstimate.of_mean(np.array([1.0, 2.0, 3.0]))
+    assert found.interval[1] == pytest.approx(2 + 4.302652730 / 3**0.5, rel=1e-9)
+    assert found.interval[0] == 0.0
+    assert MeanEstimate.of_mean(np.array([1.0])).error == np.inf
+
+
+def test_passages_survive_a_file_and_are_drawn(tmp_path):
+    found = passages(replicas=32)
+    found.save(tmp_path / "passages.nc")
+    again = mf.load(tmp_path / "passages.nc")
+    assert repr(again) == repr(found)
+    assert len(found.plot().axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"t_max": 0.0}, "t_max"),
+        ({"source": 2.0}, "target"),
+        ({"source": 0.5}, "between source and target"),
+        ({"rng": 1.5}, "rng"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(changes, match):
+    with pytest.raises(ValueError, match=match):
+        passages(**changes)
