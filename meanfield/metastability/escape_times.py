@@ -174,11 +174,11 @@ def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None
 
     Notes
     -----
-    The law is the limit of large n. Its relative error is of order 1/(n kappa dF): `asymptotic`
-    says whether n kappa dF >= 3. Towards a fold or a bifurcation the barrier and the `curvature`
-    vanish, and `least_n` grows. The constant of the error is not known; saddles of lower symmetry
-    than those sought, and paths that do not cross a saddle of index one, are not seen. One token
-    without interaction in a potential has one stationary state, and so no such time.
+    The law is the limit of large n. Its relative error is expected to be of order 1/(n kappa dF),
+    with a constant that is not known: `asymptotic` says whether n kappa dF >= 3. Towards a fold or
+    a bifurcation the barrier and the `curvature` vanish, and `least_n` grows. Saddles of lower
+    symmetry than those sought, and paths that do not cross a saddle of index one, are not seen. One
+    token without interaction in a potential has one stationary state, and so no such time.
 
     References
     ----------

@@ -1,5 +1,6 @@
 """Drifts on the torus by a kernel W(x - y) of differences of angles."""
 
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,7 +57,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
     >>> drift = PeriodicKernel(lambda z, w: np.cos(z) + np.cos(w) + np.cos(z - w))
     """
 
-    potential: Function
+    potential: Function = field()
     circles: Natural = 2
     name: str = ""
     undefined = ""

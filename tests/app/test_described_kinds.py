@@ -153,6 +153,7 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
     "Space": {
         "Circle": ({"degree": natural}, {}),
         "Sphere": ({"degree": natural}, {}),
+        "Torus": ({"degree": natural}, {"dimension": st.integers(1, 3)}),
         "Zonal": ({"dimension": st.integers(2, 9), "degree": natural}, {}),
     },
     "Index": {
@@ -203,6 +204,10 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "Tokens": (
             {"x": st.sampled_from([[[0.6, 0.8], [1.0, 0.0]], {**UNIFORM, "n": 2}])},
             {"masses": st.just([0.25, 0.75]), "radii": st.just([1.0, 2.0])},
+        ),
+        "TorusTokens": (
+            {"angles": st.just([[0.5, 1.0], [2.0, 3.0]])},
+            {"masses": st.just([0.25, 0.75])},
         ),
         "Gram": ({"G": st.just([[1.0, 0.5], [0.5, 1.0]])}, {"masses": st.just([0.25, 0.75])}),
         "Equiangular": (
