@@ -9,11 +9,12 @@ import numpy as np
 
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, fold_of
+from ..bifurcation.multistability import same_state
 from ..bifurcation.stability import covariances
 from ..core.calls import checked_call
 from ..core.checks import fitting, whole_number
 from ..core.errors import MeanfieldError
-from .saddles import Saddle, Saddles, multiplicity, saddles, same_state
+from .saddles import Saddle, Saddles, multiplicity, saddles
 
 LEAST_EXPONENT = 3.0  # of n kappa dF, from which the law is asymptotic
 NO_ODD_MOMENT = 1e-9
