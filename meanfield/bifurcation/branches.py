@@ -568,8 +568,6 @@ class Search(NamedTuple):
         """Branches of clustered states at the first onset that lie on no branch so far."""
         curve = growth.curve
         equation, _ = curve.at(0.0)
-        if not equation.real_spectrum:
-            return
         strongest = equation.multipliers(curve.basis).max(initial=0.0)
         (low, high), onset = curve.span, 1 / strongest if strongest > 0 else np.inf
         if self.following.stopped or not low <= onset <= high:

@@ -57,7 +57,8 @@ class Clustered(NamedTuple):
 def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered]:
     """Nonuniform states from clustered densities, at one value of the parameter.
 
-    By fixed-point steps mu <- exp(kappa g[mu])/const, then Newton's method; each state once.
+    By fixed-point steps mu <- exp(kappa g[mu])/const, where there are such, then Newton's method;
+    each state once.
     """
     basis, p = curve.basis, curve.coordinate(value)
     equation, kappa = curve.at(p)
@@ -70,7 +71,9 @@ def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered
             height = min(SHARPNESS * basis.sizes[i] ** 2, LARGEST_SHARPNESS)
             exponent = sign * height * basis.legendre[i]
             law = basis.weights * np.exp(exponent - exponent.max())
-            m, finer = settled(equation, basis.analysed(law) / law.sum(), kappa)
+            m, finer = basis.analysed(law) / law.sum(), equation
+            if equation.real_spectrum:  # otherwise the iteration may not converge
+                m, finer = settled(equation, m, kappa)
             if not np.linalg.norm(finer.basis.sizes * m) > NEAR_UNIFORM:
                 continue
             here = curve.among(finer.basis)

@@ -304,6 +304,8 @@ class Diagram(Result):
 
         "continuous" means that no state of lower free energy was found at the onset, on a branch or
         from clustered densities; `warnings` lists what was not followed.
+        Without a free energy the order is that of the normal form at the onset, and `hysteresis`
+        says where another state is stable too.
 
         Raises
         ------

@@ -153,3 +153,15 @@ def test_a_wave_next_to_another_onset_is_said():
     (onset,) = found.special("Hopf", 0)
     assert onset.value == pytest.approx(2 / c, abs=1e-9)
     assert any("onsets of degrees 1 and 2 coincide" in warning for warning in found.warnings)
+
+
+def test_clustered_states_are_looked_for_at_onsets_without_a_free_energy():
+    """Under a reaction; with all branches these states lie on one of them."""
+    model = mf.Transformer(waves(1, 2, last=1.1), 1.0, reaction=0.05)
+    short = mf.branches(model, mf.Circle(16), (1.4, 2.5), secondary=False)
+    (warning,) = short.warnings
+    assert "at the onset, kappa = 1.79574" in warning and "degree 1" in warning
+    whole = mf.branches(model, mf.Circle(16), (1.4, 2.5))
+    assert not whole.warnings
+    low, high = whole.transition().hysteresis
+    assert low < 1.6 and high == pytest.approx(short.transition().onset, abs=1e-12)
