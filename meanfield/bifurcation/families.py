@@ -371,7 +371,10 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
     if not isinstance(source, Kind):
         model = source(value)
         if not isinstance(model, Transformer):
-            raise TypeError(f"A family gives a Transformer for a number; got {as_given(model)}.")
+            raise TypeError(
+                "drift, if it is a function of a number, must return a Transformer; got "
+                f"{as_given(model)}."
+            )
         if not model.steady_noise or not model.drift.constant:
             raise MeanfieldError(
                 f"The model of the family at {name} = {value:.6g} changes with time, or its kappa "

@@ -95,7 +95,8 @@ class GaussianMotion(Motion, moves=Gaussian):
         """Constant terms of the velocity, and the lengths of the first columns and mean."""
         state, self._dimension = self.like, self.like.dimension
         self._split(self.model.drift)
-        sizes = lengths(np.column_stack([state.root, state.mean]))
+        root = np.column_stack([state.root, state.mean])
+        sizes = lengths(GaussianMotion.projected(self, root))
         smallest = sizes[:-1].min(initial=np.inf, where=sizes[:-1] > 0)
         self._first = np.append(np.full(self._dimension, smallest), sizes[-1])
 

@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.branches import Following
-from meanfield.bifurcation.continuation import Curve
+from meanfield.bifurcation.continuation import DenseCurve
 from meanfield.bifurcation.stability import stability_of
 
 CIRCLE = mf.Circle(16)
@@ -111,9 +111,9 @@ def test_high_onsets_are_followed_when_they_are_asked_for():
 
 
 def test_a_branch_that_is_not_begun_is_missing(monkeypatch, tmp_path):
-    solved = Curve.solved
+    solved = DenseCurve.solved
     monkeypatch.setattr(
-        Curve, "solved",
+        DenseCurve, "solved",
         lambda self, start, row, value, most=None: (
             None if value < 0 else solved(self, start, row, value, most)
         ),

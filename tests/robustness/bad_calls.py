@@ -429,6 +429,7 @@ def calls():
         ("PostLN", mf.PostLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("Field", mf.Field, {"function": np.sin}),
         ("Potential", mf.Potential, {"function": np.sin}),
+        ("PeriodicKernel", mf.PeriodicKernel, {"potential": np.add, "circles": 2}),
         ("PairKernel", mf.PairKernel, {"kernel": np.add, "tolerance": 1e-9}),
         ("HigherOrder", mf.HigherOrder, {"modes": [2, -1]}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
@@ -735,7 +736,9 @@ NOT_CALLED = {
         "SpecialPoint",
     ),
     *("Basins", "StationaryStates", "Stability", "Sweep", "Transition", "Tricritical"),  # results
-    *("Saddle", "Saddles", "TransitionPath"),  # results
+    *("Saddle", "Saddles", "TransitionPath", "EscapeTime"),  # results
+    *("FirstPassages", "MeanEstimate", "SplittingStudy"),  # results
+    *("escape_time", "first_passages", "splitting"),  # of seconds; see tests/metastability
     *("CycleBranch", "CycleSpecial"),  # results
     "transition_path",  # of two stable states, see tests/metastability/test_transition_paths.py
     "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
