@@ -20,8 +20,8 @@ PAIR = 2  # perturbations of a Hopf point; of fewer, no two become neutral at on
 ALONG = 1e-3  # of the parameter: difference for derivatives along a branch
 AMPLITUDE_PART = 3  # a branch starts at a third of the amplitude of its first fold or bifurcation
 # Parts of an amplitude by which states of one branch differ at most: of one followed before, and of
-# one that begins at the same place; in fingerprints, without phases of degrees, by rounding only
-KNOWN_PART, DIRECTION_PART, FINGERPRINT_PART = 0.5, 0.1, 1e-8
+# one that begins at the same place; in fingerprints, without phases of degrees, by truncation
+KNOWN_PART, DIRECTION_PART, FINGERPRINT_PART = 0.5, 0.1, 1e-5
 CLEARANCE_PART = 5  # a branch starts at a fifth of the distance to the next special point
 FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first point
 NEAR_UNIFORM = 0.05  # largest L^2 norm of the first point of a branch from the uniform state

@@ -88,6 +88,7 @@ def test_two_perturbations_of_order_0_that_become_neutral_at_once():
     assert special.value == pytest.approx(onset, rel=1e-11)
     first = found.data.kappa.values[[list(found.data.branch.values).index(i) for i in (1, 2)]]
     assert min(first) < onset < max(first)  # transcritical
+    assert set(found.data.branch.values) == {0, 1, 2}  # rotated copies are not listed
 
 
 def test_branches_in_the_width_of_the_frequencies():
