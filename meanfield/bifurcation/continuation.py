@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.errors import MeanfieldError
 from ..core.identity import digest
 from .bases import Basis
 from .families import EquationFamily, OutsideDomain, equation_of
@@ -201,7 +202,13 @@ class DenseCurve(Curve):
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         def find() -> np.ndarray:
             matrix = np.vstack([self.jacobian(z), self._lengths * direction])
-            tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+            try:
+                tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+            except np.linalg.LinAlgError:
+                raise MeanfieldError(
+                    f"Curves cross at the value {self.value(z[-1]):.6g} of their parameter, where "
+                    "none has a direction of its own: take a range that does not end there."
+                ) from None
             return tangent / np.sqrt(self._lengths @ tangent**2)
 
         return CurvePoint(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))

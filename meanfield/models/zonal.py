@@ -50,8 +50,13 @@ KERNEL_DEGREES = (64, 256, 1024, 4096)
 def remembered(compute: Function) -> Function:
     """Decorator that caches multipliers by degree and dimension, as quadrature may be slow."""
 
+    names = list(inspect.signature(compute).parameters)[1:]
+
     @functools.wraps(compute)
-    def multipliers(self: "ZonalDrift", *of: object) -> np.ndarray | None:
+    def multipliers(self: "ZonalDrift", *of: object, **named: object) -> np.ndarray | None:
+        of += tuple(named.pop(name) for name in names[len(of) :] if name in named)
+        if named or len(of) != len(names):
+            compute(self, *of, **named)  # raises TypeError
         cache = self._multipliers
         key = compute.__name__, *of
         if key not in cache:  # a new mapping, as another thread may be reading this one

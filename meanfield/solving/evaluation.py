@@ -16,7 +16,7 @@ from ..results.solution import Solution, State
 from ..steppers.advance import STEADY
 from .ensemble import ALL_ENDED
 from .extension import arguments_of
-from .integration import FAILURES, Integration
+from .integration import FAILURES, Integration, SteppedIntegration
 from .replica_integration import separate_steps
 from .solve import integration_of, start_of
 from .watching import checked_observables, observed
@@ -31,7 +31,7 @@ def evaluated(run: Solution, t: Any) -> Any:
     times = real_array("t", t)
     several = times.ndim == 1 and times.size > 0 and bool((np.diff(times) > 0).all())
     fitting("t", t, "a time, or increasing times", times.ndim == 0 or several)
-    start = run.options.get("t_start", run.t[0]) if _kept(run) else run.t[0]
+    start = run.options.get("t_start", run.t[0])
     within = start <= times.min() and times.max() <= run.t[-1]
     fitting("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", within)
     saved = dict(zip(run.t.tolist(), run.states, strict=True))
@@ -76,6 +76,8 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
         integrations[end] = _integration(run, end, separate_steps(snapshot))
     integration = integrations[end]
     integration.restore(snapshot)
+    if isinstance(integration, SteppedIntegration):
+        integration.stop_at(elapsed)
     while integration.elapsed < elapsed:
         if integration.advance(elapsed, integration.pause) in ENDED:
             break

@@ -24,9 +24,9 @@ from ..steppers.clock import (
     STUCK,
     Clock,
     Stall,
-    endless,
     first_steps,
     keep,
+    planless,
     restored,
 )
 from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, PointFlow, Step
@@ -432,9 +432,19 @@ class SteppedIntegration(Integration):
         if self.duration != duration:
             self.plan_anew()
 
+    def stop_at(self, output: float) -> None:
+        """Plan steps anew if they end at outputs, of which this one was not planned."""
+        if not self.has_dense_output and output < self.duration:
+            self.plan_anew(endings_only=False)
+
+    @property
     @abstractmethod
-    def plan_anew(self) -> None:
-        """Give up plans of steps that depend on the end of the run."""
+    def has_dense_output(self) -> bool:
+        """Whether the state is known within a step, so that steps need not end at outputs."""
+
+    @abstractmethod
+    def plan_anew(self, endings_only: bool = True) -> None:
+        """Give up plans of steps: of those alone that depend on the end of the run, or of all."""
 
 
 class FlowIntegration(SteppedIntegration):
@@ -565,7 +575,7 @@ class FlowIntegration(SteppedIntegration):
         flow, before, counts = self.flow, self.clock_time, self.flow.counts.copy()
         if self.enter_piece(before):
             flow.renew()
-        target = self.goal(output, flow.dense)
+        target = self.goal(output, self.has_dense_output)
         code = int(flow.advance(target)[0])
         self.count(flow.scheme.name, *(flow.counts - counts).ravel().tolist())
         self._stepped = code <= STUCK
@@ -675,6 +685,10 @@ class FlowIntegration(SteppedIntegration):
             flow.repeat(self._ahead)
         self._stepped = bool(self._ahead.size)
 
-    def plan_anew(self) -> None:
+    @property
+    def has_dense_output(self) -> bool:
+        return bool(self.flow.dense)
+
+    def plan_anew(self, endings_only: bool = True) -> None:
         for row in self.flow.clocks:
-            keep(endless(restored(row)), row)
+            keep(planless(restored(row), endings_only), row)

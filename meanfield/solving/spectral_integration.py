@@ -12,7 +12,7 @@ from ..spaces.density import Density
 from ..spaces.validity import tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
-from ..steppers.clock import Clock, endless, planned_to, replanned, restored, started
+from ..steppers.clock import Clock, planless, planned_to, replanned, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.stepper import advance_rows
 from .arguments import Arguments
@@ -121,7 +121,7 @@ class SpectralIntegration(SteppedIntegration):
         """Clock, rules and goal of the next steps towards an output, see `Rows.advance`."""
         self.follow_model()
         limit = 1 if self._kappa_moves else self.until_review(limit)
-        goal = self.goal(output, dense=self.scheme.dense is not None)
+        goal = self.goal(output, self.has_dense_output)
         return Task(self.clock, self._rules, goal, output, limit)
 
     def stepped(self, code: int, clock: Clock, counts: list[int]) -> None:
@@ -236,8 +236,12 @@ class SpectralIntegration(SteppedIntegration):
             ((self._code, self.clock),) = advance_rows([self.stepper], [task])
         self.weights = int(snapshot["weights"])
 
-    def plan_anew(self) -> None:
-        self.clock = endless(self.clock)
+    @property
+    def has_dense_output(self) -> bool:
+        return self.scheme.dense is not None
+
+    def plan_anew(self, endings_only: bool = True) -> None:
+        self.clock = planless(self.clock, endings_only)
 
 
 class CommonNoiseIntegration(SpectralIntegration):

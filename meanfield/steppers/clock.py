@@ -99,9 +99,10 @@ def replanned(clock: Clock, proposal: float) -> Clock:
     return Clock(clock.t, clock.t, clock.step, 0, 0, proposal, clock.previous_error)
 
 
-def endless(clock: Clock) -> Clock:
-    """Clock without a plan if its plan has an end; a plan without an end is kept."""
-    return clock if clock.planned >= MANY_STEPS else replanned(clock, clock.proposal)
+def planless(clock: Clock, endings_only: bool) -> Clock:
+    """Clock without a plan; with `endings_only` a plan without an end is kept."""
+    kept = endings_only and clock.planned >= MANY_STEPS
+    return clock if kept else replanned(clock, clock.proposal)
 
 
 @jitable

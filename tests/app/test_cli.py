@@ -583,7 +583,7 @@ def test_an_interrupted_study_goes_on(folder, monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr("meanfield.chaos.experiment.Experiment._each", interrupted)
+        patched.setattr("meanfield.chaos.experiment.Experiment._series", interrupted)
         assert run_config(config, "study.nc").status == "interrupted"
     assert (folder / "study.nc.checkpoint").exists()
     assert "--resume to continue" in meanfield("chaos", "study.toml", code=2)[1]

@@ -29,7 +29,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         ({"model.drift": "Usa"}, "model.drift.kind", 'got "Usa"; did you mean USA'),
         ({"model.drift": 3}, "model.drift", "table.*got 3"),
         ({"model.drift": {"beta": 1.0}}, "model.drift.kind", "Kuramoto.*missing"),
-        ({"space": {"kind": "Torus", "degree": 8}}, "space.kind", "Circle, Sphere, Zonal"),
+        ({"space": {"kind": "Cube", "degree": 8}}, "space.kind", "Circle, Sphere, Torus, Zonal"),
         ({"space": 8}, "space", "table.*got 8"),
         ({"initial": {"kind": "vonmises"}}, "initial.kind", "did you mean VonMises"),
         (
@@ -247,7 +247,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
         ({"model.drift.beta": [1, 2]}, "solve", "single model"),
         ({"model.drift.beta": "Logarithmic"}, "model", "number of tokens"),
         ({"solve.rng": 1}, "solve.rng", "Tokens"),
-        ({"model.kappa": 2.0}, "solve", "without noise"),
+        ({"model.kappa": 2.0, "solve.dense": 1}, "solve.dense", "True or False"),
         ({"model.drift": SA}, "solve", "Attention"),
         ({"space": {"kind": "Circle", "degree": 3}}, "initial", r"\[space\]"),
     ],

@@ -223,3 +223,22 @@ def test_a_run_is_evaluated_up_to_its_early_end():
         assert np.array_equal(numbers(run(1.69)), numbers(solved(name, [1.69, 2.5])[0]))
         with pytest.raises(ValueError, match="within the span"):
             run(1.8)
+
+
+def test_runs_that_go_on_with_implicit_steps_are_evaluated():
+    """Steps of Radau end at outputs; so the time asked for ends one."""
+    M = np.diag([-1.0, -1e4])
+    model = mf.Transformer(mf.Field(lambda x: x @ M.T), kappa=2.0)
+    law, span = mf.Gaussian([1.0, 1.0], np.eye(2)), (0, 20)
+    run = mf.solve(model, law, span, t_eval=[20.0], dense=True)
+    assert run.stats["schemes"]["Radau"] > 0
+    for t in (0.03, 0.3, 1.0, 7.7):
+        known = mf.solve(model, law, span, t_eval=[t, 20.0])[0]
+        np.testing.assert_array_equal(run(t).cov, known.cov)
+        assert run(t).cov[0, 0] == pytest.approx(0.5 + 0.5 * np.exp(-2 * t), abs=1e-12)
+
+
+def test_a_time_before_the_first_output_is_within_the_span():
+    run = mf.solve(NOISY, BUMP, (0, 2), t_eval=[1.0, 2.0])
+    with pytest.raises(mf.MeanfieldError, match=r"no state at t = 0\.5\. Give dense=True"):
+        run(0.5)
