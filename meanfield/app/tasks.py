@@ -415,6 +415,7 @@ class ChaosStudy(OnWorkers):
             rate = study.rate(name)
             low, high = rate.interval
             power = f"~ n^{rate.exponent:.3f} [{low:.3f}, {high:.3f}]"
+            power = power if len(data.n) > 1 else "(a rate needs two sizes)"
             rows.append([name, *(f"{x:.5g}" for x in data[name].mean("replica").values), power])
         for name in data.attrs["functionals"]:
             limit = float(data[f"limit of {name}"])

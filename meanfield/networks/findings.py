@@ -366,11 +366,15 @@ def fit_of(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]
             warnings.simplefilter("ignore", UnresolvedWarning)  # the finding reports it
             if not is_wide:
                 fit = fit_flow(h, SA, replicas=4, rng=rng, progress=False)
-                text = f"Fitted to all {n} tokens: {_numbers(fit)}. {fit.verdict}"
+                text = fit.verdict
+                if not fit.unrelated:
+                    text = f"Fitted to all {n} tokens: {_numbers(fit)}. {text}"
                 return fit, Finding(FLOW_TOPIC, FAILS if denied(fit) else UNDECIDED, text)
             fit = _multiple_of_sa(h, rng)
             disperses = fit.status == "fitted" and fit.interval(by="tokens")[0, 1] < 0
             verdict = FAILS if disperses or denied(fit) else UNDECIDED
+            if fit.unrelated:
+                return fit, Finding(MULTIPLE_TOPIC, verdict, fit.verdict)
             text = (
                 f"Fitted to all {n} tokens in all {d} dimensions, with one unit of time per layer "
                 f"and intervals by tokens: {_numbers(fit, 'tokens')}. {fit.verdict}"

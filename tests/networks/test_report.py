@@ -370,6 +370,14 @@ def test_an_array_with_tokens_before_layers_is_named(share):
     assert "unrelated" in turned.findings[0].topic and "swapaxes(0, 1)" in turned.findings[0].text
 
 
+def test_a_fit_of_unrelated_layers_is_not_told():
+    """Numbers fitted to noise mean nothing: neither they nor a test of fit are in the report."""
+    h = np.random.default_rng(2).standard_normal((5, 20, 6))
+    (fitted,) = (one for one in report(h, progress=False).findings if "softmax" in one.topic)
+    assert fitted.verdict == "fails" and "unrelated" in fitted.text
+    assert "p =" not in fitted.text and "beta" not in fitted.text
+
+
 def test_the_command_says_what_is_not_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("layers.npz", layer_0=np.ones((3, 4)), layer_1=np.ones((3, 4)))

@@ -373,7 +373,7 @@ class Fit:
     def verdict(self) -> str:
         """The result in sentences: warning, test of fit and predictions."""
         words = [self.warning] if self.warning else []
-        if self.status == "not converged":
+        if self.unrelated or self.status == "not converged":  # where numbers mean nothing
             return " ".join(words)
         words += self.equations.words(self.estimate, self.goodness)
         for one in self.predictions:
