@@ -11,6 +11,7 @@ import importlib.machinery
 import os
 import struct
 import sys
+import threading
 import types
 
 MODULE = "meanfield.core.system"
@@ -34,20 +35,29 @@ def locking(file, mode, count):
 windows = types.SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking)
 
 
+in_turn = threading.RLock()  # no file is opened between the check of a call and the call
+
+
 def refused_while_open(function):
     """A call that renames or removes a file, refused while this process has it open."""
 
     def call(path, *others, **options):
-        for file in os.listdir("/proc/self/fd"):
-            try:
-                opened = os.readlink(f"/proc/self/fd/{file}")
-            except OSError:
-                continue
-            if opened == os.path.realpath(path):
-                raise PermissionError(errno.EACCES, "It is used by a process", str(path))
-        return function(path, *others, **options)
+        with in_turn:
+            for file in os.listdir("/proc/self/fd"):
+                try:
+                    opened = os.readlink(f"/proc/self/fd/{file}")
+                except OSError:
+                    continue
+                if opened == os.path.realpath(path):
+                    raise PermissionError(errno.EACCES, "It is used by a process", str(path))
+            return function(path, *others, **options)
 
     return call
+
+
+def opened_in_turn(*given, open_file=os.open, **options):
+    with in_turn:
+        return open_file(*given, **options)
 
 
 class Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -73,6 +83,7 @@ class Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         finally:
             sys.platform = before
         os.replace, os.unlink = refused_while_open(os.replace), refused_while_open(os.unlink)
+        os.open = opened_in_turn
 
 
 sys.meta_path.insert(0, Elsewhere())
