@@ -1,5 +1,6 @@
 """Drifts of any kernel of two points: v(x) = P_x int k(x, y) dmu(y), over int z(x, y) dmu(y)."""
 
+from contextlib import suppress
 from dataclasses import KW_ONLY
 
 import numpy as np
@@ -99,8 +100,7 @@ class PairKernel(Drift):
 def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
     """Real values, broadcast to a shape; TypeError or ValueError for others."""
     array = np.asarray(values)
-    try:
-        array = np.broadcast_to(array, shape)
-    except ValueError:
-        pass  # `returned` refuses the shape
+    with suppress(ValueError):  # `returned` refuses the shape, and numbers in place of vectors
+        if array.shape[-1:] != (1,) or shape[-1:] == (1,):
+            array = np.broadcast_to(array, shape)
     return np.asarray(returned(name, array, shape), dtype=float)

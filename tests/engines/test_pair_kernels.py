@@ -156,3 +156,11 @@ def test_refusals():
     flat = mf.PairKernel(lambda x, y: (x * y).sum(-1)[..., None, None])
     with pytest.raises(ValueError, match=r"PairKernel.kernel, of pairs of points"):
         mf.solve(mf.Transformer(flat), tokens(2), (0, 1))
+
+
+def test_a_number_in_place_of_a_vector_is_refused():
+    """It would be a velocity along (1, 1)."""
+    drift = mf.PairKernel(lambda x, y: (x * y).sum(-1, keepdims=True))
+    for state in (mf.Tokens.uniform(5, 2, rng=0), mf.Circle(16).uniform()):
+        with pytest.raises(ValueError, match=r"PairKernel\.kernel"):
+            mf.solve(mf.Transformer(drift), state, (0, 0.1))
