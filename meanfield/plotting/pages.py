@@ -495,7 +495,7 @@ def _over_time(top: SubFigure, view: DrawnMembers) -> list[layouts.Update]:
     """The first band of the overview, or else observables, with lines at the current time."""
     solution, single = view.solution, len(view.members) == 1
     part = PARTS.of(solution).get("")
-    if part is not None:
+    if part is not None and "log_time" in options_of(part):  # it runs over time
         part(view, log_time=False)[0].draw(top)
         return [cursor(ax, solution) for ax in top.axes]
     names = main_observables(solution, 4, single=single)
