@@ -9,11 +9,12 @@ projection is (pi^2 / 3 n)^(1/2).
 
 Asked: 1e-10, relative, for tokens; 1e-9 on the circle; 1 error; 4.5 sampling floors.
 
-    python validation/torus_distances.py    # 40 s; exit code 1 on failure
+    python validation/torus_distances.py [--quick]    # 35 s, 8 s quick; exit code 1 on failure
 
 References: Peyre and Cuturi, Computational Optimal Transport (2019), for products.
 """
 
+import argparse
 import sys
 
 import numpy as np
@@ -29,19 +30,22 @@ H = CIRCLE.density(lambda x: 1 + 0.7 * np.cos(2 * x - 0.4))
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="fewer tokens and cells")
+    quick = parser.parse_args().quick
     report = Report(["distance"])
-    assignments(report)
+    assignments(report, 80 if quick else 300)
     circles(report)
-    products(report)
-    slices(report)
+    products(report, [200] if quick else [500, 2000])
+    slices(report, 20_000 if quick else 200_000)
     return report.verdict()
 
 
-def assignments(report: Report) -> None:
+def assignments(report: Report, n: int) -> None:
     for m in (2, 3):
         for p in (1, 2):
             rng = np.random.default_rng(m)
-            a, b = rng.uniform(0, 2 * np.pi, (300, m)), rng.normal(1.0, 0.8, (300, m))
+            a, b = rng.uniform(0, 2 * np.pi, (n, m)), rng.normal(1.0, 0.8, (n, m))
             gaps = (a[:, None] - b + np.pi) % (2 * np.pi) - np.pi
             costs = (gaps**2).sum(axis=-1) ** (p / 2)
             expected = costs[linear_sum_assignment(costs)].mean() ** (1 / p)
@@ -65,7 +69,7 @@ def circles(report: Report) -> None:
                 report.compare(name, predicted=expected, measured=found, tolerance=1e-9)
 
 
-def products(report: Report) -> None:
+def products(report: Report, cells: list[int]) -> None:
     rng, on_circle = np.random.default_rng(1), mf.Tokens.on_circle
     x, y, u, v = rng.uniform(0, 2 * np.pi, (4, 24))
     grids = [np.stack(np.meshgrid(*each), -1).reshape(-1, 2) for each in ((x, y), (u, v))]
@@ -77,24 +81,24 @@ def products(report: Report) -> None:
     )
     for name, (a, b), (c, d) in (("F G, H H", (F, G), (H, H)), ("F H, G G", (F, H), (G, G))):
         expected = np.hypot(mf.wasserstein(a, c), mf.wasserstein(b, d))
-        w = mf.wasserstein(TORUS.product([a, b]), TORUS.product([c, d]), cells=1000)
+        w = mf.wasserstein(TORUS.product([a, b]), TORUS.product([c, d]), cells=cells[0])
         within_error(report, f"densities {name}", expected, w)
-    for cells in (500, 2000):
+    for count in cells:
         at = on_circle([0.3])
         expected = np.hypot(mf.wasserstein(F, at), mf.wasserstein(G, at))
         point = mf.Tokens.on_torus([[0.3, 0.3]])
-        w = mf.wasserstein(TORUS.product([F, G]), point, cells=cells)
-        within_error(report, f"a density and a point, {cells} cells", expected, w)
+        w = mf.wasserstein(TORUS.product([F, G]), point, cells=count)
+        within_error(report, f"a density and a point, {count} cells", expected, w)
 
 
 def within_error(report: Report, name: str, expected: float, w: mf.Distance) -> None:
     report.compare(name, predicted=expected, measured=w, tolerance=w.error, random=True)
 
 
-def slices(report: Report) -> None:
+def slices(report: Report, n: int) -> None:
     law, other = TORUS.product([F, G]), TORUS.product([H, G])
     exact = mf.sliced_wasserstein(law, other, projections=128)
-    sample = law.sample(200_000, rng=2)
+    sample = law.sample(n, rng=2)
     floor = (np.pi**2 / 3 / len(sample)) ** 0.5
     found = mf.sliced_wasserstein(sample, other, projections=128)
     bound = 4.5 * floor
