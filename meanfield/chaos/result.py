@@ -11,7 +11,7 @@ import numpy as np
 from ..core.checks import fitting, real
 from ..core.forms import nearest
 from ..core.provided import FIGURES
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Interruptible, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
 from .measurements import measurements_on
@@ -50,7 +50,7 @@ class Rate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Study(Result):
+class Study(Interruptible):
     """Distances of n tokens from the mean field, for several n, times and replicas.
 
     Attributes
@@ -65,7 +65,6 @@ class Study(Result):
 
     made_by = "propagation_of_chaos"
 
-    data: "xr.Dataset"
     law: Solution
 
     @classmethod
@@ -98,16 +97,6 @@ class Study(Result):
         for name in filter(self.data.__contains__, [*self.data.attrs["distances"], "coupling"]):
             lines.append(f"  {name:10} at t = {last:g}: {self.rate(name)!r}")
         return "\n".join(lines)
-
-    @property
-    def status(self) -> str:
-        """One of "finished" and "interrupted"."""
-        return self.data.attrs["status"]
-
-    @property
-    def success(self) -> bool:
-        """True if all replicas were run."""
-        return self.status == "finished"
 
     def rate(self, name: str, t: float | None = None) -> Rate:
         """The power of n fitted to the mean of a distance, or of "coupling", at the last time or t.

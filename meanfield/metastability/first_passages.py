@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, fitting, path_of, positive, whole_number
-from ..core.errors import MeanfieldError
+from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.forms import Natural
 from ..models.transformer import Transformer
 from ..states import Tokens
-from ..sweeps.execution import run_points
 from ..sweeps.outcomes import VALUE
-from .passages import Level, Passages, Trajectories, checked_step, ensemble_points
+from .passages import Level, Passages, Trajectories, checked_step
 from .rare_events import AT_SOURCE, AT_TARGET, CENSORED, FirstPassages
 
 TRAJECTORIES = 32  # of one ensemble
@@ -26,15 +24,12 @@ class PlainEnsembles(Passages):
 
     Attributes
     ----------
-    source : float
-        Trajectories end at levels <= source; -inf for none.
     most : int
         Largest number of steps.
     """
 
     together = 64
 
-    source: float
     most: int
 
     def ensemble(self, rng: np.random.Generator) -> "PlainEnsemble":
@@ -137,21 +132,12 @@ def first_passages(
     levels = work.levels(work.all_starts)
     inside = lowest < levels.min() and levels.max() < target
     fitting("level(tokens)", levels, "starts between source and target", inside)
-    path = None if store is None else path_of("store", store).absolute()
-    outcomes, finished = run_points(
-        work, ensemble_points(-(-replicas // TRAJECTORIES)), store=path, executor=executor,
-        batch=batch, progress=progress, name="first passages",
+    done, about = work.outcomes(
+        -(-replicas // TRAJECTORIES), store, executor=executor, batch=batch, progress=progress,
+        name="first passages",
     )  # fmt: skip
-    done = [outcome for outcome in outcomes if outcome is not None]
-    if not done:
-        raise MeanfieldError("No set of trajectories was finished before the interruption.")
     import xarray as xr
 
     time, end = np.concatenate([outcome.variables[VALUE].values for outcome in done], axis=1)
-    about = {
-        "model": repr(model), "tokens": repr(tokens), "seed": seed, "dt": step, "t_max": t_max,
-        "source": np.nan if source is None else source, "target": target,
-        "status": "finished" if finished else "interrupted",
-    }  # fmt: skip
     tables = {"time": ("trajectory", time), "end": ("trajectory", end.astype(int))}
-    return FirstPassages(xr.Dataset(tables, {}, about))
+    return FirstPassages(xr.Dataset(tables, {}, about | {"t_max": t_max}))

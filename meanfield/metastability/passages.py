@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import fitting, positive
+from ..core.checks import fitting, path_of, positive
 from ..core.errors import MeanfieldError
 from ..core.identity import digest
 from ..dynamics.motion import motion_for
@@ -19,6 +20,8 @@ from ..lowlevel.progress import Interruption
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..steppers import Strang
+from ..sweeps.execution import run_points
+from ..sweeps.outcomes import Outcome
 from ..sweeps.points import SweepPoint, Work, key_of
 
 Level = Callable[[Tokens], Any]
@@ -79,6 +82,8 @@ class Passages(Work):
         Length of the steps.
     seed : int
         Ensemble i has the generator of SeedSequence(seed, spawn_key=(i,)).
+    source : float
+        Trajectories end at levels <= source; -inf for none.
     """
 
     model: Transformer
@@ -87,6 +92,7 @@ class Passages(Work):
     target: float
     dt: float
     seed: int
+    source: float
 
     supplied: ClassVar[str] = "The level"
     together: ClassVar[int]  # ensembles that move in one array by default
@@ -94,6 +100,44 @@ class Passages(Work):
     @abstractmethod
     def ensemble(self, rng: np.random.Generator) -> Any:
         """An ensemble at its start, with a method `result` for its end."""
+
+    def outcomes(
+        self, count: int, store: str | Path | None, *, name: str, **options: Any
+    ) -> tuple[list[Outcome], dict[str, Any]]:
+        """Move the ensembles 0, ..., count - 1.
+
+        Parameters
+        ----------
+        count : int
+        store : path or None
+        name : str
+            Title of the progress bar.
+        **options
+            Of `run_points`: executor, batch, progress.
+
+        Returns
+        -------
+        list of Outcome, dict
+            The outcomes of ensembles that were finished, and the attributes of their result.
+
+        Raises
+        ------
+        MeanfieldError
+            If none was finished before an interruption.
+        """
+        path = None if store is None else path_of("store", store).absolute()
+        points = [
+            SweepPoint(key_of({"ensemble": digest(i)}), {"ensemble": i}) for i in range(count)
+        ]
+        outcomes, finished = run_points(self, points, store=path, name=name, **options)
+        done = [outcome for outcome in outcomes if outcome is not None]
+        if not done:
+            raise MeanfieldError("Nothing was finished before the interruption.")
+        return done, {
+            "model": repr(self.model), "tokens": repr(self.tokens), "seed": self.seed,
+            "dt": self.dt, "source": self.source if np.isfinite(self.source) else np.nan,
+            "target": self.target, "status": "finished" if finished else "interrupted",
+        }  # fmt: skip
 
     # The interface of a sweep over ensembles -------------------------------------------------
 
@@ -195,11 +239,6 @@ class Passages(Work):
         """Coordinates (R, n, d) after one more step; rng has a method `standard_normal`."""
         common = rng if self.model.common else None
         return self.motion(len(y)).step(Strang, y, 0.0, self.dt, rng, common)
-
-
-def ensemble_points(count: int) -> list[SweepPoint]:
-    """The points of a sweep over ensembles 0, ..., count - 1."""
-    return [SweepPoint(key_of({"ensemble": digest(i)}), {"ensemble": i}) for i in range(count)]
 
 
 def checked_step(model: Transformer, tokens: Tokens, dt: float | None) -> float:

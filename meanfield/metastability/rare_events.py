@@ -8,10 +8,9 @@ import numpy as np
 
 from ..core.checks import fitting, generator
 from ..core.provided import FIGURES
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Interruptible
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
@@ -58,36 +57,10 @@ class MeanEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _MeasuredPassages(Result):
-    """Passages of tokens, measured in independent ensembles.
-
-    Attributes
-    ----------
-    data : xarray.Dataset
-    """
+class _MeasuredPassages(Interruptible):
+    """Passages of tokens, measured in independent ensembles."""
 
     method: ClassVar[str]
-
-    data: "xr.Dataset"
-
-    @property
-    def status(self) -> str:
-        """One of "finished" and "interrupted"."""
-        return self.data.attrs["status"]
-
-    @property
-    def success(self) -> bool:
-        """True if nothing that was asked for is missing."""
-        return self.status == "finished"
-
-    def contents(self) -> Contents:
-        """The data of a file."""
-        return contents_of(self.data, {})
-
-    @classmethod
-    def made_of(cls, contents: Contents) -> Self:
-        """The result from the data of a file."""
-        return cls(dataset_of(contents)[0])
 
     def _title(self) -> str:
         about = self.data.attrs

@@ -12,19 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, finite, fitting, path_of, whole_number
+from ..core.checks import check_memory, finite, fitting, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..models.transformer import Transformer
 from ..states import Tokens
-from ..sweeps.execution import run_points
-from .passages import (
-    Level,
-    Passages,
-    Trajectories,
-    checked_step,
-    ensemble_points,
-)
+from .passages import Level, Passages, Trajectories, checked_step
 from .rare_events import SplittingStudy
 
 TO_SOURCE, TO_ENTRANCE = 0, 1  # what a trajectory between source and entrance goes to
@@ -38,8 +31,6 @@ class MultilevelSplitting(Passages):
 
     Attributes
     ----------
-    source : float
-        Trajectories end at levels <= source.
     entrance : float or None
         Replicas start where they pass this level, coming from the source; None: from the tokens.
     replicas : int
@@ -52,7 +43,6 @@ class MultilevelSplitting(Passages):
 
     together = 10
 
-    source: float
     entrance: float | None
     replicas: int
     killed: int
@@ -368,7 +358,6 @@ def splitting(
         entrance = float(
             fitting("entrance", entrance, "a level between source and target", between)
         )
-    path = None if store is None else path_of("store", store).absolute()
     work = MultilevelSplitting(
         model, tokens, level, target, step, seed, source, entrance, replicas, least, loops
     )
@@ -376,17 +365,11 @@ def splitting(
     together = min(batch or work.together, repetitions)
     shape = (*tokens.x.shape[-2:], _records(work), replicas, together)
     check_memory(f"replicas = {replicas} and their records", shape, "replicas or batch")
-    outcomes, finished = run_points(
-        work, ensemble_points(repetitions), store=path, executor=executor, batch=batch,
-        progress=progress, name="splitting",
-    )  # fmt: skip
-    done = [outcome for outcome in outcomes if outcome is not None]
-    if not done:
-        raise MeanfieldError("No repetition was finished before the interruption.")
-    about = {
-        "model": repr(model), "tokens": repr(tokens), "seed": seed, "dt": step, "source": source,
-        "target": target, "entrance": np.nan if entrance is None else entrance,
-        "replicas": replicas, "killed": least, "status": "finished" if finished else "interrupted",
+    done, about = work.outcomes(
+        repetitions, store, executor=executor, batch=batch, progress=progress, name="splitting"
+    )
+    about |= {
+        "entrance": np.nan if entrance is None else entrance, "replicas": replicas, "killed": least,
     }  # fmt: skip
     rows = [{name: one.values for name, one in outcome.variables.items()} for outcome in done]
     return SplittingStudy.of(rows, about)

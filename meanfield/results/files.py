@@ -174,6 +174,38 @@ class Result(ReadOnlyArrays, Shown, ABC):
         return result
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Interruptible(Result):
+    """The result of independent runs, of which some are missing after Ctrl-C.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        Its attribute "status" is "finished" or "interrupted".
+    """
+
+    data: "xr.Dataset"
+
+    def contents(self) -> Contents:
+        """The data of a file."""
+        return contents_of(self.data, {})
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The result from the data of a file."""
+        return cls(dataset_of(contents)[0])
+
+    @property
+    def status(self) -> str:
+        """One of "finished" and "interrupted"."""
+        return self.data.attrs["status"]
+
+    @property
+    def success(self) -> bool:
+        """True if nothing that was asked for is missing."""
+        return self.status == "finished"
+
+
 def load(path: str | Path) -> Any:
     """Read what `save` wrote: every number comes back bit for bit.
 

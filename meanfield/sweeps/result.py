@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core.provided import FIGURES
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Interruptible
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,7 +15,7 @@ TIME_AXIS = "t"
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep(Result):
+class Sweep(Interruptible):
     """The result of `meanfield sweep`, for files and figures.
 
     Attributes
@@ -25,22 +25,6 @@ class Sweep(Result):
     """
 
     made_by = "sweep"
-
-    data: "xr.Dataset"
-
-    def contents(self) -> Contents:
-        """The data of a file."""
-        return contents_of(self.data, {})
-
-    @classmethod
-    def made_of(cls, contents: Contents) -> "Sweep":
-        """The sweep from the data of a file."""
-        return cls(dataset_of(contents)[0])
-
-    @property
-    def success(self) -> bool:
-        """True if all points were run."""
-        return self.data.attrs["status"] == "finished"
 
     def is_scalar(self, name: Hashable) -> bool:
         """Whether a variable has one value per run, or per run and time."""
