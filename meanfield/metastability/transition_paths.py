@@ -62,7 +62,7 @@ LENGTH_NODES = 3  # of Gauss quadrature in each interval of a spline
 FEWEST_DEGREES, ROUNDING = 16, 1e-14  # least degree; smaller coefficients of states are rounding
 KNOWN_ACTION = 1e-6  # largest relative error of the action of a converged path
 AT_REST = 1e-9  # largest angular velocity of a state at rest
-SMALL = 0.01  # size of perturbations in a linear map of coefficients
+UNIT_CHANGE = 0.01  # size of perturbations in a linear map of coefficients
 ASIDE = 1e-7  # part of a state, in L^2, that may lack the symmetry of the path
 SHARE_OF_LENGTH = 0.1  # longest move of an image by the flow in one step, over the whole length
 
@@ -600,10 +600,10 @@ def _ascent(frame: _Frame, saddle: Saddle) -> LeastAction:
     axis = None if isinstance(basis, Reflected) else saddle.state.axis
     functions = basis.even
     moments = np.zeros((len(functions.members), len(basis.degrees)))
-    moments[np.arange(len(moments)), functions.members] = SMALL / functions.sizes
+    moments[np.arange(len(moments)), functions.members] = UNIT_CHANGE / functions.sizes
     each = [basis.density(m, axis) for m in (np.zeros(len(basis.degrees)), *moments)]
     uniform, *others = (frame.row(one.space, one.coefficients, saddle.state.axis) for one in each)
-    to_rows = (np.array(others) - uniform) / SMALL
+    to_rows = (np.array(others) - uniform) / UNIT_CHANGE
     descent = _descent(frame, saddle, 0)
     if descent is None:
         raise MeanfieldError(f"The flow from {saddle!r} did not come down: it has no path up.")
