@@ -16,6 +16,8 @@ from ..core.annotations import Observations, Values
 from ..core.cached import cached_property
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
+from ..models.drift import Drift
+from ..models.mean_field import MeanField
 from ..models.transformer import Transformer
 from ..models.zonal import ZonalDrift
 from ..spaces.torus import MOST_CIRCLES, Torus, on_circles
@@ -45,8 +47,8 @@ class TorusSums:
         self.drift, self._circles = drift, circles
         self._steep = circles * np.abs(np.inf if drift.exponent is None else drift.exponent)
 
-    def velocity(self, angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Velocities (n, m) of tokens with these angles."""
+    def velocity(self, angles: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
+        """Velocities (n, m) of tokens with these angles, at any time t."""
         smooth = self._steep <= SMOOTH_EXPONENT and len(angles) > FEW_TOKENS
         if self.drift.exponent is None or smooth:
             return self._over_waves(angles, masses)
@@ -69,8 +71,12 @@ class TorusSums:
         return found
 
     def _over_waves(self, angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        space, points = self._space, on_circles(angles)
-        c = space.empirical(points[None], masses[None])[0]
+        points = on_circles(angles)
+        return self._caused_by(self._space.empirical(points[None], masses[None])[0], points)
+
+    def _caused_by(self, c: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Velocities (n, m) at points (n, 2m) of the measure with coefficients c."""
+        space = self._space
         found = space.synthesis_at(1j * space.waves.T * (self._tables[0] * c), points)
         if self._tables[1] is not None:
             found /= space.synthesis_at((self._tables[1] * c)[None], points)
@@ -103,8 +109,22 @@ class TorusSums:
         )
 
 
+class FieldSums(TorusSums):
+    """Velocities of independent tokens on the torus in the field of a run of densities."""
+
+    def __init__(self, field: MeanField):
+        self.drift, self._field = field.source.as_zonal(), field
+        self._space = field.space
+
+    def velocity(self, angles: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
+        return self._caused_by(self._field.coefficients(t), on_circles(angles))
+
+    def energy(self, angles: np.ndarray, masses: np.ndarray) -> Values:
+        return np.nan
+
+
 class TorusTokenMotion(Motion, moves=TorusTokens):
-    """Velocities of tokens on the torus under a zonal drift or a PeriodicKernel.
+    """Velocities of tokens on the torus under a zonal drift, a PeriodicKernel or a MeanField.
 
     Coordinates are the angles (replicas, n, m). Isotropic noise is exact: independent normal
     increments of the angles.
@@ -128,25 +148,32 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
         self.check_dimensions()
         if circles > MOST_CIRCLES:
             raise MeanfieldError(f"Tokens move on tori of at most {MOST_CIRCLES} angles.")
-        if not model.drift.is_zonal:
+        drift = self._source
+        if not drift.is_zonal:
             raise MeanfieldError(
-                f"{model.drift!r} does not move tokens on the torus: take a function of inner "
+                f"{drift!r} does not move tokens on the torus: take a function of inner "
                 "products, as USA, SA, Kuramoto and Interaction are, or PeriodicKernel(W)."
             )
         if not model.noise.laplacian:
             raise MeanfieldError(
                 f"{model.noise!r} is not known on the torus: take Isotropic(), the default."
             )
-        if not model.drift.constant:
+        if not drift.constant:
             raise MeanfieldError(
-                f"{model.drift!r} changes with time, which tokens on the torus do not support."
+                f"{drift!r} changes with time, which tokens on the torus do not support."
             )
 
     def setup(self) -> None:
         """Flatten the parameters and masses to one row for each replica."""
         state, self._replicas = self.like, int(np.prod(self.like.shape))
-        self._drift: ZonalDrift = self.model.drift.as_zonal().broadcast(state.shape)
+        self._drift: ZonalDrift = self._source.as_zonal().broadcast(state.shape)
         self._masses: Any = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
+
+    @property
+    def _source(self) -> Drift:
+        """The drift, or that of the densities in whose field tokens move."""
+        drift = self.model.drift
+        return drift.source if isinstance(drift, MeanField) else drift
 
     @property
     def random(self) -> bool:
@@ -154,7 +181,7 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
 
     @property
     def autonomous(self) -> bool:
-        return True
+        return self._source is self.model.drift
 
     @property
     def members(self) -> int:
@@ -177,7 +204,7 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
             raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
         if dt is None:
             dt = careful_step(self.model, self.like.dimension, True, start)
-            drift = self.model.drift.as_zonal()
+            drift = self._source.as_zonal()
             if drift.exponent is not None and not drift.normalised:  # up to exp(m beta)
                 dt /= float(np.exp((self.like.dimension // 2 - 1) * np.abs(drift.exponent)).max())
         return Strang, dt
@@ -202,8 +229,8 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
                 "Derivatives of runs of tokens on the torus are not known. Differentiate a run of "
                 "their density."
             )
-        pairs = zip(self._each, y, self._masses, strict=True)
-        return np.stack([sums.velocity(angles, masses) for sums, angles, masses in pairs])
+        pairs, inside = zip(self._each, y, self._masses, strict=True), self.inside(t)
+        return np.stack([sums.velocity(angles, masses, inside) for sums, angles, masses in pairs])
 
     @property
     def why_no_tangents(self) -> str:
@@ -213,6 +240,8 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
     def _each(self) -> list[TorusSums]:
         """The sums of every replica; one object if all have the same drift."""
         drift, circles = self._drift, self.like.dimension // 2
+        if isinstance(self.model.drift, MeanField):
+            return [FieldSums(self.model.drift)] * self._replicas
         if not drift.shape:
             return [TorusSums(drift, circles)] * self._replicas
         return [TorusSums(drift.member(i), circles) for i in range(self._replicas)]
@@ -244,7 +273,7 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
         dict of ndarray, each of the shape of the replicas
             mass : sum of the masses
             order_parameter : |sum_i m_i x_i| / sqrt(m), m the number of angles
-            interaction_energy : E = (1/2) sum_ij m_i m_j W(x_i - x_j)
+            interaction_energy : E = (1/2) sum_ij m_i m_j W(x_i - x_j), nan in a `MeanField`
             speed : (sum_i m_i |v_i|^2)^(1/2), without noise
         """
         y = self.coordinates(state)
