@@ -97,16 +97,19 @@ class Merging(Policy):
         Row index of each token.
     shares : ndarray, (count,)
         Share of each token in the mass of its row; constant once a token has merged.
+    masses : ndarray, (rows,)
+        Masses of the rows after the last merger, empty before the first. Their last bits depend on
+        the order of the mergers.
     times : list of (t, rows)
         Time of each merger, and the number of rows left.
     """
 
-    memory = ("labels", "shares", "times")
+    memory = ("labels", "shares", "masses", "times")
     always = True
 
     def __init__(self, count: int, distance: float):
         self.distance = distance
-        self.labels, self.shares = np.arange(count), np.ones(count)
+        self.labels, self.shares, self.masses = np.arange(count), np.ones(count), np.empty(0)
         self.times: list[tuple[float, int]] = []
 
     def after_step(self, run: Any, code: int) -> None:
@@ -152,7 +155,7 @@ class Merging(Policy):
             shares = rows.masses / left.masses[labels]
         shares[left.masses[labels] == 0] = 1.0
         self.shares = self.shares * shares[self.labels]
-        self.labels = labels[self.labels]
+        self.labels, self.masses = labels[self.labels], left.masses
         parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
         for i in np.flatnonzero(np.diff(parts, append=2.0) > SIMULTANEOUS):
             when = t if step is None else min(t, step[0] + parts[i] * step[1])
@@ -174,8 +177,7 @@ class Merging(Policy):
 
     def rows_of(self, tokens: Tokens) -> Tokens:
         """Tokens with one row for all that have merged, from all tokens (merged ones coincide)."""
-        first = np.unique(self.labels, return_index=True)[1]
-        masses = np.bincount(self.labels, tokens.masses)
+        first, masses = np.unique(self.labels, return_index=True)[1], self.masses
         radii = None if tokens.radii is None else tokens.radii[first]
         return Tokens(tokens.x[first], masses, radii, on_sphere=tokens.on_sphere)
 
