@@ -372,7 +372,7 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
         model = source(value)
         if not isinstance(model, Transformer):
             raise TypeError(
-                "drift, if it is a function of a number, must return a Transformer; got "
+                "A function of a number as drift or source must return a Transformer; got "
                 f"{as_given(model)}."
             )
         if not model.steady_noise or not model.drift.constant:

@@ -1,6 +1,6 @@
 """Several stationary states of one model, by Newton's method with deflation from many starts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -206,7 +206,7 @@ def stationary_states(
                     break
             if len(states) == count:
                 break
-        own = isinstance(starts, Iterable) or not states or len(states) == count
+        own = np.iterable(starts) or not states or len(states) == count
         for other in [] if own else [one for one in states[1:] if one.stable and states[0].stable]:
             begun, tried = begun + len(MIXTURES), tried + len(MIXTURES)
             new_ones = states_between(states[0], other, states, symmetry)
@@ -229,7 +229,8 @@ def _starts(
     model: Transformer, space: Space, basis: Basis, starts: Any, rng: Any
 ) -> Iterator[tuple[Density, bool]]:
     """Starts, and whether Newton's method is repeated from each."""
-    if isinstance(starts, Iterable):
+    random_numbers = generator(rng)
+    if np.iterable(starts):
         for start in starts:
             alike = isinstance(start, Density) and start.space.with_degree(space.degree) == space
             fitting("starts", start, f"densities on {space!r}", alike, TypeError)
@@ -242,10 +243,9 @@ def _starts(
     for guess in _guesses(model, basis):
         yield guess, True
     if number:
-        draws = generator(rng)
         degrees = basis.degrees[basis.degrees <= max(DRAWN_DEGREE, basis.degrees[0])]
         for _ in range(number):
-            c = DRAWN_SIZE * draws.standard_normal(degrees.size) / degrees
+            c = DRAWN_SIZE * random_numbers.standard_normal(degrees.size) / degrees
             yield basis.density(basis.tilted(c), basis.axis), True
 
 

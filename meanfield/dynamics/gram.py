@@ -12,11 +12,14 @@ from ..models.drift import unit_rates
 from ..models.transformer import Transformer
 from ..states import Gram
 from ..states.gram import sum_of_pairs
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 
 declare("least_cosine", "least cosine")
+
+LOST_PRODUCT = 0.01  # steps that lead an inner product out of [-1, 1] by this much give nan
 
 
 class GramMotion(Motion, moves=Gram):
@@ -117,11 +120,16 @@ class GramMotion(Motion, moves=Gram):
         check_vanishes(expected, violation, change)
         return changes
 
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The matrices, rescaled to a diagonal of ones and made symmetric."""
+        """The matrices, rescaled to a diagonal of ones and made symmetric.
+
+        Inner products become nan where a step has led them out of [-1, 1] by LOST_PRODUCT.
+        """
         lengths = np.sqrt(np.einsum("rii->ri", y))
         y = y / (lengths[:, :, None] * lengths[:, None, :])
-        return (y + np.swapaxes(y, 1, 2)) / 2
+        y = (y + np.swapaxes(y, 1, 2)) / 2
+        return np.where(np.abs(y) < 1 + LOST_PRODUCT, y, np.nan)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""

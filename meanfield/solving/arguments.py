@@ -169,7 +169,7 @@ class Arguments:
             names, where = [one.name for one in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
             raise TypeError(
                 f"scheme must be one of the objects {', '.join(map(where.format, names))}; got "
-                f"scheme = {as_given(scheme)}{nearest(str(scheme), names, where) or '.'}"
+                f"scheme = {as_given(scheme)}{nearest(scheme, names, where) or '.'}"
             )
         start, times = times_of(t_span, t_eval, requested.dt if scheme is Layers else None)
         user_breaks = breaks_of(breaks, t_span)
