@@ -177,7 +177,7 @@ class Arguments:
             if not state.parts:
                 state.check_arrays()
             model = model.resolve(StateSizes(state.dimension, state.tokens, state.shape))
-        kind = motion_for(state)
+        kind = motion_for(state, model)
         state = kind.prepared(model, state)
         _check_outputs(len(times), state)
         events = (events,) if callable(events) else tuple(events)
