@@ -81,8 +81,8 @@ class ZonalModes:
         self._sums = MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        kept = self._space.resample(coefficients, self._sums.degree)
-        modes = np.broadcast_to(kept, (len(x), kept.size))
+        resampled = self._space.resample(coefficients, self._sums.degree)
+        modes = np.broadcast_to(resampled, (len(x), resampled.size))
         return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
 
 

@@ -123,19 +123,19 @@ class ZonalField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
-        above, below = self._parts(*self._multipliers, functions.coefficients)
+        numerator, denominator = self._parts(*self._multipliers, functions.coefficients)
         first = functions.coefficients[:rows]
         by = {name: Slope(*self._parts(*self._changes(name), first)) for name in names}
-        least = -np.inf if below is None else NO_MASS
-        return [Quotient(above, below, least, by, self._transposed)]
+        floor = -np.inf if denominator is None else NO_MASS
+        return [Quotient(numerator, denominator, floor, by, self._transposed)]
 
     def _parts(
         self, attraction: np.ndarray, normaliser: Any, series: np.ndarray
     ) -> tuple[Any, ...]:
         """Gradients of W * f, (d - 1, r, N), and Z * f, (r, N) or None, from coefficients of f."""
         space = self.space
-        above = np.stack([space.gradient(attraction * row) for row in series], axis=1)
-        return above, None if normaliser is None else space.to_values(normaliser * series)
+        numerator = np.stack([space.gradient(attraction * row) for row in series], axis=1)
+        return numerator, None if normaliser is None else space.to_values(normaliser * series)
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
         attraction, normaliser = self._multipliers
@@ -160,8 +160,8 @@ class ZonalField(DensityField):
     def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
         sizes = np.abs(attraction) * self.space.degrees
         sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
-        counted = np.flatnonzero(sizes > share * sizes.max())
-        count = int(counted[-1]) + 1 if counted.size else 1
+        significant = np.flatnonzero(sizes > share * sizes.max())
+        count = int(significant[-1]) + 1 if significant.size else 1
         if count * self.space.weights.size > LARGEST_TABLE:
             return None
         parts = unit_coefficients(self.space, 0, count)
@@ -219,15 +219,15 @@ class PointField(DensityField):
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
         first = np.arange(len(functions.values)) == 0  # changes of the density have no effect
-        above = self._tangential(self._values)[:, None] * first[:, None]
+        numerator = self._tangential(self._values)[:, None] * first[:, None]
         by = {n: Slope(self._tangential(self._slope(n))[:, None], None) for n in names}
-        return [Quotient(above, by=by)]
+        return [Quotient(numerator, by=by)]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         if self.space.dimension != 2:
             return None
-        all_ = [self._values, *(self._slope(name) for name in names)]
-        return [[VelocityTable.constant(self._tangential(values)[0])] for values in all_]
+        fields = [self._values, *(self._slope(name) for name in names)]
+        return [[VelocityTable.constant(self._tangential(values)[0])] for values in fields]
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
         return (self.space.frame * vectors).sum(axis=2)
@@ -325,14 +325,14 @@ class AttentionField(DensityField):
                 quotients = self.quotients(functions, names, len(parts))
             except NotSmooth:  # `attention` then sums over the grid
                 return None
-            answers = [[_table(one.above, one.below, one.least) for one in quotients]]
-            answers += [[_table(*one.by[name]) for one in quotients] for name in names]
+            answers = [[_table(q.above, q.below, q.least) for q in quotients]]
+            answers += [[_table(*q.by[name]) for q in quotients] for name in names]
             blocks.append(answers)
             shares = [NEGLIGIBLE_COLUMN, *[NEGLIGIBLE_CHANGE] * len(names)]
             if all(
                 table.negligible_to(first_one, share)
-                for tables, others, share in zip(answers, blocks[0], shares, strict=True)
-                for table, first_one in zip(tables, others, strict=True)
+                for tables, block_tables, share in zip(answers, blocks[0], shares, strict=True)
+                for table, first_one in zip(tables, block_tables, strict=True)
             ):
                 break
             sizes = (table.size for rows in blocks for tables in rows for table in tables)
@@ -373,9 +373,9 @@ def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> VelocityTable:
+def _table(pulls: np.ndarray, level: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
     """Table of a velocity on the circle, from numerators and denominators of unit functions."""
-    return VelocityTable(above[0], below, max(0.0, float(np.max(least))))
+    return VelocityTable(pulls[0], level, max(0.0, float(np.max(floor))))
 
 
 # Fields of drifts ------------------------------------------------------------------------------

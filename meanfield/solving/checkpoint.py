@@ -86,8 +86,8 @@ class Keeper:
             self._lock = Lock(path)
         except StorageError as error:
             raise CheckpointError(f"No checkpoint can be kept: {error}") from error
-        there = path.exists()
-        if there and not self._resume and path.stat().st_size:
+        exists = path.exists()
+        if exists and not self._resume and path.stat().st_size:
             what, way = "is not a checkpoint", ""
             if is_checkpoint(path):
                 what, way = "is the checkpoint of an earlier run", "Continue it with resume=True. "
@@ -102,7 +102,7 @@ class Keeper:
                 "numbers, arrays and Python functions that it is made of."
             ) from error
         self._last = time.monotonic()
-        return self._load(path) if there and self._resume else {}
+        return self._load(path) if exists and self._resume else {}
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
         """Save the arrays that `arrays()` returns, if the last checkpoint is old enough."""

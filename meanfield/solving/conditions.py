@@ -36,5 +36,5 @@ class Condition:
 
 def holding(events: tuple[EventFunction, ...], t: float, state: Any) -> list[int]:
     """Indices of the events that are conditions and hold."""
-    each = enumerate(events)
-    return [i for i, g in each if isinstance(g, Condition) and g.holds(t, state)]
+    numbered = enumerate(events)
+    return [i for i, g in numbered if isinstance(g, Condition) and g.holds(t, state)]

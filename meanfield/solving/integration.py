@@ -273,12 +273,12 @@ class SteppedIntegration(Integration):
         if (start, end) == self._piece:
             return False
         self._piece = start, end
-        before, after = (
+        lead, lag = (
             min(JUMP_MARGIN * max(abs(self.start), abs(edge)), (end - start) / 4)
             for edge in (start, end)
         )
         for motion in self.motions:
-            motion.enter(start + before, end - after)
+            motion.enter(start + lead, end - lag)
         return True
 
     def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
@@ -329,14 +329,14 @@ class SteppedIntegration(Integration):
             return np.reshape(values, (-1, *(1,) * (y.ndim - 1)))
 
         with np.errstate(**NO_FLOAT_WARNINGS):
-            who = f"{type(motion).__name__}.velocity"
-            velocity = returned(who, motion.velocity(y, start), y.shape)
+            callee = f"{type(motion).__name__}.velocity"
+            velocity = returned(callee, motion.velocity(y, start), y.shape)
             self.check_finite(velocity, y)
             fastest = np.abs(velocity).max(axis=axes)
             direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
             sizes = errors(direction)  # squares of velocities may overflow
-            moved = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
-            growths = errors(motion.velocity(moved, start) - velocity) / part
+            nearby = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
+            growths = errors(motion.velocity(nearby, start) - velocity) / part
             return first_steps(part, sizes * fastest, growths, self.duration)
 
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
@@ -374,17 +374,17 @@ class SteppedIntegration(Integration):
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
         stats = self.stats(state, t)
         at = self.situation(stats)
-        stuck = cause in FAILURES.values()
-        text = self.motion.failure(cause, at) if stuck else self._message(cause)
-        failed = stuck and cause != "blow-up"
-        warning = None if failed else self.motion.warning(state, t, at)
+        has_stopped = cause in FAILURES.values()
+        text = self.motion.failure(cause, at) if has_stopped else self._message(cause)
+        has_failed = has_stopped and cause != "blow-up"
+        warning = None if has_failed else self.motion.warning(state, t, at)
         remark = self.motion.remark(state)
         most_rejected = stats["rejected"] > np.maximum(stats["steps"], FEWEST_REJECTED)
-        rough = ROUGH_DRIFT if np.any(most_rejected) else ""  # one replica is enough
+        roughness_text = ROUGH_DRIFT if np.any(most_rejected) else ""  # one replica is enough
         return {
             "status": STATUS_OF_CAUSE.get(cause, cause),
-            "message": " ".join(filter(None, (text, warning, remark, rough))),
-            "warning": text if failed else warning,
+            "message": " ".join(filter(None, (text, warning, remark, roughness_text))),
+            "warning": text if has_failed else warning,
             "stats": stats | {"rate_of_change": self.rate},
         }
 
@@ -572,8 +572,8 @@ class FlowIntegration(SteppedIntegration):
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
-        flow, before, counts = self.flow, self.clock_time, self.flow.counts.copy()
-        if self.enter_piece(before):
+        flow, start_time, counts = self.flow, self.clock_time, self.flow.counts.copy()
+        if self.enter_piece(start_time):
             flow.renew()
         target = self.goal(output, self.has_dense_output)
         code = int(flow.advance(target)[0])
@@ -585,7 +585,7 @@ class FlowIntegration(SteppedIntegration):
             return END_OF_CODE[code]
         if self.clock_time == target:
             return REACHED
-        return STALLED if self._stepped and self.clock_time == before else PAUSED
+        return STALLED if self._stepped and self.clock_time == start_time else PAUSED
 
     def _note(self) -> None:
         """Add the last step to the journal, with its stages while there is room for them."""
@@ -627,10 +627,10 @@ class FlowIntegration(SteppedIntegration):
         y = np.array(motion.coordinates(state if rows is None else rows), dtype=float)
         flow = type(self.flow)(self.flow.scheme, motion, y, **self.flow_options)
         velocity = motion.velocity(y, self.start + elapsed)
-        new, _, _ = flow.step(y, velocity, elapsed, dt)
+        next_y, _, _ = flow.step(y, velocity, elapsed, dt)
         if merging is not None:
-            new = merging.spread(new, bool(motion.model.reaction))
-        return self.motion.state_of(new)
+            next_y = merging.spread(next_y, bool(motion.model.reaction))
+        return self.motion.state_of(next_y)
 
     def stats(self, state: Any, t: float) -> dict[str, Any]:
         merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
@@ -640,15 +640,15 @@ class FlowIntegration(SteppedIntegration):
 
     def snapshot(self) -> dict[str, Any]:
         flow = self.flow
-        before = flow.before if self._ahead.size else ()
+        last_step = flow.before if self._ahead.size else ()
         return super().snapshot() | {
             "coordinates": flow.x,
             "clocks": flow.clocks,
             "stalls": flow.stalls,
             "counts": flow.counts,
             "times": flow.t,
-            "before": before[:1],
-            "step": before[1:],
+            "before": last_step[:1],
+            "step": last_step[1:],
             "random": random_state(self._rng),
             "common": random_state(self._common),
             "motion": json.dumps(self.motion.snapshot()),

@@ -70,8 +70,8 @@ class ReplicaIntegration(FlowIntegration):
 
     @property
     def size(self) -> str:
-        left = np.count_nonzero(self._moving)
-        return f"{left} of {len(self.ends)} replicas, {self.motion.size(self.flow.x)}"
+        moving_count = np.count_nonzero(self._moving)
+        return f"{moving_count} of {len(self.ends)} replicas, {self.motion.size(self.flow.x)}"
 
     @property
     def within(self) -> bool:
@@ -81,9 +81,9 @@ class ReplicaIntegration(FlowIntegration):
 
     def take_steps(self, output: float, limit: int) -> int:
         """Attempt one step of each replica that is before the output, whatever `limit` is."""
-        before = np.flatnonzero(self._moving & (self._times < output))
-        if before.size:
-            self._attempt(before, output)
+        indices = np.flatnonzero(self._moving & (self._times < output))
+        if indices.size:
+            self._attempt(indices, output)
         return PAUSED
 
     def arrive(self, output: float) -> int:
@@ -155,12 +155,12 @@ class ReplicaIntegration(FlowIntegration):
 
     def counts(self) -> dict[str, Any]:
         """Counts, status and last time of every replica, as nested lists of the ensemble shape."""
-        flow, ended = self.flow, np.where(self._moving, self.elapsed, self._times)
-        each: dict[str, Any] = dict(zip(STEP_COUNTS, flow.counts, strict=True))
-        each["t_end"] = self.start + ended
-        each["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
+        flow, end_times = self.flow, np.where(self._moving, self.elapsed, self._times)
+        columns: dict[str, Any] = dict(zip(STEP_COUNTS, flow.counts, strict=True))
+        columns["t_end"] = self.start + end_times
+        columns["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
         shape = self.motion.like.shape
-        counts: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
+        counts: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in columns.items()}
         return counts | {"schemes": {flow.scheme.name: int(flow.counts[0].sum())}}
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:

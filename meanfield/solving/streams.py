@@ -65,11 +65,11 @@ class Seeds:
             If the number of seeds is not the number of members.
         """
         members = int(np.prod(shape))
-        wanted = f"{members} seeds, one for each member"
-        fitting("rng", self, wanted, shape and len(self.numbers) == members)
-        each = [np.random.default_rng(seed) for seed in self.numbers]
-        shared = Streams([_children(rng, 1)[0] for rng in each]) if common else None
-        return Streams(each), shared
+        expected = f"{members} seeds, one for each member"
+        fitting("rng", self, expected, shape and len(self.numbers) == members)
+        generators = [np.random.default_rng(seed) for seed in self.numbers]
+        common_stream = Streams([_children(rng, 1)[0] for rng in generators]) if common else None
+        return Streams(generators), common_stream
 
 
 def streams_of(
@@ -103,9 +103,9 @@ def streams_of(
     if rng is None or not (common or (shape and each)):
         return rng, None
     members = int(np.prod(shape))
-    first, *others = _children(rng, 1 + members * bool(shape and each))
-    shared: Any = Streams(_children(first, members)) if shape else first
-    return (Streams(others) if others else rng), (shared if common else None)
+    first, *children = _children(rng, 1 + members * bool(shape and each))
+    common_stream: Any = Streams(_children(first, members)) if shape else first
+    return (Streams(children) if children else rng), (common_stream if common else None)
 
 
 def _children(rng: np.random.Generator, count: int) -> list[np.random.Generator]:

@@ -306,9 +306,9 @@ class AlongIndex(Law):
         index = self._index()
         begin, end = (0.0, 1.0) if isinstance(index, Positions) else index.nodes[[0, -1]]
         at = np.linspace(begin, end, len(self.laws)) if self.at is None else self.at
-        each = Density.stack(_densities("laws", self.laws, space)).coefficients
+        coefficients_of_laws = Density.stack(_densities("laws", self.laws, space)).coefficients
         hats = [np.interp(index.nodes, at, row) for row in np.eye(len(at))]
-        coefficients = np.einsum("lp,lk->pk", hats, each)
+        coefficients = np.einsum("lp,lk->pk", hats, coefficients_of_laws)
         product = IndexedSpace(self.laws[0].begin(space).space, index)
         densities = Indexed(product, product.joined(coefficients))
         densities.checked_positive(NEGATIVE_SHARE)
@@ -375,8 +375,8 @@ class SampledTokens(Law):
         shape = () if self.replicas is None else (self.replicas,)
         dimension = density.space.dimension
         check_memory(f"n = {self.n} tokens", (*shape, 3 * self.n, dimension), "n or replicas")
-        drawn = density.sample(self.n * (self.replicas or 1), rng=self.rng)
-        return Tokens(drawn.x.reshape(*shape, self.n, drawn.dimension), self.masses, self.radii)
+        tokens = density.sample(self.n * (self.replicas or 1), rng=self.rng)
+        return Tokens(tokens.x.reshape(*shape, self.n, tokens.dimension), self.masses, self.radii)
 
 
 def _check_series(name: str, coefficients: np.ndarray) -> None:
@@ -400,9 +400,9 @@ def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> li
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
     """Array (n,) or (n, d) as it is, or one layer of an array (layers, n, d)."""
-    wanted = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
+    expected = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
     fits = array.ndim in (1, 2, 3) and 0 not in array.shape
-    fitting("The shape of the file", array.shape, wanted, fits)
+    fitting("The shape of the file", array.shape, expected, fits)
     if array.ndim < 3:
         fitting("layer", layer, f"left out for an array {array.shape}", layer is None)
         return array
