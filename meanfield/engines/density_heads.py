@@ -11,6 +11,7 @@ from ..core.cached import cached_property
 from ..core.differences import NODES, WEIGHTS
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
+from ..spaces.contract import Space
 from ..spaces.transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
 from .attention import not_balanced
@@ -37,7 +38,7 @@ class GridDensity:
         Whether it is a state of the run, unlike a stage of a step that may be rejected.
     """
 
-    space: Any
+    space: Space
     coefficients: np.ndarray
     values: np.ndarray
     is_kept: bool = False

@@ -17,6 +17,7 @@ from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, Potential, ZonalDrift
 from ..models.changes import table_changes
 from ..models.zonal import kernel_degree
+from ..spaces.contract import Space
 from ..spaces.transport import NO_MASS
 from ..spaces.velocity_tables import NEGLIGIBLE_CHANGE, NEGLIGIBLE_COLUMN, VelocityTable
 from .attention import AttentionSums
@@ -36,7 +37,7 @@ TABLE_COLUMNS = 32  # modes whose table columns are computed together
 class DensityField(ABC):
     """Velocity field of a density at the points of its grid, under one drift without ensembles."""
 
-    def __init__(self, drift: Any, space: Any) -> None:
+    def __init__(self, drift: Any, space: Space) -> None:
         self.drift, self.space, self._bounded = drift, space, 0.0
 
     @property
@@ -98,7 +99,7 @@ class ZonalField(DensityField):
 
     drift: ZonalDrift
 
-    def __init__(self, drift: Any, space: Any) -> None:
+    def __init__(self, drift: Any, space: Space) -> None:
         super().__init__(drift, space)
         self._cache: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -204,7 +205,7 @@ class ZonalField(DensityField):
 class PointField(DensityField):
     """Field of a drift that is a function of points, whatever the density is."""
 
-    def __init__(self, drift: Any, space: Any) -> None:
+    def __init__(self, drift: Any, space: Space) -> None:
         super().__init__(drift, space)
         self._cache: dict[str, np.ndarray] = {}
 
@@ -271,7 +272,7 @@ class AttentionField(DensityField):
 
     drift: Attention
 
-    def __init__(self, drift: Attention, space: Any) -> None:
+    def __init__(self, drift: Attention, space: Space) -> None:
         super().__init__(drift, space)
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
@@ -362,7 +363,7 @@ class AttentionField(DensityField):
         return c * (energy(points, points) @ density.masses)
 
 
-def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
+def unit_coefficients(space: Space, first: int, count: int) -> np.ndarray:
     """Coefficients (columns, modes) of unit functions: the real and imaginary parts of modes.
 
     Two rows for each of `count` modes from `first` on: 1 as its real and as its imaginary part.
@@ -388,7 +389,7 @@ FIELDS: dict[Any, type[DensityField]] = {
 }
 
 
-def fields_of(drift: Drift, space: Any) -> list[tuple[float, DensityField]]:
+def fields_of(drift: Drift, space: Space) -> list[tuple[float, DensityField]]:
     """Pairs (factor, field) for the parts of a drift without ensembles.
 
     Raises

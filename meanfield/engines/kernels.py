@@ -18,6 +18,7 @@ from ..core.kinds import ancestor
 from ..lowlevel.fourier import good_length
 from ..spaces import sphere_points
 from ..spaces.circle import Circle
+from ..spaces.contract import Space
 from ..spaces.kernels import exponential_multipliers
 from ..spaces.sphere import Sphere
 
@@ -303,7 +304,7 @@ class TurnedKernel(Kernel, Expansion):
 class LinearKernel(Kernel):
     """Kernel k(x, y) = <A x, y>, by the quadrature of the grid."""
 
-    def __init__(self, space: Any, A: np.ndarray) -> None:
+    def __init__(self, space: Space, A: np.ndarray) -> None:
         self._points, self._weights, self._A = space.points, space.weights, A
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
@@ -327,7 +328,7 @@ class Kernels(ABC):
         The largest mass met at points where a lower bound replaces the normaliser.
     """
 
-    def __init__(self, space: Any) -> None:
+    def __init__(self, space: Space) -> None:
         self.space, self.bounded = space, 0.0
         self._cache: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
@@ -726,7 +727,7 @@ class _Octant:
 KERNELS_BY_SPACE: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
 
 
-def kernels_of(space: Any) -> Kernels:
+def kernels_of(space: Space) -> Kernels:
     """Maker of the kernels of one head of attention on a space.
 
     Raises

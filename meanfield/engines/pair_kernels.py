@@ -20,6 +20,7 @@ from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, changes_of, value_of
 from ..core.errors import MeanfieldError
 from ..models import PairKernel
+from ..spaces.contract import Space
 from .contract import Engine
 from .density_heads import GridDensity, Quotient
 from .fields import FIELDS, DensityField
@@ -272,7 +273,7 @@ class PairField(DensityField):
 class PairPoints:
     """Velocities of points in the field of a density with given coefficients on a space."""
 
-    def __init__(self, drift: PairKernel, space: Any) -> None:
+    def __init__(self, drift: PairKernel, space: Space) -> None:
         self._field = PairField(drift, space)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState
 from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive, TimeSpan, nearest
@@ -99,7 +100,7 @@ class Arguments:
     """
 
     model: Transformer
-    state: Any
+    state: MovedState
     start: float
     times: np.ndarray
     default_times: bool
@@ -126,14 +127,14 @@ class Arguments:
     threads: int
     progress: bool | None
     keeper: Keeper
-    provenance: dict[str, Any]
+    provenance: JsonTable
     make_motion: Callable[[], Any]
 
     @classmethod
     def of(
         cls,
         model: Transformer,
-        state: Any,
+        state: MovedState,
         t_span: TimeSpan,
         t_eval: Any,
         breaks: Sequence[float],
@@ -271,7 +272,7 @@ class Arguments:
                 choices[key] |= {"model": make().model, "autonomous": make().autonomous}
             yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> JsonTable:
         """Options that determine the result, besides model and state, as plain data."""
         described = {}
         if self.motion.random or self.motion.options & {"engine", "merge"}:
@@ -359,7 +360,7 @@ def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, 
     return tuple(breaks)
 
 
-def _check_outputs(outputs: int, state: Any) -> None:
+def _check_outputs(outputs: int, state: MovedState) -> None:
     """Raise ValueError if memory cannot hold the states at all outputs."""
     if isinstance(state, Density):
         numbers = 2 * state.coefficients.size
@@ -369,7 +370,7 @@ def _check_outputs(outputs: int, state: Any) -> None:
     check_memory(subject, (outputs, numbers), "the number of outputs, or the size of the state")
 
 
-def _plain_data(provenance: Any) -> dict[str, Any]:
+def _plain_data(provenance: Any) -> JsonTable:
     """Argument `provenance`, or {} for None.
 
     Raises TypeError unless it is a dict that JSON can write, ValueError if it has a key that the

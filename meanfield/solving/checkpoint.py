@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
@@ -63,7 +64,7 @@ class Keeper:
         if self._lock is not None:
             self._lock.release()
 
-    def opened(self, identity: dict[str, Any]) -> dict[str, np.ndarray]:
+    def opened(self, identity: JsonTable) -> dict[str, np.ndarray]:
         """Lock the file, and return the arrays to resume from by name; {} for a new run.
 
         Parameters
@@ -104,12 +105,12 @@ class Keeper:
         self._last = time.monotonic()
         return self._load(path) if exists and self._resume else {}
 
-    def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
+    def save_now_and_then(self, arrays: Callable[[], Snapshot]) -> None:
         """Save the arrays that `arrays()` returns, if the last checkpoint is old enough."""
         if self.path is not None and time.monotonic() - self._last >= self._every:
             self.save(arrays)
 
-    def save(self, arrays: Callable[[], dict[str, Any]]) -> None:
+    def save(self, arrays: Callable[[], Snapshot]) -> None:
         """Write the arrays that `arrays()` returns, replacing the previous checkpoint atomically.
 
         If that fails, for instance on a full disk, a warning is issued and the previous checkpoint

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Snapshot
 from ..derivatives.journal import EnsembleJournal
 from ..spaces.density import Density
 from ..steppers.advance import PAUSED, REACHED, STEADY
@@ -51,7 +52,7 @@ class EnsembleIntegration(Integration):
         Times of events, by event function and member.
     """
 
-    state: Any = None
+    state: MovedState = None
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
@@ -214,7 +215,7 @@ class EnsembleIntegration(Integration):
         failures = [end for end in self.ends if end and end in FAILURES.values()]
         return failures[0] if failures else "steady" if set(self.ends) == {"steady"} else "event"
 
-    def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
+    def ending(self, cause: str, _state: MovedState, _t: float) -> JsonTable:
         """Description of the end as plain data, see `Integration.ending`.
 
         The counts, "status" and "t_end" in "stats" are nested lists of the shape of the ensemble.
@@ -249,7 +250,7 @@ class EnsembleIntegration(Integration):
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Arrays of the ensemble, and the snapshots of all members joined array by array."""
         motion = self._arguments.motion
         last = {i: t for i, (t, _) in self._last.items()}
@@ -266,7 +267,7 @@ class EnsembleIntegration(Integration):
             **_packed([member.snapshot() for member in self.members]),
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Continue from the data that `snapshot` returned."""
         motion = self._arguments.motion
         about = json.loads(str(snapshot["ensemble"]))
@@ -281,7 +282,7 @@ class EnsembleIntegration(Integration):
         self._watches = [EventWatch(events, m) for m in self.members if events]
 
 
-def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+def _packed(snapshots: list[Snapshot]) -> dict[str, np.ndarray]:
     """Snapshots of all members in one dict: for each array name two entries.
 
     "member.NAME" is the flattened arrays one after the other, "shapes.NAME" (members, axes) their

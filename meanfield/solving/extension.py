@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable
 from ..core.calls import checked_call
 from ..core.checks import check_memory, fitting, real_array
 from ..core.descriptions import build
@@ -205,7 +206,7 @@ def _engine_of(described: Any) -> Summation | None:
     return None if described is None else build(Summation, described, Reading(result=True))
 
 
-def _provenance(run: Solution) -> dict[str, Any]:
+def _provenance(run: Solution) -> JsonTable:
     """Entries of the provenance of a run that the user gave, such as a configuration."""
     extra = run.stored.get("extra", run.stored.get("provenance", {}))
     return {n: value for n, value in extra.items() if n not in {*PROVENANCE_KEYS, "command_line"}}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable
 from ..core.checks import fitting
 from ..core.errors import SlowWarning
 from ..dynamics.motion import Motion
@@ -192,7 +193,7 @@ class Merging(Policy):
                 y[..., -1] += np.log(self.shares)
         return y
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Times of the mergers and the numbers of rows left, as "merges"."""
         return {"merges": [[t, int(rows)] for t, rows in self.times]}
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..steppers.clock import replanned
 from ..steppers.radau import Radau, StiffFlow, jacobian
 
@@ -47,11 +48,11 @@ class Policy(ABC):
         Returns the code of the reason why the run ends, or None if it goes on.
         """
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Entries for `stats` of the result."""
         return {}
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """The attributes in `memory`, as arrays."""
         return {name: np.array(getattr(self, name)) for name in self.memory}
 
@@ -93,7 +94,7 @@ class BlowUp(Policy):
         growth = run.motion.growth(run.flow.x, run.flow.velocity, run.t)
         return BLOWN_UP if self.look(run.elapsed, run.flow.before.dt, growth) else None
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Time T of the blow-up and its power p; None where they are not known."""
         time = None if self.elapsed is None else start + self.elapsed
         return {"blow_up_time": time, "blow_up_power": self.power}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Snapshot
 from ..dynamics.motion import Failure
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import ACCEPTED, Stall
@@ -153,17 +154,17 @@ class ReplicaIntegration(FlowIntegration):
     def accepted(self) -> int:
         return int(self.flow.counts[0].max())
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> JsonTable:
         """Counts, status and last time of every replica, as nested lists of the ensemble shape."""
         flow, end_times = self.flow, np.where(self._moving, self.elapsed, self._times)
-        columns: dict[str, Any] = dict(zip(STEP_COUNTS, flow.counts, strict=True))
+        columns: JsonTable = dict(zip(STEP_COUNTS, flow.counts, strict=True))
         columns["t_end"] = self.start + end_times
         columns["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
         shape = self.motion.like.shape
-        counts: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in columns.items()}
+        counts: JsonTable = {name: v.reshape(shape).tolist() for name, v in columns.items()}
         return counts | {"schemes": {flow.scheme.name: int(flow.counts[0].sum())}}
 
-    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+    def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
         """Description of the end as plain data, see `Integration.ending`.
 
         If the run can be resumed, replicas that have not ended have its status.
@@ -175,7 +176,7 @@ class ReplicaIntegration(FlowIntegration):
             end["stats"]["status"] = np.where(moving, cause, of_each).tolist()
         return end
 
-    def situation(self, stats: dict[str, Any]) -> Failure:
+    def situation(self, stats: JsonTable) -> Failure:
         """Time, coordinates and step of the first replica that failed, for the message about it.
 
         If none failed they are those of the first replica.
@@ -192,10 +193,10 @@ class ReplicaIntegration(FlowIntegration):
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return super().snapshot() | {"kept": self._kept, "ends": self.ends}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         self._kept, self.ends = np.array(snapshot["kept"]), np.array(snapshot["ends"])
         super().restore(snapshot)
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..core.calls import checked_call
 from ..core.descriptions import describe
 from ..core.errors import CheckpointError, UnresolvedWarning
@@ -68,7 +69,7 @@ def solve(
     checkpoint: str | Path | None = None,
     checkpoint_every: NonNegative = 60.0,
     resume: bool = False,
-    provenance: dict[str, Any] | None = None,
+    provenance: JsonTable | None = None,
 ) -> Solution:
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
@@ -322,7 +323,7 @@ class _SolvedRun:
         if arguments.events and not arguments.apart:
             self._watch = EventWatch(arguments.events, self._integration)
 
-    def _go_on(self, snapshot: dict[str, Any], record: "_Record") -> None:
+    def _go_on(self, snapshot: Snapshot, record: "_Record") -> None:
         """Continue a run with this snapshot and record, to a later end if this run has one.
 
         Raises CheckpointError if the outputs are neither those of the run nor begin with them.
@@ -353,7 +354,7 @@ class _SolvedRun:
         """Record of the accepted steps; None if not all are known, as after a run was resumed."""
         return self._integration.journal
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> JsonTable:
         """Arguments that must be the same when a checkpoint is resumed."""
         arguments = self.arguments
         return {
@@ -448,7 +449,7 @@ class _SolvedRun:
         callback, run = self.arguments.callback, self._integration
         return "stopped" if callback and asks_to_stop(callback(run.t, run.state)) else None
 
-    def _arrays(self) -> dict[str, Any]:
+    def _arrays(self) -> Snapshot:
         """Content of a checkpoint: the snapshot of the integration, and the record."""
         record = self._record.arrays(self.arguments.motion, self._seconds())
         kept_arrays = {} if self.kept is None else self.kept.arrays()
@@ -569,7 +570,7 @@ class _Record:
     times: list[float] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     seconds: float = 0.0
-    end: dict[str, Any] | None = None
+    end: JsonTable | None = None
 
     def save(self, t: float, state: State) -> None:
         """Append a state, unless the last saved state has the same time."""
@@ -579,7 +580,7 @@ class _Record:
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
         """The record as arrays by name, for a checkpoint."""
-        about: dict[str, Any] = {"t_events": self.t_events, "outputs": self.outputs}
+        about: JsonTable = {"t_events": self.t_events, "outputs": self.outputs}
         about["times"] = self.times
         about |= {"seconds": seconds, "end": self.end}
         states = enumerate(map(motion.packed, self.states))
@@ -615,7 +616,7 @@ def _listed(times: np.ndarray) -> list[Any]:
 
 def start_of(arguments: Arguments) -> Solution:
     """Solution that consists of the initial state alone."""
-    end: dict[str, Any] = {"status": "finished", "message": "", "stats": {}, "warning": None}
+    end: JsonTable = {"status": "finished", "message": "", "stats": {}, "warning": None}
     return _solution(arguments, _Record([], [], [arguments.start], [arguments.state], end=end))
 
 

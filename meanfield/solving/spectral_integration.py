@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
@@ -202,10 +203,10 @@ class SpectralIntegration(SteppedIntegration):
 
     # The result, and a checkpoint ----------------------------------------------------------
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> JsonTable:
         return super().counts() | {"weights": self.weights}
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Snapshot with the coefficients at the end of the last step.
 
         If the state is within a step, they are those at its beginning: `restore` repeats the step.
@@ -221,7 +222,7 @@ class SpectralIntegration(SteppedIntegration):
             "weighed_step": self.stepper.weighed_step,
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         self.journal = None  # a checkpoint does not store it
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])
@@ -309,10 +310,10 @@ class CommonNoiseIntegration(SpectralIntegration):
         """Largest modulus of the coefficients of degrees above `degree`."""
         return float(np.abs(u[:, self.space.degrees > degree]).max(initial=0.0))
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return super().snapshot() | {"common": random_state(self._rng)}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         super().restore(snapshot)
         restore_random(self._rng, snapshot["common"])
 
@@ -386,7 +387,7 @@ class DegreeAdaptation(Policy):
         """Next lower degree that is allowed; `degree` itself if there is none."""
         return max(coarser(degree, self._space.halfway), min(self._least, degree))
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Number of changes of the degree, and the highest degree so far."""
         return {"degree_changes": self.changes, "highest_degree": self.highest}
 

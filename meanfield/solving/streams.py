@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable
 from ..core.checks import fitting
 from ..core.errors import CheckpointError
 
@@ -132,7 +133,7 @@ def state_as_json(rng: np.random.Generator) -> str:
     return json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
 
 
-def generator_of(state: dict[str, Any]) -> np.random.Generator:
+def generator_of(state: JsonTable) -> np.random.Generator:
     """Generator with the state that `state_as_json` described, and so many spawned children."""
     kind = getattr(np.random, state["bit_generator"])
     rng = np.random.Generator(kind())

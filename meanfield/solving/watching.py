@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import MovedState
 from ..core.checks import as_given, fitting, real_array
 from ..results.files import GROUP
 from ..results.solution import DATASET_AXES, Solution, State, axes_of, observable_arrays
@@ -125,7 +126,7 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     fits = has_names and all(map(callable, observe.values()))
     fitting("observe", observe, "a mapping of names to functions of a state", fits, TypeError)
     shapes_known = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
-    state: Any = start.final
+    state: MovedState = start.final
     arrays = observable_arrays(start) | state.stacked(start.states)
     axes = [dims for dims, _ in arrays.values()]
     axes += [axes_of(name, shape, start.shape) for name, (_, shape) in shapes_known.items()]
@@ -168,6 +169,6 @@ def observed(observe: Observables, run: Solution) -> Arrays:
     return arrays
 
 
-def _value(name: str, function: Callable[[Any], Any], state: Any) -> np.ndarray:
+def _value(name: str, function: Callable[[Any], Any], state: MovedState) -> np.ndarray:
     """Value of a function of `observe` as a real array."""
     return real_array(f"observe[{name!r}]", function(state))

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..core.annotations import FromAbove
+from ..core.annotations import FromAbove, RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
@@ -327,7 +327,7 @@ class Space(Kind, family=True):
 
         return Indexed.of_function(self, f, Positions() if index is None else index)
 
-    def perturbed(self, amplitude: float, *, rng: Any, degrees: Any = None) -> Density:
+    def perturbed(self, amplitude: float, *, rng: RandomSource, degrees: Any = None) -> Density:
         """Uniform density plus a random perturbation, whose coefficients are normal numbers.
 
         The coefficients are those of cos(k theta) and sin(k theta) on the circle; of the real

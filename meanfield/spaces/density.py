@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.annotations import RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
@@ -289,7 +290,7 @@ class Density(State):
 
     # Making others -------------------------------------------------------------------------
 
-    def sample(self, n: int, *, rng: Any) -> Tokens:
+    def sample(self, n: int, *, rng: RandomSource) -> Tokens:
         """n independent tokens with this density.
 
         Parameters

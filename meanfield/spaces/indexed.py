@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.annotations import FromAbove
+from ..core.annotations import FromAbove, RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     boolean,
@@ -349,7 +349,7 @@ class Indexed(Density):
 
     # Tokens --------------------------------------------------------------------------------
 
-    def sample(self, n: int, *, rng: Any, ordered: bool = True) -> Tokens:
+    def sample(self, n: int, *, rng: RandomSource, ordered: bool = True) -> Tokens:
         """Independent tokens (n,), ordered by their positions; each has the law at its position.
 
         Parameters

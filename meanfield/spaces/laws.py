@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import Narrowed
 from ..core.arrays import read_numbers
 from ..core.checks import check_memory, fitting
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
@@ -44,7 +45,7 @@ class DensityLaw(Law):
     method: ClassVar[str]
 
     @abstractmethod
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         """Density with this law on a space."""
 
     def begin(self, space: Space | None) -> Density:
@@ -65,7 +66,7 @@ class DensityLaw(Law):
 class _OfMethod(DensityLaw):
     """A law whose parameters are the arguments of its method; None is not passed on."""
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         arguments = {name: value for name, value in self.described.items() if value is not None}
         return getattr(space, self.method)(**arguments)
 
@@ -96,7 +97,7 @@ class Fourier(DensityLaw):
         _check_series("cos", self.cos)
         _check_series("sin", self.sin)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Narrowed) -> Density:
         coefficients = np.zeros(max(len(self.cos), len(self.sin)) + 1, dtype=complex)
         coefficients[0] = 1
         coefficients[1 : len(self.cos) + 1] += self.cos / 2
@@ -157,7 +158,7 @@ class Legendre(DensityLaw):
     def validate(self) -> None:
         _check_series("coefficients", self.coefficients)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Narrowed) -> Density:
         series = np.append(1, self.coefficients)
         return space.zonal(series) if self.axis is None else space.zonal(series, axis=self.axis)
 
@@ -208,7 +209,7 @@ class Sample(DensityLaw):
     layer: Index | None = None
     bandwidth: Positive | None = None
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Narrowed) -> Density:
         return space.estimate(self._points(space.dimension), bandwidth=self.bandwidth)
 
     def _points(self, dimension: int) -> np.ndarray:
@@ -251,7 +252,7 @@ class Mixture(DensityLaw):
     def validate(self) -> None:
         _check_entries("components", self.components)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         weights, laws = zip(*((part.weight, part.law) for part in self.components), strict=True)
         shares = [weight / sum(weights) for weight in weights]
         return Density.mixture(shares, _densities("components", laws, space))
@@ -273,7 +274,7 @@ class Ensemble(DensityLaw):
     def validate(self) -> None:
         _check_entries("members", self.members)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         return Density.stack(_densities("members", self.members, space))
 
 
