@@ -110,7 +110,7 @@ def test_masses_of_replicas_may_be_shared_or_their_own():
 
 
 def test_a_function_must_return_one_value_for_each_token():
-    with pytest.raises(ValueError, match=r"shape \(5,\).*got radii of shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(5,\).*got shape \(3,\)"):
         Tokens(points(5, 3)).expect(lambda x: x[0])
 
 
