@@ -87,13 +87,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
     def made_of(cls, contents: Contents) -> Self:
         """The states from the contents of a file."""
         data, header = dataset_of(contents)
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
-        if reading.lost:
-            raise StorageError(
-                f"The model of these states has functions that files do not hold: {reading.lost}. "
-                "xarray.open_dataset reads the table."
-            )
+        model = model_in(contents, "these states")
         pairs = zip(header["densities"], data.residual.values, strict=True)
         states = [
             state_of(model, density_of(described), header["symmetry"], float(residual))
@@ -112,6 +106,18 @@ class StationaryStates(Result, Sequence[StationaryState]):
             f"method from {self.starts} starts)"
         ]
         return "\n".join([*lines, *(f"  {state!r}" for state in self.states)])
+
+
+def model_in(contents: Contents, what: str) -> Transformer:
+    """The model in the header of a file; StorageError if functions of it are lost, `what` it is."""
+    reading = Reading(arrays=contents.long, result=True)
+    model = build(Transformer, contents.header["model"], reading)
+    if reading.lost:
+        raise StorageError(
+            f"The model of {what} has functions that files do not hold: {reading.lost}. "
+            "xarray.open_dataset reads the table."
+        )
+    return model
 
 
 def described_density(density: Density) -> dict[str, Any]:
