@@ -156,7 +156,7 @@ class Merging(Policy):
             shares = rows.masses / merged_tokens.masses[labels]
         shares[merged_tokens.masses[labels] == 0] = 1.0
         self.shares = self.shares * shares[self.labels]
-        self.labels, self.masses = labels[self.labels], left.masses
+        self.labels, self.masses = labels[self.labels], merged_tokens.masses
         parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
         for i in np.flatnonzero(np.diff(parts, append=2.0) > SIMULTANEOUS):
             merge_time = t if step is None else min(t, step[0] + parts[i] * step[1])
