@@ -70,7 +70,7 @@ class StationaryState(Shown):
         int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For groups on
         S^2, moments of the invariants over sqrt(2 l + 1).
     free_energy : float
-        F(mu) - F(uniform); nan where there is none, as for SA.
+        F(mu) - F(uniform); nan where there is none, as for SA. The observable of runs is F(mu).
     value : float
         On a branch, the value of the parameter; else nan.
     """

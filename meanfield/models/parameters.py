@@ -136,7 +136,8 @@ class PerLayer(MatrixInTime, BetaInTime):
     """A parameter that is constant within each layer of a Transformer and jumps between them.
 
     Its value at time t is that of layer floor(t / duration); the first layer's before t = 0, and
-    the last one's for ever after. At a jump the later layer's value holds.
+    the last one's for ever after, which the `message` of a longer run says. At a jump the later
+    layer's value holds.
 
     Parameters
     ----------
@@ -192,6 +193,15 @@ class PerLayer(MatrixInTime, BetaInTime):
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         jumps = self.jumps
         return jumps[(jumps > start) & (jumps < end)]
+
+
+def end_of_layers(part: object) -> float:
+    """Time at which the last layer of the shortest `PerLayer` of a model ends; inf without one."""
+    if isinstance(part, PerLayer):
+        return len(part.values) * part.duration
+    if isinstance(part, Kind):
+        part = tuple(vars(part).values())
+    return min(map(end_of_layers, part), default=np.inf) if isinstance(part, tuple) else np.inf
 
 
 class FunctionOfTime:

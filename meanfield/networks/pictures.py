@@ -227,7 +227,9 @@ def of_fit(fit: Fit) -> Figure:
         for k, (middle_of, ends, value) in enumerate(rows):
             left.plot(ends, [k, k], "-", color="C0")
             left.plot(middle_of, k, "o", color="C0")
-            left.annotate(f"{value:.3g}", (middle_of, k), xytext=(0, 7), ha="center",
+            is_open = np.isinf(ends[1]) and (np.isinf(ends[0]) or ends[0] == 0)
+            text = "not determined" if is_open else f"{value:.3g}"
+            left.annotate(text, (middle_of, k), xytext=(0, 7), ha="center",
                           textcoords="offset points")  # fmt: skip
         left.set(yticks=range(len(labels)), yticklabels=labels, xlabel="relative to the estimate",
                  title=f"{fit.family.name}: {fit.status}",

@@ -21,6 +21,7 @@ from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
 from ..lowlevel.progress import Interruption, Progress
+from ..models.parameters import end_of_layers
 from ..models.transformer import Transformer
 from ..results.kept_steps import KeptSteps
 from ..results.solution import Solution, State
@@ -154,9 +155,6 @@ def solve(
         nodes, or coefficients of all nodes; if each node has its own beta, "beta" changes all by
         the same number, and "beta[0]" that of one node. For Tokens, Characteristics and Gaussian,
         without noise, a direction is a change of their arrays: see the page Derivatives.
-    dense : bool
-        Keep snapshots of steps, so that the result can be evaluated at any time, ``run(t)``, as if
-        with an output there. Not for runs with random numbers. They take at most 0.5 GB.
     dense : bool
         Keep snapshots of steps, at most 0.5 GB, so that the result can be evaluated at any time,
         ``run(t)``, as if with an output there. Not for runs with random numbers.
@@ -478,6 +476,12 @@ class _SolvedRun:
         if warning and record.end["status"] != "unresolved":  # its own message says more
             record.end["message"] = f"{warning} {record.end['message']}"
             record.end["stats"]["resolved_at_start"] = False
+        depth = end_of_layers(arguments.model)
+        if record.times[-1] > depth + np.spacing(1e3 * abs(depth)):
+            record.end["message"] += (
+                f" Layers of PerLayer end at t = {depth:g}, before the run: until t = "
+                f"{record.times[-1]:g} the last layer acts."
+            )
         self._look_back()
         record.end["stats"]["seconds"] = self._seconds()
         if is_over:
