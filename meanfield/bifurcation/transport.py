@@ -205,7 +205,7 @@ class TransportEquation(StationaryEquation):
         """Factors and fields of the parts of the drift that are not zonal."""
         drift: Any = self.model.drift
         others = [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
-        space = getattr(self.basis, "space", None)
+        space: Any = getattr(self.basis, "space", None)
         return [(c, field) for c, part in others for _, field in fields_of(part, space)]
 
     @cached_property

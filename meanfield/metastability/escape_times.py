@@ -14,7 +14,7 @@ from ..bifurcation.stability import covariances
 from ..core.calls import checked_call
 from ..core.checks import fitting, whole_number
 from ..core.errors import MeanfieldError
-from .saddles import Saddle, Saddles, multiplicity, saddles
+from .saddles import Saddle, Saddles, check_stable, multiplicity, saddles
 
 LEAST_EXPONENT = 3.0  # of n kappa dF, from which the law is asymptotic
 NO_ODD_MOMENT = 1e-9
@@ -187,6 +187,14 @@ def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None
     dimensions; derived here for n tokens by the Hubbard-Stratonovich transform, not proved.
     """
     n = whole_number("n", n)
+    check_stable(state)
+    if np.isnan(state.free_energy):
+        raise MeanfieldError(
+            f"{state.model!r} has no free energy that is known here, so no law for times: the "
+            "drift must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, "
+            "under isotropic noise. mf.transition_path gives the exponent, n kappa "
+            "quasi_potential."
+        )
     found = saddles(state) if around is None else around
     fitting("around", found, "the Saddles of the state", isinstance(found, Saddles), TypeError)
     same = found.state is state or same_state(found.state, state)

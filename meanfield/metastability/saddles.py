@@ -1,7 +1,7 @@
-"""Saddles of the free energy that bound the basin of a stable stationary state.
+"""Saddles that bound the basin of a stable stationary state: states of index one.
 
-Under noise with a free energy F the mean-field equation is its gradient flow, and n tokens leave
-the basin of a stable state most easily across the lowest state of index one on its boundary.
+n tokens leave the basin of a stable state most easily across one of them. Under noise with a free
+energy F the mean-field equation is its gradient flow, and it is the lowest on the boundary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ class Saddle:
     ----------
     state : StationaryState
     barrier : float
-        F(saddle) - F(stable state).
+        F(saddle) - F(stable state); nan for models without a free energy.
     rate : float
         Growth rate of the unstable perturbation, of the linearised equation.
     order : int
@@ -93,7 +93,7 @@ class Saddle:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Saddles(Result, Sequence[Saddle]):
-    """Saddles around one stable state, in increasing order of their barriers.
+    """Saddles around one stable state, in increasing order of their barriers, if there are any.
 
     One for each orbit under rotations and reflections. Other saddles may exist: see `tried`.
 
@@ -200,8 +200,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     Parameters
     ----------
     state : StationaryState
-        A stable state of a model with a free energy: a drift that is the gradient of W * mu, under
-        isotropic noise, on the circle, S^2 or Zonal.
+        A stable state on the circle, S^2 or Zonal.
     symmetry : str or array, (k, 3, 3)
         Symmetry of the states among which saddles are sought, as for `stationary`.
 
@@ -209,14 +208,13 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     -------
     Saddles
         A sequence of `Saddle`, lowest barrier first; empty if none was found. States of lower
-        symmetry than the one asked for are not seen.
+        symmetry than the one asked for are not seen. For models without a free energy, such as SA,
+        barriers are nan, and the action up to a saddle is that of `transition_path`.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range, and states that have not converged or are unstable.
-    MeanfieldError
-        For models without a free energy, such as SA.
 
     Notes
     -----
@@ -230,7 +228,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     Gvalani and Schlichting, arXiv:1905.11823, on the mountain pass of the free energy;
     Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
-    check_landscape(state)
+    check_stable(state)
     known: list[StationaryState] = []
     for found in _candidates(state, symmetry):
         if found.converged and not any(same_state(found, other) for other in known):
@@ -240,16 +238,10 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     return Saddles(_table(around), state, tuple(around), len(known), symmetry)
 
 
-def check_landscape(state: Any) -> None:
-    """Raise unless a state is a converged, stable one of a model with a free energy."""
+def check_stable(state: Any) -> None:
+    """Raise unless a state is a converged, stable stationary state."""
     wanted = "a StationaryState, as `stationary` returns"
     fitting("state", state, wanted, isinstance(state, StationaryState), TypeError)
-    if np.isnan(state.free_energy):
-        raise MeanfieldError(
-            f"{state.model!r} has no free energy that is known here, so no barriers: the drift "
-            "must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, under "
-            "isotropic noise."
-        )
     if not state.converged or not state.stable:
         kind = "unstable" if state.converged else f"not converged ({state.status})"
         raise ValueError(f"state must be a stable stationary state; this one is {kind}: {state!r}")
