@@ -42,7 +42,7 @@ from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, Spe
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .normal_forms import Onset
-from .stability import GROWING_RATE
+from .stability import GROWING_RATE, is_stable
 from .stationary import StationaryState, check_along, state_at, state_near
 
 if TYPE_CHECKING:
@@ -226,10 +226,18 @@ def branches(
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
                             begun, _stop_of(until))  # fmt: skip
             diagram = search.diagram(curve, measures)
+        diagram.special_points[:] = filter(_of_stable_states, diagram.special_points)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
             diagram.saved.extend(states_on(diagram, float(value), curve_of_degree))
     return diagram
+
+
+def _of_stable_states(special: SpecialPoint) -> bool:
+    """Whether a special point is not one of a free energy equal to that of an unstable state."""
+    equation: Any = special.state.equation
+    uniform = np.zeros(len(equation.basis.degrees))
+    return special.kind != "transition" or is_stable(equation, uniform, special.kappa)
 
 
 def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:

@@ -35,6 +35,7 @@ from .equation import StationaryEquation
 
 MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
 CIRCLES, CIRCLE_POINTS = (0.25, 0.125, 0.0625, 0.03125), 32  # complex t of series
+LAPLACIAN_ROUNDING = 1e-12  # relative to a generator: its difference from the Laplacian
 CIRCLE_ROUNDING = 1e-13  # of the last coefficient of a resolved series
 
 
@@ -245,10 +246,24 @@ class TransportEquation(StationaryEquation):
     def _energy_shares(self) -> list[float] | None:
         """Shares of int Phi_i dmu of the `_potentials` in the energy; None without an energy."""
         drift, model = self.model.drift, self.model
-        if model.extras or not (model.noise.laplacian and drift.is_gradient(self.basis.dimension)):
+        if model.extras or not drift.is_gradient(self.basis.dimension):
+            return None
+        if np.isnan(self.noise_strength):
             return None
         fields = [field.energy_share for _, field in self._fields]
         return [0.5] * (len(self._potentials) - len(fields)) + fields
+
+    @cached_property
+    def noise_strength(self) -> float:
+        """The c of a noise with the generator c Laplacian/kappa; nan for another one."""
+        if self.model.noise.laplacian:
+            return 1.0
+        basis: Any = self.basis
+        matrix, drawn = basis.diffusion
+        laplacian = np.diag(-basis.degrees * (basis.degrees + basis.dimension - 2.0))
+        strength = float(np.trace(matrix) / np.trace(laplacian))
+        apart = max(np.abs(matrix - strength * laplacian).max(), np.abs(drawn).max())
+        return strength if apart <= LAPLACIAN_ROUNDING * np.abs(matrix).max() else float("nan")
 
     def free_energy(self, mean: TransportState) -> float:
         if self._energy_shares is None or len(mean.flows) > 1:
@@ -260,7 +275,8 @@ class TransportEquation(StationaryEquation):
             rise = part.at(even.values @ change, even)  # of Phi
             gain += share * (change @ (part.constant * np.ones_like(masses)) + masses @ rise)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(masses @ np.log(flow.density) / mean.kappa - gain)
+            entropy = self.noise_strength * (masses @ np.log(flow.density))
+            return float(entropy / mean.kappa - gain)
 
     @cached_property
     def _turning(self) -> Array | float:
