@@ -96,7 +96,7 @@ def branches(
     drift : Drift, Transformer, type or callable
         A single drift, or a model with fields, matrices, a reaction or another noise; the class
         `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
-    space : Circle, Sphere or Zonal; or Density or Indexed
+    space : Circle, Sphere, Torus or Zonal; or Density or Indexed
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
@@ -773,7 +773,7 @@ def chosen_onsets(
     (low, high), left_out = curve.reach, []
     if asked is not None:
         wanted, high = asked_degrees(asked, curve.basis.most // 2), curve.span[1]
-        curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
+        curve = curve.finer(max(curve.basis.degree, 2 * curve.basis.truncation_of(wanted[-1])))
     onsets = sorted(curve.onsets(curve.basis.single, (low, high)), key=lambda onset: onset.value)
     there = sorted({onset.form.degree for onset in onsets})
     if asked is None:

@@ -166,7 +166,7 @@ def stationary_states(
     ----------
     model : Transformer
         As for `stationary`.
-    space : Circle, Sphere or Zonal; or Density or Indexed
+    space : Circle, Sphere, Torus or Zonal; or Density or Indexed
         A density stands for its space.
     starts : sequence of densities, or int, optional
         Densities to start from, in place of the default; or how many random ones to start from
@@ -279,7 +279,7 @@ def same_state(one: StationaryState, other: StationaryState) -> bool:
     """Whether two states of one model are equal up to rotations and reflections."""
     wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
     m, k = (wide.padded(state.legendre_moments) for state in (one, other))
-    images = [k, *(signs * k for signs in wide.images(k))]
+    images = [k, *wide.equivalents(k)]
     away = (np.linalg.norm(wide.fingerprint(m) - wide.fingerprint(image)) for image in images)
     return bool(min(away) < SAME_STATE)
 

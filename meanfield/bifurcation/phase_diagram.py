@@ -108,7 +108,7 @@ def phase_diagram(
         The class `USA` or `SA`, or any drift or class of zonal drifts, user-defined ones included,
         that has the parameter that varies; a model with fields, matrices, frequencies or another
         noise, whose kappa is replaced; or a function s -> `Transformer`, to vary s.
-    space : Circle, Sphere or Zonal
+    space : Circle, Sphere, Torus or Zonal
         Sets the dimension, and a lower bound of the degree at which the search begins.
     beta : (float, float)
         0 < first < last: the range of beta; of s for a function of s.

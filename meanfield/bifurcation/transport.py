@@ -181,11 +181,11 @@ class TransportEquation(StationaryEquation):
 
         A reaction adds alpha Phi_l/(l (l + d - 2)).
         """
-        l, d = np.arange(self.basis.degree + 1), self.basis.dimension
-        total = np.sum([0.0 * l, *(w for w, _ in self._zonal_parts)], axis=0)
+        rates = self.basis.level_eigenvalues
+        total = np.sum([0.0 * rates, *(w for w, _ in self._zonal_parts)], axis=0)
         if alpha := self.model.reaction:
             phi = np.sum([p.factors for p in self._potentials if np.ndim(p.factors)], axis=0)
-            total += alpha * phi / np.maximum(1, l * (l + d - 2))
+            total += alpha * phi / np.maximum(1, rates)
         return total
 
     @cached_property
@@ -193,11 +193,11 @@ class TransportEquation(StationaryEquation):
         """Multipliers of W and Z (None for Z = 1) of each zonal part, over the mean of Z."""
         if self._zonal is not None:
             return self._zonal
-        of, parts, drift = (self.basis.degree, self.basis.dimension), [], self.model.drift
+        basis, parts, drift = self.basis, [], self.model.drift
         for factor, part in [(1.0, drift)] if drift.is_zonal else drift.terms:
             if part.is_zonal:
                 zonal = part.as_zonal()
-                parts.append(scaled(factor * zonal.attraction(*of), zonal.normaliser(*of)))
+                parts.append(scaled(factor * basis.attraction(zonal), basis.normaliser(zonal)))
         return parts
 
     @cached_property
@@ -231,10 +231,10 @@ class TransportEquation(StationaryEquation):
     def _potentials(self) -> list[LinearFunction]:
         """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
-        drift, of = self.model.drift, (self.basis.degree, self.basis.dimension)
+        drift = self.model.drift
         terms = [(1.0, drift)] if drift.is_zonal else drift.terms
         zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
-        found = [LinearFunction(0.0, _values, c * part.interaction(*of)) for c, part in zonal]
+        found = [LinearFunction(0.0, _values, c * basis.interaction(part)) for c, part in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis)
             each = zip(every.coefficients, every.values, strict=True)
