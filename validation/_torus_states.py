@@ -45,7 +45,7 @@ class TorusReference:
         return np.asarray(newton_krylov(residual, start / start.mean(), f_tol=1e-13))
 
     def growth_rates(self, mu: np.ndarray, kappa: float) -> np.ndarray:
-        """Real parts of all eigenvalues of the linearised equation, decreasing, by dense matrices; n odd.
+        """Real parts of all eigenvalues of the linearised equation, decreasing; n odd.
 
         L h = Lap h/kappa - div(h grad g) - div(mu grad dg), dg = W * h / (1 or ratio W * mu).
         """

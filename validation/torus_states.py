@@ -2,9 +2,9 @@
 
 Under cos x_1 + cos x_2 the states are products of I_1/I_0(kappa r) = r: a stripe with r, a lattice
 with r sqrt(2); both begin at kappa = 2 and are found once. USA and SA: densities are compared with
-fixed points by scipy's FFT, from starts 1 % away, growth rates with eigenvalues of dense matrices on a grid. Under USA
-branches begin at kappa = beta / prod_i I_{k_i}(beta). On `Torus(degree, 1)` all are those of
-`Circle`.
+fixed points by scipy's FFT, from starts 1 % away, growth rates with eigenvalues of dense matrices
+on a grid. Under USA branches begin at kappa = beta / prod_i I_{k_i}(beta). On `Torus(degree, 1)`
+all are those of `Circle`.
 
 Asked: closed form and densities 1e-10, growth rates 1e-7, onsets 1e-10, the circle 1e-12.
 

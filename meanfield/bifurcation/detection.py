@@ -28,7 +28,7 @@ SAME_VALUE = 1e-9  # relative tolerance on the parameter for equal zeros
 ONE_PLACE = 1e-7  # relative tolerance on the parameter for zeros of two functions at one place
 OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
 VERTICAL = 1e-9  # smaller tangents in the parameter are rounding: states differ by rotations
-AT_REST = 1e-10  # largest residual of the uniform density where it is stationary
+UNIFORM_AT_REST = 1e-10  # largest residual of the uniform density where it is stationary
 RATE_NOISE = 1e-12  # relative to the largest rate: smaller rates are rounding
 
 
@@ -247,7 +247,7 @@ class TestFunctions:
         """Whether free energies are compared with that of the uniform state: it is stationary."""
         equation, kappa = self._curve.at(point.p)
         uniform = np.zeros(len(self._curve.basis.degrees))
-        return equation.basis.symmetric or equation.residual(uniform, kappa) <= AT_REST
+        return equation.basis.symmetric or equation.residual(uniform, kappa) <= UNIFORM_AT_REST
 
     def _oscillates(self, order: int, point: CurvePoint) -> bool:
         """Whether the eigenvalue nearest to the imaginary axis is not real."""
