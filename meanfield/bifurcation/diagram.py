@@ -22,11 +22,10 @@ from ..spaces.index import Index
 from ..spaces.indexed import IndexedSpace
 from .bases import ISOTROPIC, Basis
 from .branch_switching import NEAR_UNIFORM
-from .clustered_states import LOWER_ENERGY, clustered_states
+from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .equation import StationaryEquation
-from .families import equation_of, is_isotropic, saved_basis, source_of
+from .families import equation_of, saved_basis, source_of
 from .normal_forms import NormalForm, normal_form, order_of, weak_transition
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
@@ -322,8 +321,8 @@ class Diagram(Result):
         ValueError
             If kappa is not the parameter, or the range lacks the first onset.
         MeanfieldError
-            Without a free energy, under noise that is no multiple of the Laplacian; or if the
-            state without order is not uniform, as in a field.
+            Under noise that is not isotropic: without a free energy, or with one that isotropic
+            noise has too.
         """
         if self.parameter != "kappa":
             raise ValueError(
@@ -331,7 +330,17 @@ class Diagram(Result):
                 "parameter: give branches a single drift and a range of kappa, or see "
                 "special_points."
             )
-        along, strength = self._isotropic()
+        if not self.noise.laplacian:
+            if not np.isnan(self.data.free_energy.values).all():
+                raise MeanfieldError(
+                    f"The generator of {self.noise!r} is c Laplacian: the transition is that of "
+                    "the diagram without noise=, at kappa/c."
+                )
+            raise MeanfieldError(
+                f"There is no free energy under {self.noise!r}, and so no first-order transition: "
+                "see the onsets, special('bifurcation', 0), the folds, special('fold'), and "
+                "stable_ranges()."
+            )
         onset = min(self.special("bifurcation", 0), key=lambda s: s.value, default=None)
         if onset is None:
             low, high = self.span
@@ -339,8 +348,8 @@ class Diagram(Result):
                 f"The uniform state has no onset for {low:g} < kappa < {high:g}: take a range "
                 "with it."
             )
-        equation, kappa = along.at(along.coordinate(onset.value / strength))
-        if equation.multipliers(equation.basis).max() * kappa > 1 + 1e-9:
+        equation, _ = self.curve().at(0.0)
+        if equation.multipliers(equation.basis).max() * onset.value > 1 + 1e-9:
             raise ValueError(
                 f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset "
                 "of this diagram: take a range, and degrees, with its first one."
@@ -354,12 +363,9 @@ class Diagram(Result):
             jump = float(moments[moments > PRESENT_MOMENT][0])
             return Transition("discontinuous", first.value, onset.value, jump,
                               self._hysteresis(onset.value, first.branch))  # fmt: skip
-        turned = self.symmetries is not None
-        form = normal_form(equation, equation.most_attracted if turned else onset.degree)
-        searched = clustered_states(along, kappa) if turned else ()
-        order = self._order(onset.value, equation, form)
-        if any(state.lower for state in searched):
-            order = "discontinuous"
+        equation, _ = self.curve().at(0.0)
+        form = normal_form(equation, onset.degree)
+        order = self._order(onset.value, form)
         if order != "discontinuous":
             stable = (begin for number, begin, _ in self.stable_ranges() if number)
             others = [begin for begin in stable if begin < onset.value * (1 - EDGE_OF_RANGE)]
@@ -367,40 +373,9 @@ class Diagram(Result):
             return Transition(order, onset.value, onset.value, 0.0, hysteresis)
         kappa, amplitude = weak_transition(form)
         jump = amplitude / float(equation.basis.sizes[equation.basis.index(onset.degree)])
-        hysteresis = self._hysteresis(onset.value)
-        return Transition(order, strength * kappa, onset.value, jump, hysteresis)
+        return Transition(order, kappa, onset.value, jump, self._hysteresis(onset.value))
 
-    def _isotropic(self) -> tuple[StationaryCurve, float]:
-        """The curve under isotropic noise, and the c of the noise, whose generator is c Laplacian.
-
-        Free energies at kappa are those under isotropic noise at kappa/c.
-
-        Raises
-        ------
-        MeanfieldError
-            Without a free energy, or if the model is not invariant under rotations.
-        """
-        if self.symmetries is None:
-            return self.curve(), 1.0
-        if np.isnan(self.data.free_energy.values).all():
-            raise MeanfieldError(
-                f"There is no free energy under {self.noise!r}, and so no first-order transition: "
-                "see the onsets, special('bifurcation', 0), the folds, special('fold'), and "
-                "stable_ranges()."
-            )
-        general: Any = self.curve().at(0.0)[0]
-        model = general.model.replace(noise=ISOTROPIC)
-        if not is_isotropic(model):
-            raise MeanfieldError(
-                f"The state without order of {self.data.attrs['drift']} is not uniform, and has "
-                "no onset: compare ground_state(kappa) at values of kappa."
-            )
-        basis = saved_basis(self.space, ISOTROPIC, None, self.symmetry)
-        low, high = self.span
-        span = low / general.noise_strength, high / general.noise_strength
-        return curve_of(model, basis, "kappa", span, None), general.noise_strength
-
-    def _order(self, onset: float, equation: StationaryEquation, form: NormalForm) -> str:
+    def _order(self, onset: float, form: NormalForm) -> str:
         """Order of a transition if no point of equal free energies was located.
 
         From states of lower free energy at the onset, else from its normal form.
@@ -410,7 +385,7 @@ class Diagram(Result):
         lowest = min([*self.data.free_energy.values[here], *others], default=0.0)
         if lowest < LOWER_ENERGY:
             return "discontinuous"
-        return order_of(equation, form)
+        return order_of(self.curve().at(0.0)[0], form)
 
     def _hysteresis(self, onset: float, branch: int | None = None) -> tuple[float, float] | None:
         """Range of kappa from the lowest fold below the onset to the onset; or None."""

@@ -253,10 +253,10 @@ def transition_path(
 
     The path of least action is a polynomial of degree 12 to 40 in a multiple of its length, with
     the symmetry that state and saddle share; it is found from the unstable manifold, reversed, by
-    L-BFGS preconditioned by the second derivatives of the action. The degree is raised until the action
-    changes by less than 1e-8. Where the slowest perturbations of a state decay in oscillations the
-    path is a spiral near it, which polynomials do not resolve: see `action_error`. About 10 s on the
-    circle; O(N^3) for N coefficients.
+    L-BFGS preconditioned by the second derivatives of the action. The degree is raised until the
+    action changes by less than 1e-8. Where the slowest perturbations of a state decay in
+    oscillations the path is a spiral near it, which polynomials do not resolve: see `action_error`.
+    About 10 s on the circle; O(N^3) for N coefficients.
 
     References
     ----------
