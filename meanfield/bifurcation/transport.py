@@ -260,7 +260,7 @@ class TransportEquation(StationaryEquation):
             return 1.0
         basis: Any = self.basis
         matrix, drawn = basis.diffusion
-        laplacian = np.diag(-basis.degrees * (basis.degrees + basis.dimension - 2.0))
+        laplacian = np.diag(-basis.eigenvalues)
         strength = float(np.trace(matrix) / np.trace(laplacian))
         apart = max(np.abs(matrix - strength * laplacian).max(), np.abs(drawn).max())
         return strength if apart <= LAPLACIAN_ROUNDING * np.abs(matrix).max() else float("nan")

@@ -330,3 +330,11 @@ def test_no_transition_is_listed_where_the_uniform_state_is_unstable():
     assert found.special("transition") == []
     with pytest.raises(ValueError, match="kind must be one of bifurcation, fold"):
         found.special("folds")
+
+
+def test_no_transition_is_listed_in_a_field():
+    """The uniform density is not stationary there, and its free energy compares with nothing."""
+    field = mf.Potential(lambda x: 1e-3 * x[..., 0])
+    model = mf.Transformer(mf.CosineSeries([0, 1.0, 1.0]) + field, kappa=2.0)
+    found = mf.branches(model, mf.Circle(12), (1.2, 2.6))
+    assert found.special("fold") and not found.special("transition")

@@ -185,7 +185,7 @@ def test_a_fixed_step_that_is_too_long_says_so():
 
 def test_a_step_that_leads_inner_products_beyond_1_says_so():
     """One step of 30 enlarges a distance that decays."""
-    gram = mf.Gram([[1, 1 - 1e-6], [1 - 1e-6, 1]])
+    gram = mf.Gram([[1, 1 - 1e-12], [1 - 1e-12, 1]])
     with pytest.warns(mf.UnresolvedWarning):
         run = mf.solve(mf.Transformer(mf.USA(0.5)), gram, (0, 30), dt=30.0)
     assert run.status == "not_finite" and np.isfinite(run.final.G).all()

@@ -435,9 +435,14 @@ class Fit:
         return labels.index(name)
 
 
+def is_undetermined(ends: np.ndarray) -> bool:
+    """True for an interval that is open at both ends: all numbers, or all positive ones."""
+    return bool(ends[0] in (0.0, -np.inf) and ends[1] == np.inf)
+
+
 def estimate_in_words(value: float, ends: np.ndarray, form: str = ".4g") -> str:
     """A value with its interval, as 1.2 [0.9, 1.5]; "not determined" if both ends are open."""
-    if ends[0] in (0.0, -np.inf) and ends[1] == np.inf:
+    if is_undetermined(ends):
         return f"not determined (any value from {ends[0]:g} to {ends[1]:g} fits)"
     return f"{value:{form}} [{ends[0]:{form}}, {ends[1]:{form}}]"
 
