@@ -21,7 +21,7 @@ noisy USA lies one saddle.
 Asked: 1e-10 for states; 1e-5 for the tangent; 1e-6 for the string, and for actions, relative; 1e-4
 for that of SA.
 
-    python validation/transition_paths.py [--quick]    # 2 min, 10 s quick; exit code 1 on failure
+    python validation/transition_paths.py [--quick]    # 120 s, 10 s quick; exit code 1 on failure
 
 --quick has the circle alone, without SA.
 """

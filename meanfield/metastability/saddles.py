@@ -16,6 +16,7 @@ from ..bifurcation.basins import AT_STATE, l2_distance
 from ..bifurcation.multistability import (
     density_of,
     described_density,
+    model_in,
     same_state,
     state_of,
     states_between,
@@ -25,9 +26,7 @@ from ..bifurcation.stability import GROWING_RATE
 from ..bifurcation.stationary import check_model, state_near
 from ..core.calls import checked_call
 from ..core.checks import fitting
-from ..core.descriptions import build
-from ..core.errors import MeanfieldError, StorageError
-from ..core.forms import Reading
+from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result, contents_of, dataset_of
@@ -145,13 +144,7 @@ class Saddles(Result, Sequence[Saddle]):
     def made_of(cls, contents: Contents) -> Self:
         """The saddles from the contents of a file."""
         data, header = dataset_of(contents)
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
-        if reading.lost:
-            raise StorageError(
-                f"The model of these saddles has functions that files do not hold: {reading.lost}. "
-                "xarray.open_dataset reads the table."
-            )
+        model = model_in(contents, "these saddles")
         symmetry = header["symmetry"]
         found = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
         stable = state_of(model, density_of(header["state"]), symmetry)
@@ -235,7 +228,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
             known.append(found)
     around = [one for found in known if (one := saddle_at(found, state, symmetry)) is not None]
     around.sort(key=lambda one: one.barrier)
-    return Saddles(_table(around), state, tuple(around), len(known), symmetry)
+    return saddles_of(state, around, len(known), symmetry)
 
 
 def check_stable(state: Any) -> None:
@@ -347,7 +340,10 @@ def _end(
     return None
 
 
-def _table(around: Sequence[Saddle]) -> "xr.Dataset":
+def saddles_of(
+    state: StationaryState, around: Sequence[Saddle], tried: int, symmetry: Any
+) -> Saddles:
+    """The saddles of a state, with their table."""
     import xarray as xr
 
     columns = {
@@ -357,4 +353,5 @@ def _table(around: Sequence[Saddle]) -> "xr.Dataset":
         "order": [one.order for one in around],
         "residual": [one.state.residual for one in around],
     }
-    return xr.Dataset({name: ("saddle", column) for name, column in columns.items()})
+    table = xr.Dataset({name: ("saddle", column) for name, column in columns.items()})
+    return Saddles(table, state, tuple(around), tried, symmetry)

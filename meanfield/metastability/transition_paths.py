@@ -18,15 +18,20 @@ from scipy.interpolate import CubicSpline
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
 from ..bifurcation.basins import l2_distance
-from ..bifurcation.multistability import density_of, described_density, same_state, state_of
+from ..bifurcation.multistability import (
+    density_of,
+    described_density,
+    model_in,
+    same_state,
+    state_of,
+)
 from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
 from ..bifurcation.stationary import state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import fitting, whole_number
-from ..core.descriptions import build
-from ..core.errors import MeanfieldError, StorageError
-from ..core.forms import Natural, Reading
+from ..core.errors import MeanfieldError
+from ..core.forms import Natural
 from ..core.provided import FIGURES
 from ..dynamics.motion import motion_for
 from ..dynamics.observables import measure
@@ -162,13 +167,7 @@ class TransitionPath(Result):
     def made_of(cls, contents: Contents) -> Self:
         """The path from the contents of a file."""
         data, header = dataset_of(contents)
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
-        if reading.lost:
-            raise StorageError(
-                f"The model of this path has functions that files do not hold: {reading.lost}. "
-                "xarray.open_dataset reads the table."
-            )
+        model = model_in(contents, "this path")
         symmetry = header["symmetry"]
         a, b = (state_of(model, density_of(one), symmetry) for one in header["ends"])
         passes = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
@@ -253,11 +252,11 @@ def transition_path(
     not converge ends after 400 steps.
 
     The path of least action is a polynomial of degree 12 to 40 in a multiple of its length, with
-    the symmetry that state and saddle share; it is found from the mixtures of the two, by L-BFGS
-    preconditioned by the second derivatives of the action. The degree is raised until the action
-    changes by less than 1e-8. Where the slowest perturbations of a state decay in oscillations the
-    path is a spiral near it, which polynomials do not resolve: see `action_error`. About 1 s on the
-    circle; O(N^3) for N coefficients.
+    the symmetry that state and saddle share; it is found from the unstable manifold, reversed, by
+    L-BFGS preconditioned by the second derivatives of the action. The degree is raised until the
+    action changes by less than 1e-8. Where the slowest perturbations of a state decay in
+    oscillations the path is a spiral near it, which polynomials do not resolve: see `action_error`.
+    About 10 s on the circle; O(N^3) for N coefficients.
 
     References
     ----------

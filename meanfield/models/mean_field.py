@@ -25,8 +25,9 @@ class MeanField(Drift):
     Parameters
     ----------
     run : Solution
-        Of a single density on the circle or S^2, under any drift, or on a torus. Between its outputs coefficients
-        are splines of order 4 in time: take outputs as close as the time steps of the tokens.
+        Of a single density on the circle or S^2, under any drift, or on a torus. Between its
+        outputs coefficients are splines of order 4 in time: take outputs as close as the time steps
+        of the tokens.
 
     Raises
     ------

@@ -149,6 +149,7 @@ def test_factors_turn_and_reflect_states():
     np.testing.assert_allclose(_rotation(zonal, mirrored, series) * mirrored, series, atol=1e-14)
 
 
+@pytest.mark.long
 def test_a_path_among_states_of_a_group_is_the_axisymmetric_one():
     """On S^2 with C3v, from its own saddle, without the slow search; lengths to 1e-9."""
     model, space = CASES[3]
