@@ -96,7 +96,15 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
                 "their density."
             )
         x = on_circles(y)
-        return along_circles(x, self._sums.attention(self.inside(t), x, self._masses))
+        return along_circles(x, self.attention_update(x, self._masses, t))
+
+    def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
+        """Outputs of attention at points (replicas, n, 2m)."""
+        return self._sums.attention(self.inside(t), x, masses)
+
+    def energy(self, y: np.ndarray) -> np.ndarray:
+        """The interaction energy of every replica; nan for drifts without one."""
+        return self._sums.energy(on_circles(y), self._masses).reshape(self.like.shape)
 
     @property
     def why_no_tangents(self) -> str:
@@ -134,10 +142,9 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
             speed : (sum_i m_i |v_i|^2)^(1/2), without noise
         """
         y = self.coordinates(state)
-        energy = self._sums.energy(on_circles(y), self._masses)
         return {
             "order_parameter": np.sqrt((np.abs(state.moment(1)) ** 2).mean(axis=-1)),
             "speed": self.rates(y, self.velocity(y, t)).reshape(state.shape),
-            "interaction_energy": np.reshape(energy, state.shape),
+            "interaction_energy": self.energy(y),
             "mass": state.masses.sum(axis=-1),
         }

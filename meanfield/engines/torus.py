@@ -23,7 +23,7 @@ SUMMED_DEGREES = {1: (16, 64, 256, 1024), 2: (6, 12, 24, 48, 96), 3: (4, 8, 16)}
 NEGLIGIBLE_WAVES = 1e-16  # velocities of the last waves, relative to the largest
 
 
-class TorusWaves:
+class WaveSums:
     """Velocities of points of a torus under a zonal drift, by the waves of a density.
 
     Parameters
@@ -38,7 +38,7 @@ class TorusWaves:
         self._attraction, self._normaliser = space.attraction(drift), space.normaliser(drift)
 
     @classmethod
-    def needed(cls, drift: ZonalDrift, space: Torus) -> "TorusWaves":
+    def needed(cls, drift: ZonalDrift, space: Torus) -> "WaveSums":
         """The waves of a space by which velocities are not rounding errors."""
         every = cls(drift, space)
         sizes = [np.abs(every._attraction) * np.sqrt(-space.laplacian)]
@@ -67,7 +67,7 @@ class TorusField:
     """Velocities of points in the field of a density with given coefficients on a torus."""
 
     def __init__(self, drift: ZonalDrift, space: Torus, _threads: int = 1) -> None:
-        self._space, self._waves = space, TorusWaves.needed(drift, space)
+        self._space, self._waves = space, WaveSums.needed(drift, space)
 
     def attention(self, _t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The velocities (R, n, 2m)."""
@@ -138,10 +138,10 @@ class TorusSums(Engine):
         return 0.5 * np.array([table @ np.abs(c) ** 2 for c in space.empirical(x, masses)])
 
     @cached_property
-    def _waves(self) -> TorusWaves:
+    def _waves(self) -> WaveSums:
         """The waves that matter; MeanfieldError if there are too many."""
         for degree in SUMMED_DEGREES[self._circles]:
-            waves = TorusWaves.needed(self.drift, Torus(degree, self._circles))
+            waves = WaveSums.needed(self.drift, Torus(degree, self._circles))
             if waves.space.degree <= 0.9 * degree - 1:
                 return waves
         raise MeanfieldError(

@@ -9,7 +9,6 @@ import numpy as np
 from ..core.annotations import FromAbove
 from ..core.cached import cached_property
 from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
-from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
 from ..states.points import UNIT
@@ -466,10 +465,9 @@ class Torus(Space):
         return -1j * (self.waves.T * self.analysis(field)).sum(axis=0)
 
     def chart(self, limit: np.ndarray) -> "NodeChart":
-        raise MeanfieldError(
-            f"Characteristics have no nodes on {self!r} yet. Solve for the Density, or for tokens, "
-            "density.sample(n, rng=...)."
-        )
+        from .torus_chart import TorusNodeChart
+
+        return TorusNodeChart(self, limit)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         sizes = np.abs(attraction) * np.sqrt(-self.laplacian)
