@@ -207,7 +207,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             )
 
     @staticmethod
-    def _tokens(state: Characteristics) -> Tokens | TorusTokens:
+    def _tokens(state: Characteristics) -> MovedState:
         """The nodes as tokens; masses may be negative by rounding."""
         if not state.space.spherical:
             return TorusTokens.computed(angles=state.coordinates, masses=state.masses)
@@ -305,7 +305,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             fine = self.like.space.with_degree(term.degree)
             series = term.interaction[fine.degrees] * self.chart.moments(x, masses, term.degree)
             growth = growth + self.model.reaction * term.factor * fine.at(series, points)
-        if self.pairs is not None:
+        if isinstance(self.pairs, TokenMotion):  # a torus has no reaction
             growth = growth + self.pairs.reaction_rates(points[None], masses[None], t)[0]
         return growth - masses @ growth / masses.sum()
 

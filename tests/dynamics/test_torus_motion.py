@@ -70,7 +70,7 @@ def test_clusters_and_distances_of_characteristics_are_those_of_the_torus():
     assert [c.mass for c in clusters] == pytest.approx([masses[i] for i in order], rel=1e-12)
     for cluster, i in zip(clusters, order, strict=True):
         np.testing.assert_allclose(cluster.point, torus.embed(ends[i]), rtol=0, atol=0.03)
-    one = mf.Characteristics(torus.von_mises([3.0, -2.0], 5.0))
+    one = mf.Characteristics(mf.Torus(24).von_mises([3.0, -2.0], 5.0))
     angles = np.arctan2(one.mean_direction[1::2], one.mean_direction[::2])
     np.testing.assert_allclose(angles, [3.0, -2.0], atol=1e-12)
     gaps = (one.coordinates - [3.0, -2.0] + np.pi) % (2 * np.pi) - np.pi
