@@ -188,7 +188,9 @@ def branches(
     are computed from clustered densities; one that lies on no branch is followed too.
 
     A point costs about 0.5 ms for 32 moments, and its growth rates as much for each order; points
-    with polyhedral symmetry, whose quadrature is two-dimensional, cost 20 ms and more.
+    with polyhedral symmetry, whose quadrature is two-dimensional, cost 20 ms and more. From 256
+    moments only the largest growth rates are computed, at least one of them negative; points on the
+    torus cost 10 ms with 783 moments, and their growth rates 40 ms for each order.
 
     References
     ----------
