@@ -292,6 +292,23 @@ class StationaryCurve(DenseCurve):
 
         return z[:-1] - mean.moments, jacobian
 
+    def resolved(self, z: np.ndarray, value: float) -> "tuple[StationaryCurve, np.ndarray] | None":
+        """The state near z = (m, p) at a value, on the curve whose degree resolves it.
+
+        On the finest curve if none does; None if Newton's method fails.
+        """
+        curve, (equation, kappa) = self, self.at(z[-1])
+        while not equation.resolves(z[:-1], kappa, curve.basis.unresolved):
+            degree = 3 * curve.basis.degree // 2
+            if degree > curve.basis.most:
+                break
+            curve = curve.finer(degree)
+            near = curve.at_value(curve.padded(z), value)
+            if near is None:
+                return None
+            z, (equation, kappa) = near, curve.at(near[-1])
+        return curve, z
+
     def padded(self, z: np.ndarray) -> np.ndarray:
         """A point (m, p) of a coarser basis, padded with zeros for missing moments."""
         return np.append(self.basis.padded(z[:-1]), z[-1])

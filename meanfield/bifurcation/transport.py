@@ -46,26 +46,30 @@ class LinearFunction(NamedTuple):
     ----------
     constant : ndarray, (..., M)
         Values for the uniform density.
-    table : callable
+    table : callable or None
         (functions of one order) -> (..., n, M): values for each function, divided by `factors`.
+        None if the values are those for the uniform density, for densities of every mass.
     factors : ndarray, (degree + 1,), or 1
         Factor for each degree.
     """
 
     constant: Any
-    table: Callable[[Any], Array]
+    table: Callable[[Any], Array] | None = None
     factors: Any = 1.0
 
     def _factors(self, part: Any) -> Any:
         """Factors of the functions in `part`, (n,) or 1."""
         return self.factors if np.ndim(self.factors) == 0 else self.factors[part.degrees]
 
-    def at(self, c: Array, part: Any) -> Array:
+    def at(self, c: Array, part: Any) -> Any:
         """Values (..., M) for sum_i c_i p_i, with the functions p_i of one order in `part`."""
+        if self.table is None:
+            return np.zeros(np.shape(self.constant))
         return (self._factors(part) * c) @ self.table(part)
 
     def of(self, part: Any) -> Array:
-        """Values (..., n, M) for each function in `part`."""
+        """Values (..., n, M) for each function in `part`; needs a table."""
+        assert self.table is not None
         return self.table(part) * np.reshape(self._factors(part), (-1, 1))
 
     def pulled(self, masses: Array, part: Any) -> Array:
@@ -73,6 +77,8 @@ class LinearFunction(NamedTuple):
 
         Components that only one of the two has are left out.
         """
+        if self.table is None:
+            return np.zeros(len(part.members))
         table = self.table(part)
         axes = tuple(range(masses.ndim))
         kept = table if masses.ndim == 1 else table[: len(masses)]
@@ -82,14 +88,10 @@ class LinearFunction(NamedTuple):
 
 
 class VelocityPart(NamedTuple):
-    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1.
-
-    `external`: the velocity does not depend on the measure, nor on its mass.
-    """
+    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1."""
 
     above: LinearFunction
     below: LinearFunction | None = None
-    external: bool = False
 
 
 class Flow(NamedTuple):
@@ -213,18 +215,19 @@ class TransportEquation(StationaryEquation):
         """Quotients of which the velocity is the sum."""
         basis: Any = self.basis
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
-        if self._fields:
-            functions = _unit_densities(basis)
-            for factor, field in self._fields:
-                for one in field.quotients(functions):
-                    below = None if one.below is None else _tabulated(basis, one.below)
-                    above = _tabulated(basis, factor * one.above)
-                    heads.append(VelocityPart(above, below, not field.drift.interacts))
+        for factor, field in self._fields:
+            if not field.drift.interacts:
+                (one,) = field.quotients(_unit_densities(basis, 0))
+                above = LinearFunction(factor * one.above[..., 0, basis.nodes])
+                heads.append(VelocityPart(above))
+                continue
+            for one in field.quotients(_unit_densities(basis)):
+                below = None if one.below is None else _tabulated(basis, one.below)
+                heads.append(VelocityPart(_tabulated(basis, factor * one.above), below))
         if self.model.feedforward is not None:
             values = self.model.feedforward_at(basis.space.points)
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
-            above = LinearFunction(steady[:, basis.nodes], _no_gradients)
-            heads.append(VelocityPart(above, external=True))
+            heads.append(VelocityPart(LinearFunction(steady[:, basis.nodes])))
         return heads
 
     @cached_property
@@ -342,8 +345,8 @@ class TransportEquation(StationaryEquation):
         """
         even, parts = self.basis.even, []
         density = 1.0 + c @ even.values
-        for above, below, external in self.heads:
-            share = 1.0 if external else mass
+        for above, below in self.heads:
+            share = mass if above.table else 1.0
             level = 1.0 if below is None else share * below.constant + below.at(acting, even)
             parts.append(((share * above.constant + above.at(acting, even)) / level, level))
         velocity = np.sum([part for part, _ in parts], axis=0)
@@ -416,13 +419,17 @@ class TransportEquation(StationaryEquation):
 
     def fluxes(self, flow: Flow, part: Any) -> tuple[Array, Array]:
         """Changes (C, n, M) of the flux mu v by mu, and by the measure that moves it."""
-        count, moved = len(part.gradients), 0.0
-        for (above, below, _), (velocity, level) in zip(self.heads, flow.parts, strict=True):
+        count = len(part.gradients)
+        by_density = _wide(flow.velocity, count)[:, None] * part.values
+        moved: Any = 0.0
+        for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
+            if above.table is None:
+                continue
             change = above.of(part)
             if below is not None:
                 change = change - _wide(velocity, count)[:, None] * below.of(part)
             moved = moved + flow.density / level * change
-        return _wide(flow.velocity, count)[:, None] * part.values, np.asarray(moved)
+        return by_density, moved if np.ndim(moved) else np.zeros_like(by_density)
 
     def divergence(self, flux: Array, part: Any) -> Array:
         """int <grad p_i, flux_j>, (n, n), of fluxes (C, n, M): minus their divergence."""
@@ -480,7 +487,7 @@ class TransportEquation(StationaryEquation):
             flow.density,
         )
         inner, along = np.zeros(len(even.degrees), np.result_type(left, right)), 0.0
-        for (above, below, _), (own, level) in zip(self.heads, flow.parts, strict=True):
+        for (above, below), (own, level) in zip(self.heads, flow.parts, strict=True):
             v, change_of_head = _wide(own, count), above.at(acting, part)
             rest = weights * h / level
             if below is not None:
@@ -562,20 +569,17 @@ def _gradients(part: Any) -> Array:
     return part.gradients
 
 
-def _no_gradients(part: Any) -> Array:
-    return np.zeros(np.shape(part.gradients))
-
-
 def _tabulated(basis: Any, rows: Array) -> LinearFunction:
     """Linear map with the values rows (..., 1 + N, points), for the constant and all harmonics."""
     inner = rows[..., basis.nodes]
     return LinearFunction(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
 
 
-def _unit_densities(basis: Any) -> GridDensity:
-    """The constant 1 and all harmonics as functions on the grid."""
+def _unit_densities(basis: Any, harmonics: int | None = None) -> GridDensity:
+    """The constant 1 and the first harmonics, by default all, as functions on the grid."""
     space, count = basis.space, len(basis.degrees)
-    rows = np.vstack([basis.all.series(np.zeros(count)), basis.all.series(np.eye(count), 0.0)])
+    each = basis.all.series(np.eye(count)[:harmonics], 0.0)
+    rows = np.vstack([basis.all.series(np.zeros(count)), each])
     return GridDensity(space, rows, space.to_values(rows))
 
 
