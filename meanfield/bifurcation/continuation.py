@@ -247,6 +247,7 @@ class StationaryCurve(DenseCurve):
         kappa: float | None, max_step: float, journal: AnswerJournal | None,
     ):  # fmt: skip
         super().__init__(len(basis.degrees), 1, max_step, journal)
+        self._latest: tuple[Any, Any] = (None, None)  # z and dF/dz
         self.drift, self.basis, self.parameter = drift, basis, parameter
         self.span, self.kappa = span, kappa
         self._lengths[:-1] *= basis.shares
@@ -287,8 +288,11 @@ class StationaryCurve(DenseCurve):
         mean = equation.mean(z[:-1], kappa)
 
         def jacobian() -> np.ndarray:
-            along = self.along(float(z[-1]), equation, z[:-1], mean)
-            return np.column_stack([equation.jacobian(mean), along])
+            if not np.array_equal(self._latest[0], z):
+                along = self.along(float(z[-1]), equation, z[:-1], mean)
+                matrix = np.column_stack([equation.jacobian(mean), along])
+                self._latest = z.copy(), matrix
+            return self._latest[1]
 
         return z[:-1] - mean.moments, jacobian
 

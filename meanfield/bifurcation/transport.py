@@ -33,6 +33,7 @@ from ..models import Transformer
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
 
+NEGLIGIBLE_FACTOR = 1e-20  # smaller factors of a linear map, relative to the largest, are left out
 MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
 CIRCLES, CIRCLE_POINTS = (0.25, 0.125, 0.0625, 0.03125), 32  # complex t of series
 LAPLACIAN_ROUNDING = 1e-12  # relative to a generator: its difference from the Laplacian
@@ -67,10 +68,17 @@ class LinearFunction(NamedTuple):
             return np.zeros(np.shape(self.constant))
         return (self._factors(part) * c) @ self.table(part)
 
-    def of(self, part: Any) -> Array:
-        """Values (..., n, M) for each function in `part`; needs a table."""
-        assert self.table is not None
-        return self.table(part) * np.reshape(self._factors(part), (-1, 1))
+    def of(self, part: Any, count: int | None = None) -> Array:
+        """Values (..., n, M) for the first `count` functions in `part`, by default all."""
+        assert self.table is not None, "the values do not depend on the density"
+        table, factors = self.table(part)[..., :count, :], self._factors(part)
+        return table * factors[:count, None] if np.ndim(factors) else table
+
+    def felt(self, part: Any) -> int:
+        """Number of the first functions in `part`; factors of those after them are rounding."""
+        sizes = np.abs(self._factors(part)) * np.ones(len(part.degrees))
+        felt = np.flatnonzero(sizes > NEGLIGIBLE_FACTOR * sizes.max(initial=0.0))
+        return int(felt[-1]) + 1 if felt.size else 0
 
     def pulled(self, masses: Array, part: Any) -> Array:
         """Transposed map: sums (n,) over nodes of values for each function times masses (..., M).
@@ -407,8 +415,7 @@ class TransportEquation(StationaryEquation):
     def _drifted(self, state: TransportState, part: Any) -> Array:
         """Linearised drift and reaction in one order, (n, n)."""
         (flow,), weights = state.flows, self.basis.weights
-        by_density, by_measure = self.fluxes(flow, part)
-        matrix = self.divergence(by_density + by_measure, part)
+        matrix = np.add(*self.divergences(flow, part))
         if alpha := self.model.reaction:
             moved = sum(potential.of(part) for potential in self._potentials)
             means = moved @ (weights * flow.density) + part.values @ (weights * flow.potential)
@@ -417,23 +424,24 @@ class TransportEquation(StationaryEquation):
             matrix += alpha * (part.values * weights) @ change.T
         return matrix
 
-    def fluxes(self, flow: Flow, part: Any) -> tuple[Array, Array]:
-        """Changes (C, n, M) of the flux mu v by mu, and by the measure that moves it."""
-        count = len(part.gradients)
-        by_density = _wide(flow.velocity, count)[:, None] * part.values
-        moved: Any = 0.0
+    def divergences(self, flow: Flow, part: Any) -> tuple[Array, Array]:
+        """Derivatives (n, n) of -div(mu v), by mu and by the measure that moves it.
+
+        Tested with the p_i: int <grad p_i, v> p_j and int mu <grad p_i, dv(p_j)>.
+        """
+        masses, gradients = self.basis.weights * flow.density, part.gradients
+        by_density = directional(self.basis.weights * flow.velocity, part) @ part.values.T
+        by_measure = np.zeros_like(by_density)
         for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
             if above.table is None:
                 continue
-            change = above.of(part)
+            felt = max(one.felt(part) for one in (above, below) if one is not None)
+            change = above.of(part, felt)
             if below is not None:
-                change = change - _wide(velocity, count)[:, None] * below.of(part)
-            moved = moved + flow.density / level * change
-        return by_density, moved if np.ndim(moved) else np.zeros_like(by_density)
-
-    def divergence(self, flux: Array, part: Any) -> Array:
-        """int <grad p_i, flux_j>, (n, n), of fluxes (C, n, M): minus their divergence."""
-        return np.tensordot(part.gradients * self.basis.weights, flux, ((0, 2), (0, 2)))
+                change = change - _wide(velocity, len(gradients))[:, None] * below.of(part, felt)
+            for gradient, component in zip(gradients, change, strict=True):
+                by_measure[:, :felt] += (gradient * (masses / level)) @ component.T
+        return by_density, by_measure
 
     def block_change(
         self, state: TransportState, m: Array, part: Any, left: Array, right: Array
@@ -572,7 +580,12 @@ def _gradients(part: Any) -> Array:
 def _tabulated(basis: Any, rows: Array) -> LinearFunction:
     """Linear map with the values rows (..., 1 + N, points), for the constant and all harmonics."""
     inner = rows[..., basis.nodes]
-    return LinearFunction(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
+
+    def table(part: Any) -> Array:
+        every = inner[..., 1:, :]
+        return every if len(part.members) == every.shape[-2] else every[..., part.members, :]
+
+    return LinearFunction(inner[..., 0, :], table)
 
 
 def _unit_densities(basis: Any, harmonics: int | None = None) -> GridDensity:
@@ -581,6 +594,11 @@ def _unit_densities(basis: Any, harmonics: int | None = None) -> GridDensity:
     each = basis.all.series(np.eye(count)[:harmonics], 0.0)
     rows = np.vstack([basis.all.series(np.zeros(count)), each])
     return GridDensity(space, rows, space.to_values(rows))
+
+
+def directional(velocity: Array, part: Any) -> Array:
+    """<grad p_i, velocity> at the nodes, (n, M), for a velocity (C, M)."""
+    return np.asarray(np.einsum("cnm,cm->nm", part.gradients[: len(velocity)], velocity))
 
 
 def _wide(components: Array, count: int) -> Array:
