@@ -1,8 +1,9 @@
-"""Differences between operating systems: locks and flags of files, limits of a process.
+"""Differences between operating systems: locks and flags of files, limits and heaps of a process.
 
 All else in the package is the same on Linux, macOS and Windows.
 """
 
+import ctypes
 import math
 import os
 import sys
@@ -15,6 +16,7 @@ OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 RENAMES_OPEN_FILES = sys.platform != "win32"  # and removes them
 SECONDS_OF_OTHERS = 2.0  # for which other processes may have a file open on Windows
 LOCKED_BYTE = 2**30  # beyond the content: on Windows a locked byte cannot be read
+M_ARENA_MAX = -8  # the option of glibc's `mallopt` that bounds the number of heaps
 
 if sys.platform == "win32":
     import msvcrt
@@ -96,6 +98,26 @@ def limit(name: str) -> float:
         return math.inf
     soft_limit = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0]
     return math.inf if soft_limit == resource.RLIM_INFINITY else soft_limit
+
+
+def share_heaps(count: int) -> None:
+    """Let threads that start later share so many heaps of memory, where the C library is glibc.
+
+    By default there are up to eight a core, and each one keeps what its threads have freed.
+    """
+    _call_of_glibc("mallopt", M_ARENA_MAX, count)
+
+
+def give_back_memory() -> None:
+    """Give the free memory of all heaps to the system, where the C library is glibc."""
+    _call_of_glibc("malloc_trim", 0)
+
+
+def _call_of_glibc(name: str, *numbers: int) -> None:
+    if sys.platform == "linux":
+        function = getattr(ctypes.CDLL(None), name, None)  # other C libraries have none
+        if function is not None:
+            function(*numbers)
 
 
 def usable_cores() -> int:
