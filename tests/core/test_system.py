@@ -1,77 +1,73 @@
-"""Memory of a process: heaps that threads share, and what is given back."""
+"""Differences between systems: what a process may take of memory, which packages pip installs."""
 
-import ctypes
-import subprocess
+import math
+import platform
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-glibc = pytest.mark.skipif(
-    not (sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_info")),
-    reason="only glibc has such heaps",
-)
-HEAPS = """
-import ctypes, sys, threading
-from meanfield.core.system import share_heaps
-if sys.argv[2] != "0":
-    share_heaps(int(sys.argv[2]))
-library = ctypes.CDLL(None)
-library.malloc.restype = ctypes.c_void_p
-together = threading.Barrier(12)
+from meanfield.core import system
+from meanfield.core.system import available_memory
 
-def work():
-    together.wait()
-    for _ in range(200):
-        library.malloc(10_000)
-    together.wait()
-
-threads = [threading.Thread(target=work) for _ in range(12)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-library.fopen.restype = ctypes.c_void_p
-file = ctypes.c_void_p(library.fopen(sys.argv[1].encode(), b"w"))
-library.malloc_info(0, file)
-library.fclose(file)
-"""
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
-@glibc
-@pytest.mark.parametrize("most", [0, 1, 2])
-def test_threads_share_heaps(tmp_path, most):
-    """0 is the default of glibc; 12 threads then have more than two heaps."""
-    path = tmp_path / "heaps.xml"
-    subprocess.run([sys.executable, "-c", HEAPS, str(path), str(most)], check=True)
-    heaps = path.read_text().count("<heap nr=")
-    assert heaps > 2 if most == 0 else heaps == most
+def with_files(folder, **files):
+    """A folder with files of the system."""
+    for name, text in files.items():
+        file = folder / name.replace("__", "/").replace("DOT", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
 
 
-GIVEN_BACK = """
-import ctypes
-from meanfield.core.system import give_back_memory
-
-def megabytes():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096 / 2**20
-
-library = ctypes.CDLL(None)
-library.malloc.restype = ctypes.c_void_p
-first = megabytes()
-blocks = [ctypes.c_void_p(library.malloc(100_000)) for _ in range(1000)]
-for block in blocks:
-    ctypes.memset(block, 1, 100_000)
-for block in blocks[:-1]:
-    library.free(block)
-kept = megabytes() - first
-give_back_memory()
-print(kept, megabytes() - first)
-"""
+MACHINE = {"proc__meminfo": "MemTotal: 64 kB\nMemAvailable: 40 kB\nSwapFree: 8 kB\n"}
 
 
-@glibc
-def test_free_memory_is_given_back():
-    """100 MB below one block that is in use; without a call all of it is kept."""
-    done = subprocess.run([sys.executable, "-c", GIVEN_BACK], check=True, capture_output=True)
-    kept, left = map(float, done.stdout.split())
-    assert kept > 80 and left < 20
+def test_the_machine_limits_memory(tmp_path):
+    assert available_memory(with_files(tmp_path, **MACHINE)) == 48 * 1024
+
+
+def test_a_container_of_version_2_limits_memory(tmp_path):
+    files = {
+        "proc__self__cgroup": "0::/a/b\n",
+        "sys__fs__cgroup__a__memoryDOTmax": "9000\n",
+        "sys__fs__cgroup__a__memoryDOTcurrent": "5000\n",
+        "sys__fs__cgroup__a__memoryDOTstat": "anon 1\ninactive_file 1000\n",
+        "sys__fs__cgroup__a__b__memoryDOTmax": "max\n",
+        "sys__fs__cgroup__a__b__memoryDOTcurrent": "1\n",
+    }
+    assert available_memory(with_files(tmp_path, **MACHINE, **files)) == 5000
+
+
+def test_a_container_of_version_1_limits_memory(tmp_path):
+    files = {
+        "proc__self__cgroup": "5:cpu:/x\n3:hugetlb,memory:/job\n",
+        "sys__fs__cgroup__memory__job__memoryDOTlimit_in_bytes": "9000\n",
+        "sys__fs__cgroup__memory__job__memoryDOTusage_in_bytes": "8000\n",
+    }
+    assert available_memory(with_files(tmp_path, **MACHINE, **files)) == 1000
+
+
+def test_where_nothing_tells_the_memory_there_is_no_limit(tmp_path, monkeypatch):
+    """A number all the same, which other numbers are compared with and multiplied by."""
+    monkeypatch.setattr(system, "_of_machine", lambda root: math.inf)
+    monkeypatch.setattr(system, "limit", lambda name: math.inf)
+    assert available_memory(tmp_path) == sys.maxsize
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13), (3, 14)])
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64", "arm64", "AMD64"])
+@pytest.mark.parametrize("name", ["linux", "darwin", "win32"])
+def test_pyshtools_is_asked_for_where_pip_installs_it(monkeypatch, name, machine, version):
+    project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+    (wanted,) = (Requirement(one) for one in project["dependencies"] if "pyshtools" in one)
+    here = {"sys_platform": name, "platform_machine": machine}
+    monkeypatch.setattr(sys, "platform", name)
+    monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    installs = wanted.marker.evaluate(here | {"python_version": ".".join(map(str, version))})
+    assert system.pyshtools_has_wheel() == installs
