@@ -28,9 +28,8 @@ first-order transition is far away.
    are named in `warnings`.
 6. Beyond the end point there is a second transition, from the branch of degree 2 to states with a >
    0: where their Phi are equal, found by quadrature and scipy, and by the free energies of states
-   of `branches`. It is of first order up to m = 1.63493910, where the fourth derivative of min_b Phi
-   by a vanishes at the secondary bifurcation; from there on it is continuous, and is that
-   bifurcation.
+   of `branches`. It is of first order up to m = 1.63493910, where the quartic term of min_b Phi
+   vanishes at the secondary bifurcation, and beyond it is continuous, that bifurcation.
 
     python validation/close_onsets.py [--quick]    # 120 s, 20 s quick
 

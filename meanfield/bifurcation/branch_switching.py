@@ -11,7 +11,7 @@ import numpy as np
 from ..spaces.validity import NEGATIVE_SHARE
 from .bases import fold_of, image
 from .continuation import CurvePoint, StationaryCurve
-from .detection import Special, TestFunctions, across, meeting, at_one_place
+from .detection import Special, TestFunctions, across, at_one_place, meeting
 from .normal_forms import CLOSEST, LARGE_SHARE, VANISHES, Onset, Ray, Rays, neutral_at, rays
 from .reflections import ROTATION_ROUNDING
 from .stability import neutral_among
