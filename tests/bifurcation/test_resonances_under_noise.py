@@ -8,6 +8,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.branch_switching import _neutral
+from meanfield.bifurcation.continuation import CurvePoint, curve_of
+from meanfield.bifurcation.detection import Special
 from meanfield.bifurcation.equation import MomentEquation
 from meanfield.bifurcation.families import basis_of, equation_of, model_of, transport_equation
 from meanfield.bifurcation.normal_forms import neutral_at, normal_form, rays
@@ -209,15 +212,23 @@ def test_both_halves_of_every_branch_at_a_resonance_on_the_sphere(ratio):
     assert found.transition()[1:4] == pytest.approx(known.transition()[1:4], abs=1e-9)
 
 
-@pytest.mark.long
-def test_rotations_of_a_state_are_no_branches():
+def test_rotations_of_a_state_are_no_neutral_perturbations():
     """A state about an axis is turned by rotations of the order in which it loses its symmetry."""
     drift = mf.Interaction(np.polynomial.Polynomial([0, 3, 15 * 0.999 / 2]), name="0.999")
-    known = mf.branches(drift, mf.Sphere(10), (0.6, 1.02))
-    found = mf.branches(drift, mf.Sphere(10), (0.6, 1.02), noise=CONSTANT, max_points=25)
+    known = mf.branches(drift, mf.Sphere(10), (0.95, 1.02))
     (place,) = known.special("symmetry breaking", 2)
-    first = [state for _, state in found.states_at(1.00059) if 1e-5 < state.order_parameter < 1e-3]
-    assert place.value == pytest.approx(1.000584161, abs=1e-9)
-    off_axis = [s for s in first if np.abs(s.legendre_moments[:3]).max() > 1e-5
-                and len(s.equation.basis.kept) == 2]  # fmt: skip
-    assert off_axis and all(s.residual < 1e-12 for s in off_axis)
+    basis = basis_of([mf.Transformer(drift, 1.0, noise=CONSTANT)], mf.Sphere(10))
+    near = np.append(basis.moments(place.state.density)[0], np.log(place.value))
+    basis = basis.keeping((0, 1, 2, 3))  # about the third axis, in which degree 1 is even
+    curve = curve_of(drift, basis, "kappa", (0.95, 1.02), None)
+    z = curve.at_value(near, place.value)
+    equation, kappa = curve.at(z[-1])
+    for order in (1, 2):
+        special = Special(CurvePoint(z, z, place.value), place.interval, "", order=order)
+        size, way = _neutral(curve, special)
+        part = basis.of_order(order)
+        turned, mine = part.sizes * part.turned(z[:-1]), way[part.members]
+        assert part.rotations(z[:-1]) == 1 and np.abs(turned).max() > 1e-3 and size < 1e-9
+        assert np.abs(turned @ mine).max() < 1e-12
+        assert np.abs(equation.linearised(z[:-1], kappa, part) @ mine).max() < 1e-8
+        assert np.linalg.norm(way[basis.degrees == 1]) > 0.99
