@@ -89,6 +89,13 @@ class Branch:
                 return True
         return self.retraced is not None
 
+    def across(self, p: float) -> Iterator[np.ndarray]:
+        """Points (m, p) at a coordinate p, interpolated where the branch passes it."""
+        for one, other in pairwise(self.points):
+            if min(one.p, other.p) <= p <= max(one.p, other.p) and one.p != other.p:
+                part = (p - one.p) / (other.p - one.p)
+                yield one.z + part * (_sized(other.z, one.z) - one.z)
+
     def cut(self, high: float) -> bool:
         """Drop the ends of the branch above a value.
 
@@ -590,11 +597,7 @@ class BranchSearch:
             finest = max(curve, branch.curve, key=lambda curve: len(curve.basis.degrees))
             state = finest.padded(z)
             same = [state[:-1], *finest.basis.equivalents(state[:-1])]
-            for one, other in pairwise(branch.points):
-                if not min(one.p, other.p) <= z[-1] <= max(one.p, other.p) or one.p == other.p:
-                    continue
-                part = (z[-1] - one.p) / (other.p - one.p)
-                near = finest.padded(one.z + part * (_sized(other.z, one.z) - one.z))
+            for near in map(finest.padded, branch.across(z[-1])):
                 if min(np.abs(near[:-1] - m).max() for m in same) > NEARBY_MOMENTS:
                     continue
                 there = finest.at_value(near, curve.value(z[-1]))
