@@ -87,6 +87,7 @@ CHAPTERS = (
             "common_noise",
             "common_noise_phases",
             "torus",
+            "torus_phases",
         ),
     ),
     Chapter(
