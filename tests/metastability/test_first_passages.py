@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.metastability.first_passages import PlainEnsembles
 from meanfield.metastability.rare_events import FirstPassages, MeanEstimate
 
 STANDARD_ERRORS = 4
@@ -51,6 +52,7 @@ def test_censored_times_have_the_likelihood_of_an_exponential_law():
     times, count = found.data["time"].values, len(found.times)
     assert found.censored == 320 - count > 50
     assert found.mean_time.value == pytest.approx(times.sum() / count)
+    assert found.mean_time.error == pytest.approx(times.sum() / count**1.5)
     assert passages(t_max=0.002).mean_time.value == np.inf
     with pytest.raises(ValueError, match="t_max"):
         found.exponential_test(0)
@@ -65,6 +67,24 @@ def test_a_source_ends_trajectories():
     assert abs(found.probability.value - 0.5) < STANDARD_ERRORS * found.probability.error
     with pytest.raises(ValueError, match="source"):
         _ = found.mean_time
+
+
+def test_a_level_at_the_source_or_at_the_target_is_there():
+    """Levels rounded to 0.2: from 0.6 the thresholds 0.2 and 1.0 are at the angles 0.3 and 0.9."""
+    start = mf.Tokens([[np.cos(0.6), np.sin(0.6)]])
+    found = mf.first_passages(FREE, start, lambda tokens: np.round(angle(tokens) * 5) / 5,
+                              source=0.2, target=1.0, t_max=50.0, replicas=640, rng=2, dt=0.002,
+                              progress=False)  # fmt: skip
+    assert abs(found.probability.value - 0.5) < STANDARD_ERRORS * found.probability.error
+
+
+def test_starts_are_drawn_at_random_from_all_replicas():
+    """More replicas than one ensemble has trajectories."""
+    tokens = mf.Tokens(np.stack([mf.Tokens.on_circle([a]).x for a in np.linspace(0, 1, 128)]))
+    work = PlainEnsembles(FREE, tokens, angle, 2.0, 0.002, 0, -np.inf, 1)
+    one, other = (work.levels(work.starts(32, np.random.default_rng(i))) for i in range(2))
+    assert np.ptp(one) > 0.7 and np.ptp(other) > 0.7
+    assert not np.array_equal(one, other)
 
 
 def test_the_test_of_an_exponential_law_accepts_it_and_refuses_another():

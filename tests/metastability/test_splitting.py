@@ -245,6 +245,38 @@ def test_the_mean_time_counts_trajectories_that_come_to_the_target_before_the_so
     assert time.error < 3
 
 
+def test_the_mean_time_and_its_error_from_three_repetitions():
+    """Reactive times count by the probability; the error is that of the jackknife, by its sums."""
+    p, reactive, loop = np.array([0.2, 0.6, 0.1]), np.array([1.0, 3.0, 7.0]), np.array([2.0, 4, 3])
+    first, direct = np.array([1.0, 1.5, 0.5]), np.array([0.0, 0.5, 0.25])
+    rows = [
+        {"probability": p[i], "reactive_time": reactive[i], "loop_time": loop[i],
+         "first_time": first[i], "direct": direct[i], "level": [], "killed": []}
+        for i in range(3)
+    ]  # fmt: skip
+
+    def time(kept):
+        climbing = (p[kept] @ reactive[kept]) / p[kept].sum()
+        later = (1 / p[kept].mean() - 1) * loop[kept].mean() + climbing
+        return first[kept].mean() + (1 - direct[kept].mean()) * later
+
+    without = np.array([time([1, 2]), time([0, 2]), time([0, 1])])
+    found = SplittingStudy.of(rows, {"entrance": 1.0}).mean_time
+    assert found.value == pytest.approx(time([0, 1, 2]), rel=1e-14)
+    error = (2 / 3 * ((without - without.mean()) ** 2).sum()) ** 0.5
+    assert found.error == pytest.approx(error, rel=1e-12)
+
+
+def test_the_curve_is_the_probability_to_be_above_a_level():
+    """Replicas that are stopped at a level, as of a walk, are not above it."""
+    rows = [walk(seed, height=8, killed=3) for seed in range(4)]
+    study = SplittingStudy.of(rows, {"target": 8.0, "replicas": 8})
+    z, each = study.curve()
+    lowest = np.where(study.data["level"].values == z[0], study.data["killed"].values, 0.0)
+    assert z[0] == 1 and lowest.any(axis=1).all()
+    np.testing.assert_allclose(each[:, 0], np.prod(1 - lowest / 8, axis=1), rtol=1e-14)
+
+
 def test_the_curve_of_probabilities_ends_in_the_estimate():
     found = study()
     z, each = found.curve()
