@@ -74,7 +74,7 @@ def along_its_steps(report, name, make, start, direction, given, array):
 
 
 def motion_of(model, state):
-    return motion_for(state)(model, state)
+    return motion_for(state, model)(model, state)
 
 
 def tokens(report: Report) -> None:

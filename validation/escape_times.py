@@ -31,6 +31,7 @@ import numpy as np
 import xarray as xr
 from _report import Report
 from numba import njit
+from scipy.integrate import cumulative_simpson
 from scipy.special import ive
 
 import meanfield as mf
@@ -59,6 +60,42 @@ def log_partition(n, kappa):
     log_values = np.log(h) + n * (kappa * h - kappa * h**2 / 2 + np.log(ive(0, kappa * h)))
     top = log_values.max()
     return np.log(n * kappa) + top + np.log(np.trapezoid(np.exp(log_values - top), h))
+
+
+def log_partition_in_a_field(n, kappa, h):
+    """log Z_n of Kuramoto with the potential h x_1."""
+    grid = np.linspace(-2.5, 2.5, 1001)
+    u, v = np.meshgrid(grid, grid)
+    size = kappa * np.hypot(u + h, v)
+    log_values = n * (np.log(ive(0, size)) + size - kappa * (u**2 + v**2) / 2)
+    top = log_values.max()
+    mass = np.exp(log_values - top).sum() * (grid[1] - grid[0]) ** 2
+    return np.log(n * kappa / (2 * np.pi)) + top + np.log(mass)
+
+
+def passage_time(pull, kappa, rest):
+    """Mean time of one token from a point of rest to the next wells of v = pull - sin(2 theta)."""
+    theta = np.linspace(rest - np.pi, rest + np.pi, 200_001)
+    energy = -pull * theta - np.cos(2 * theta) / 2
+    stay = cumulative_simpson(np.exp(-kappa * energy), x=theta, initial=0.0)
+    over = cumulative_simpson(np.exp(kappa * energy), x=theta, initial=0.0)
+    both = cumulative_simpson(np.exp(kappa * energy) * stay, x=theta, initial=0.0)
+    return kappa * (both[-1] / over[-1] * over - both)[100_000]
+
+
+def one_token(report):
+    """Claim 4."""
+    for name, pull, kappa in (("a double well", 0.0, 8.5), ("a field", 0.3, 20.0)):
+
+        def field(x, pull=pull):
+            turned = np.stack([-x[..., 1], x[..., 0]], axis=-1)
+            return (pull - 2 * x[..., :1] * x[..., 1:]) * turned
+
+        state = mf.stationary(mf.Transformer(mf.Field(field), kappa), CIRCLE.uniform())
+        law = mf.escape_time(state, 1, start=[1.0, 0.0])
+        report.compare(f"one token in {name}", f"T, kappa dV = {law.exponent:.2f}", relative=True,
+                       predicted=passage_time(pull, kappa, np.arcsin(pull) / 2),
+                       measured=law.time, tolerance=0.01)  # fmt: skip
 
 
 @njit(fastmath=True)
@@ -186,6 +223,12 @@ def main() -> int:
         few, many = (n * (log_partition(n, kappa) - weight.log_z(n)) for n in (1000, 4000))
         report.compare(f"Kuramoto, kappa = {kappa:g}", "n (log Z_n - law), n = 1000 and 4000",
                        predicted=few, measured=many, tolerance=0.02, relative=True)  # fmt: skip
+    model = mf.Transformer(mf.Kuramoto() + mf.Potential(lambda x: 0.3 * x[..., 0]), 3.0)
+    weight = Weight.of(stable(model, ordered=True))
+    few, many = (n * (log_partition_in_a_field(n, 3.0, 0.3) - weight.log_z(n)) for n in (200, 800))
+    report.compare("Kuramoto in a field", "n (log Z_n - law), n = 200 and 800", predicted=few,
+                   measured=many, tolerance=0.02, relative=True)  # fmt: skip
+    one_token(report)
     quick_case = (1.15, False, 0.8, (60, 75, 90), 0.01)
     check_tokens(report, (quick_case,) if quick else CASES, PASSAGES)
     return report.verdict()

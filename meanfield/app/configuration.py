@@ -4,6 +4,7 @@ The tables [model], [space] and [initial] are kinds; [solve], [sweep], [chaos], 
 [phase_diagram] contain the arguments of functions, and identify the task of the file: see `tasks`.
 """
 
+import itertools
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from ..results.files import result_path
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
 MAX_PROBLEMS = 20  # listed in one message
+MAX_LENGTH = 2000  # characters of the problems listed, but for the first
 MAX_DEPTH = 60  # of nested tables and arrays
 TOO_DEEP = f"expected tables and arrays nested at most {MAX_DEPTH} deep; these are deeper."
 
@@ -79,11 +81,17 @@ def parse_config(
     if not reading.problems:
         reading.problems += _repeated_seeds(data)
     if reading.problems:
-        prefix, lines = "" if path is None else f"{path}: ", reading.problems[:MAX_PROBLEMS]
+        prefix, lines = "" if path is None else f"{path}: ", _listed(reading.problems)
         if left := len(reading.problems) - len(lines):
             lines = [*lines, f"and {left} more problems"]
         raise ConfigError("\n".join(prefix + line for line in lines))
     return kind(describe(dict(data)), path, tables, reading.files)
+
+
+def _listed(problems: list[str]) -> list[str]:
+    """The first problems, as many as one message has room for."""
+    lengths = itertools.accumulate(len(problem) for problem in problems[:MAX_PROBLEMS])
+    return problems[: max(1, sum(length <= MAX_LENGTH for length in lengths))]
 
 
 def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading) -> dict[str, Any]:

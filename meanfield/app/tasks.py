@@ -288,8 +288,12 @@ class Run(Configuration):
         steps = int(np.sum(run.stats["steps"]))
         seconds = f"{run.stats['seconds']:.3g} s, {steps} steps"
         lines = [head, f"{wrote} ({len(run)} times, {seconds})"]
-        if not run.resolved:
+        if not run.resolved_after_start:
             lines.append("NOT RESOLVED: the last states are not accurate to rtol")
+        elif not run.resolved:
+            lines.append(
+                "INITIAL DENSITY CUT OFF: accurate for the density without these harmonics"
+            )
         shapes, columns = [values.shape for values in run.model.parameters.values()], {}
         axes = len(np.broadcast_shapes(*shapes))
         if run.final.replicated and len(run.shape) == axes + 1:

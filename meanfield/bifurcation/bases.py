@@ -25,6 +25,7 @@ from ..core.checks import as_given, fitting
 from ..core.read_only import ReadOnlyArrays
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
+from ..models.zonal import ZonalDrift
 from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
@@ -67,8 +68,9 @@ class Basis(ReadOnlyArrays, ABC):
     unresolved : float
         Size of the last moments above which a point of a branch needs a higher degree.
     degrees : ndarray of int, (N,)
-        Degree of each p_i, in nondecreasing order, without the constant. A basis of a higher degree
-        begins with the same functions.
+        Degree of each p_i, in nondecreasing order, without the constant; on the torus the number of
+        its orbit of waves. It is the index of its multiplier. A basis of a higher degree begins
+        with the same functions.
     weights : ndarray, (M,)
         Weights of the quadrature, of sum 1; exact at least for products of two of the p_i.
     values : ndarray, (N, M)
@@ -116,6 +118,33 @@ class Basis(ReadOnlyArrays, ABC):
     def eigenvalues(self) -> np.ndarray:
         """l (l + d - 2) of each p_i, (N,): eigenvalues of minus the Laplacian."""
         return self.degrees * (self.degrees + self.dimension - 2.0)
+
+    @property
+    def level_eigenvalues(self) -> np.ndarray:
+        """Eigenvalue of minus the Laplacian for each multiplier, that of the constant first."""
+        l = np.arange(self.degree + 1)
+        return l * (l + self.dimension - 2.0)
+
+    def attraction(self, drift: ZonalDrift) -> np.ndarray:
+        """Multipliers of W by `degrees`, (*ensemble, levels), that of the constant first."""
+        return drift.attraction(self.degree, self.dimension)
+
+    def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
+        """Multipliers of Z by `degrees`, (*ensemble, levels), or None where Z = 1."""
+        return drift.normaliser(self.degree, self.dimension)
+
+    def interaction(self, drift: ZonalDrift) -> np.ndarray:
+        """Multipliers of W in the energy by `degrees`, (*ensemble, levels)."""
+        return drift.interaction(self.degree, self.dimension)
+
+    @property
+    def highest(self) -> np.ndarray:
+        """Least degree of truncation that keeps each p_i, (N,)."""
+        return self.degrees
+
+    def truncation_of(self, degree: int) -> int:
+        """Least degree of truncation that keeps the functions with a value of `degrees`."""
+        return degree
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -173,7 +202,8 @@ class Basis(ReadOnlyArrays, ABC):
     def single(self) -> list[int]:
         """Degrees with one function, up to half the degree of truncation, as normal forms need."""
         degrees, counts = np.unique(self.degrees, return_counts=True)
-        return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= self.degree)]]
+        alone = degrees[counts == 1]
+        return [int(l) for l in alone if 2 * self.highest[self.index(l)] <= self.degree]
 
     def tangents(self, m: np.ndarray) -> np.ndarray:
         """Orthonormal tangents (r, N) of the rotations of a state that preserve its symmetry."""
@@ -189,7 +219,7 @@ class Basis(ReadOnlyArrays, ABC):
 
     def tail(self, m: np.ndarray) -> float:
         """Largest moment among the last eighth of the degrees: a measure of truncation."""
-        last = self.degrees > self.degree - max(self.degree // 8, 2)
+        last = self.highest > self.degree - max(self.degree // 8, 2)
         return float(np.abs(m[last]).max(initial=0.0))
 
     @property
@@ -228,6 +258,16 @@ class Basis(ReadOnlyArrays, ABC):
     def images(self, m: np.ndarray) -> list[np.ndarray]:
         """Signs (N,) that turn the moments of a state into those of each mirror image."""
         return [image(self, m)]
+
+    def equivalents(self, m: np.ndarray) -> list[np.ndarray]:
+        """Moments of the other states equal to one up to symmetries of the model."""
+        return [signs * m for signs in self.images(m)]
+
+    def mirrored(self, direction: np.ndarray) -> bool:
+        """Whether small perturbations of the uniform state with opposite signs are equivalent."""
+        degrees = self.degrees[direction != 0]
+        turned = int(np.gcd.reduce(degrees)) if self.dimension == 2 else 1
+        return bool((degrees // turned % 2 == 1).all())
 
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
         """Moments m with zeros where the symmetries of the state `like` require them."""

@@ -312,12 +312,12 @@ def basins(
 
 def _drawn(starts: Any, rng: Any, count: int) -> tuple[Density, ...]:
     """The starts, drawn if they are a function."""
+    random_numbers = generator(rng)
     if callable(starts):
         source: Callable[..., Any] = starts
-        draws = generator(rng)
-        found = [source(draws) for _ in range(count)]
+        found = [source(random_numbers) for _ in range(count)]
     else:
-        found = list(starts)
+        found = list(starts) if np.iterable(starts) else []
     wanted = "densities on one space, or a function of a generator that returns one"
     fits = bool(found) and all(isinstance(one, Density) and not one.shape for one in found)
     fitting("starts", as_given(starts), wanted, fits, TypeError)

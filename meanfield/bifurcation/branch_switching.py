@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..spaces.validity import NEGATIVE_SHARE
-from .bases import Basis, fold_of, image
+from .bases import fold_of, image
 from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
 from .normal_forms import CLOSEST, VANISHES, Onset, Ray, Rays, neutral_at, rays
@@ -167,7 +167,7 @@ class BranchSearch:
         amplitude = float(np.clip(form.scale / AMPLITUDE_PART, LEAST_AMPLITUDE, AMPLITUDE))
         for ray in _rays_of(curve, onset, found):
             row, way = (np.append(f(ray.direction, basis.sizes), 0.0) for f in (mul, truediv))
-            for sign in (1.0,) if _mirrored(basis, ray.direction) else (1.0, -1.0):
+            for sign in (1.0,) if basis.mirrored(ray.direction) else (1.0, -1.0):
                 t = sign * amplitude
                 m = t * way[:-1] + t**2 * ray.second
                 z = np.append(m, onset.ahead(ray.linear, ray.quadratic, t))
@@ -565,7 +565,7 @@ class BranchSearch:
         curves = [curve, *(branch.curve for branch in self.branches)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
         basis, state = finest.basis, finest.padded(z)
-        mirrored = [np.append(signs, 1.0) * state for signs in basis.images(state[:-1])]
+        mirrored = [np.append(m, state[-1]) for m in basis.equivalents(state[:-1])]
 
         def seen(z: np.ndarray) -> np.ndarray:
             """L^2 coefficients, or the rotation-invariant fingerprint, and p, for distances."""
@@ -589,7 +589,7 @@ class BranchSearch:
         for branch in self.branches:
             finest = max(curve, branch.curve, key=lambda curve: len(curve.basis.degrees))
             state = finest.padded(z)
-            same = [state[:-1], *(signs * state[:-1] for signs in finest.basis.images(state[:-1]))]
+            same = [state[:-1], *finest.basis.equivalents(state[:-1])]
             for one, other in pairwise(branch.points):
                 if not min(one.p, other.p) <= z[-1] <= max(one.p, other.p) or one.p == other.p:
                     continue
@@ -663,13 +663,6 @@ def _rays_of(curve: StationaryCurve, onset: Onset, found: Rays | None) -> list[R
     if own:
         return own
     return [ray for ray, there in zip(found.rays, present, strict=True) if form.degree in there]
-
-
-def _mirrored(basis: Basis, direction: np.ndarray) -> bool:
-    """Whether the states with the opposite small amplitude are mirror images."""
-    degrees = basis.degrees[direction != 0]
-    turned = int(np.gcd.reduce(degrees)) if basis.dimension == 2 else 1
-    return bool((degrees // turned % 2 == 1).all())
 
 
 def _at(branch: Branch, value: float) -> np.ndarray | None:

@@ -42,7 +42,7 @@ from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, Spe
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .normal_forms import Onset
-from .stability import GROWING_RATE
+from .stability import GROWING_RATE, is_stable
 from .stationary import StationaryState, check_along, state_at, state_near
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def branches(
     drift : Drift, Transformer, type or callable
         A single drift, or a model with fields, matrices, a reaction or another noise; the class
         `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
-    space : Circle, Sphere or Zonal; or Density or Indexed
+    space : Circle, Sphere, Torus or Zonal; or Density or Indexed
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
@@ -226,10 +226,18 @@ def branches(
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
                             begun, _stop_of(until))  # fmt: skip
             diagram = search.diagram(curve, measures)
+        diagram.special_points[:] = filter(_of_stable_states, diagram.special_points)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
             diagram.saved.extend(states_on(diagram, float(value), curve_of_degree))
     return diagram
+
+
+def _of_stable_states(special: SpecialPoint) -> bool:
+    """Whether a special point is not one of a free energy equal to that of an unstable state."""
+    equation: Any = special.state.equation
+    uniform = np.zeros(len(equation.basis.degrees))
+    return special.kind != "transition" or is_stable(equation, uniform, special.kappa)
 
 
 def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:
@@ -765,7 +773,7 @@ def chosen_onsets(
     (low, high), left_out = curve.reach, []
     if asked is not None:
         wanted, high = asked_degrees(asked, curve.basis.most // 2), curve.span[1]
-        curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
+        curve = curve.finer(max(curve.basis.degree, 2 * curve.basis.truncation_of(wanted[-1])))
     onsets = sorted(curve.onsets(curve.basis.single, (low, high)), key=lambda onset: onset.value)
     there = sorted({onset.form.degree for onset in onsets})
     if asked is None:

@@ -66,7 +66,7 @@ def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered
     known: list[np.ndarray] = []
     strongest = np.argsort(-w, kind="stable")[:CLUSTERED_DEGREES]
     for i in strongest[w[strongest] > 0]:
-        mirrored = basis.dimension == 2 or basis.degrees[i] % 2 == 1
+        mirrored = basis.mirrored(np.eye(len(w))[i])
         for sign in (1.0,) if mirrored else (1.0, -1.0):
             height = min(SHARPNESS * basis.sizes[i] ** 2, LARGEST_SHARPNESS)
             exponent = sign * height * basis.legendre[i]

@@ -28,6 +28,7 @@ SAME_VALUE = 1e-9  # relative tolerance on the parameter for equal zeros
 ONE_PLACE = 1e-7  # relative tolerance on the parameter for zeros of two functions at one place
 OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
 VERTICAL = 1e-9  # smaller tangents in the parameter are rounding: states differ by rotations
+UNIFORM_AT_REST = 1e-10  # largest residual of the uniform density where it is stationary
 RATE_NOISE = 1e-12  # relative to the largest rate: smaller rates are rounding
 
 
@@ -214,6 +215,8 @@ class TestFunctions:
         for kind, f in self._functions(first).items():
             low, high = first.tests[kind], last.tests[kind]
             turns = kind != "fold" or max(abs(low), abs(high)) > VERTICAL
+            if low * high < 0 and kind == "transition":
+                turns = self._compares(first)
             if low * high < 0 and turns and not (met is not None and kind == "bifurcation"):
                 place = located(self._curve, first, step, f, low, high)
                 specials.append(place._replace(kind=kind, place=number))
@@ -239,6 +242,12 @@ class TestFunctions:
     def _real(self, point: CurvePoint) -> bool:
         """Whether the linearised operator has real eigenvalues only."""
         return self._curve.at(point.p)[0].real_spectrum
+
+    def _compares(self, point: CurvePoint) -> bool:
+        """Whether free energies are compared with that of the uniform state: it is stationary."""
+        equation, kappa = self._curve.at(point.p)
+        uniform = np.zeros(len(self._curve.basis.degrees))
+        return equation.basis.symmetric or equation.residual(uniform, kappa) <= UNIFORM_AT_REST
 
     def _oscillates(self, order: int, point: CurvePoint) -> bool:
         """Whether the eigenvalue nearest to the imaginary axis is not real."""

@@ -9,7 +9,7 @@ from warnings import warn
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, real, whole_number
+from ..core.checks import check_memory, fitting, real, whole_number
 from ..core.descriptions import absent, build, describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
@@ -41,6 +41,7 @@ EDGE_OF_RANGE = 1e-9  # relative to the range: tolerance for values at its ends
 ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # tolerances for special points near a step: see `_change`
 UNIFORM_PART = 0.5  # of the guess: smaller solutions are on the parent branch
 CROSSED = "bifurcation", "Hopf", "symmetry breaking"  # kinds of points at which branches begin
+SPECIAL_KINDS = "bifurcation", "fold", "symmetry breaking", "transition", "Hopf"
 PRESENT_MOMENT = 1e-10  # smaller moments count as zero
 END_SENTENCES = {  # sentences for ends of branches and curves that were cut short
     "not continued": "was not continued beyond {place}: take a smaller max_step",
@@ -61,7 +62,8 @@ class SpecialPoint:
     ----------
     kind : str
         "bifurcation", "fold", "symmetry breaking", "transition" (the free energy is that of the
-        uniform state), "Hopf" (perturbations begin to oscillate; periodic states are not followed).
+        uniform state, which is stable there), "Hopf" (perturbations begin to oscillate; periodic
+        states are not followed).
     parameter : str
         "kappa", or the name of a parameter of the drift.
     value : float
@@ -223,7 +225,14 @@ class Diagram(Result):
 
     @checked_call()
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
-        """Special points of a kind, on all branches or on one."""
+        """Special points of a kind of `SpecialPoint`, on all branches or on one.
+
+        Raises
+        ------
+        ValueError
+            For an unknown kind.
+        """
+        fitting("kind", kind, f"one of {', '.join(SPECIAL_KINDS)}", kind in SPECIAL_KINDS)
         here = [s for s in self.special_points if s.kind == kind]
         return [s for s in here if branch in (None, s.branch)]
 
@@ -312,7 +321,8 @@ class Diagram(Result):
         ValueError
             If kappa is not the parameter, or the range lacks the first onset.
         MeanfieldError
-            Under non-isotropic noise, where there is no free energy.
+            Under noise that is not isotropic: without a free energy, or with one that isotropic
+            noise has too.
         """
         if self.parameter != "kappa":
             raise ValueError(
@@ -321,6 +331,11 @@ class Diagram(Result):
                 "special_points."
             )
         if not self.noise.laplacian:
+            if not np.isnan(self.data.free_energy.values).all():
+                raise MeanfieldError(
+                    f"The generator of {self.noise!r} is c Laplacian: the transition is that of "
+                    "the diagram without noise=, at kappa/c."
+                )
             raise MeanfieldError(
                 f"There is no free energy under {self.noise!r}, and so no first-order transition: "
                 "see the onsets, special('bifurcation', 0), the folds, special('fold'), and "

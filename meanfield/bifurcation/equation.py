@@ -78,8 +78,7 @@ def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions | None]:
 
     None for a member whose drift is not the gradient of a potential.
     """
-    of = basis.degree, basis.dimension
-    weights, normalisers = np.atleast_2d(drift.attraction(*of)), drift.normaliser(*of)
+    weights, normalisers = np.atleast_2d(basis.attraction(drift)), basis.normaliser(drift)
     if normalisers is None:  # Z = 1
         return [Interactions(row, 0.0) for row in weights]
     pairs = zip(weights, np.atleast_2d(normalisers), strict=True)

@@ -19,6 +19,7 @@ from .bases import AXISYMMETRIC, Array, Basis, basis_on
 from .equation import Interactions, MomentEquation, StationaryEquation, interactions
 from .indexed import IndexedBasis, IndexedEquation
 from .reflections import Reflected, Symmetries, reflected_on, symmetries_of_noise
+from .torus_waves import TorusWaves as TorusWaves
 from .transport import TransportEquation, scaled
 
 RECENT_EQUATIONS, RECENT_SOURCES = 8, 32  # numbers of cached equations, and of models
@@ -102,6 +103,11 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
         raise MeanfieldError(
             f"{model!r} does not keep densities symmetric about an axis, which {space!r} holds "
             "alone: use a Circle or a Sphere."
+        )
+    if space.dimension not in kind.bounds:
+        raise MeanfieldError(
+            f"Stationary states on {space!r} are known for kernels and isotropic noise alone; got "
+            f"{model!r}."
         )
     space = kind.resolving(space)
     each = [symmetries_of(model, space) for model in models]
@@ -274,8 +280,7 @@ class EquationFamily:
         if many is None:
             return slopes, [self._neighbour(point) for point in points.tolist()]
         model = self.at(value).model
-        of = basis.degree, basis.dimension
-        w, z = np.atleast_2d(many.attraction(*of)), many.normaliser(*of)
+        w, z = np.atleast_2d(basis.attraction(many)), basis.normaliser(many)
         if z is None:
             change = slopes @ w
             slopes, each = np.array([1.0, -1.0]), [scaled(change, None), scaled(0 * change, None)]
@@ -372,7 +377,7 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
         model = source(value)
         if not isinstance(model, Transformer):
             raise TypeError(
-                "drift, if it is a function of a number, must return a Transformer; got "
+                "A function of a number as drift or source must return a Transformer; got "
                 f"{as_given(model)}."
             )
         if not model.steady_noise or not model.drift.constant:

@@ -1,6 +1,6 @@
 """Several stationary states of one model, by Newton's method with deflation from many starts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -87,13 +87,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
     def made_of(cls, contents: Contents) -> Self:
         """The states from the contents of a file."""
         data, header = dataset_of(contents)
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
-        if reading.lost:
-            raise StorageError(
-                f"The model of these states has functions that files do not hold: {reading.lost}. "
-                "xarray.open_dataset reads the table."
-            )
+        model = model_in(contents, "these states")
         pairs = zip(header["densities"], data.residual.values, strict=True)
         states = [
             state_of(model, density_of(described), header["symmetry"], float(residual))
@@ -112,6 +106,18 @@ class StationaryStates(Result, Sequence[StationaryState]):
             f"method from {self.starts} starts)"
         ]
         return "\n".join([*lines, *(f"  {state!r}" for state in self.states)])
+
+
+def model_in(contents: Contents, what: str) -> Transformer:
+    """The model in the header of a file; StorageError if functions of it are lost, `what` it is."""
+    reading = Reading(arrays=contents.long, result=True)
+    model = build(Transformer, contents.header["model"], reading)
+    if reading.lost:
+        raise StorageError(
+            f"The model of {what} has functions that files do not hold: {reading.lost}. "
+            "xarray.open_dataset reads the table."
+        )
+    return model
 
 
 def described_density(density: Density) -> dict[str, Any]:
@@ -160,7 +166,7 @@ def stationary_states(
     ----------
     model : Transformer
         As for `stationary`.
-    space : Circle, Sphere or Zonal; or Density or Indexed
+    space : Circle, Sphere, Torus or Zonal; or Density or Indexed
         A density stands for its space.
     starts : sequence of densities, or int, optional
         Densities to start from, in place of the default; or how many random ones to start from
@@ -206,7 +212,7 @@ def stationary_states(
                     break
             if len(states) == count:
                 break
-        own = isinstance(starts, Iterable) or not states or len(states) == count
+        own = np.iterable(starts) or not states or len(states) == count
         for other in [] if own else [one for one in states[1:] if one.stable and states[0].stable]:
             begun, tried = begun + len(MIXTURES), tried + len(MIXTURES)
             new_ones = states_between(states[0], other, states, symmetry)
@@ -229,7 +235,8 @@ def _starts(
     model: Transformer, space: Space, basis: Basis, starts: Any, rng: Any
 ) -> Iterator[tuple[Density, bool]]:
     """Starts, and whether Newton's method is repeated from each."""
-    if isinstance(starts, Iterable):
+    random_numbers = generator(rng)
+    if np.iterable(starts):
         for start in starts:
             alike = isinstance(start, Density) and start.space.with_degree(space.degree) == space
             fitting("starts", start, f"densities on {space!r}", alike, TypeError)
@@ -242,10 +249,9 @@ def _starts(
     for guess in _guesses(model, basis):
         yield guess, True
     if number:
-        draws = generator(rng)
         degrees = basis.degrees[basis.degrees <= max(DRAWN_DEGREE, basis.degrees[0])]
         for _ in range(number):
-            c = DRAWN_SIZE * draws.standard_normal(degrees.size) / degrees
+            c = DRAWN_SIZE * random_numbers.standard_normal(degrees.size) / degrees
             yield basis.density(basis.tilted(c), basis.axis), True
 
 
@@ -273,7 +279,7 @@ def same_state(one: StationaryState, other: StationaryState) -> bool:
     """Whether two states of one model are equal up to rotations and reflections."""
     wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
     m, k = (wide.padded(state.legendre_moments) for state in (one, other))
-    images = [k, *(signs * k for signs in wide.images(k))]
+    images = [k, *wide.equivalents(k)]
     away = (np.linalg.norm(wide.fingerprint(m) - wide.fingerprint(image)) for image in images)
     return bool(min(away) < SAME_STATE)
 

@@ -108,7 +108,7 @@ def phase_diagram(
         The class `USA` or `SA`, or any drift or class of zonal drifts, user-defined ones included,
         that has the parameter that varies; a model with fields, matrices, frequencies or another
         noise, whose kappa is replaced; or a function s -> `Transformer`, to vary s.
-    space : Circle, Sphere or Zonal
+    space : Circle, Sphere, Torus or Zonal
         Sets the dimension, and a lower bound of the degree at which the search begins.
     beta : (float, float)
         0 < first < last: the range of beta; of s for a function of s.
@@ -584,12 +584,15 @@ def _neutral(special: SpecialPoint) -> CurveStart:
     """The start of a curve at a special point, with the reflections of the state.
 
     A branch that ends on one with more reflections is a loss of symmetry of that one. The kind is
-    empty if the state at a bifurcation has no more reflections than the branch.
+    empty if the state at a bifurcation has no more reflections than the branch, and for equal free
+    energies.
     """
     basis: Any = special.state.equation.basis
     m, kind, order = special.state.legendre_moments, special.kind, special.order
     if kind == "bifurcation" and not special.branch:
         kind = "onset"
+    elif kind == "transition":
+        kind = ""
     elif kind == "bifurcation":
         fitted, state = basis.fitted(m)
         kind, order = "", 0
@@ -661,6 +664,8 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
         Where the normal form exceeds 1e308.
     """
 
+    name = family.name
+
     def quadratic(beta: float) -> float:
         if not critical(family, beta, degree) < np.inf:
             return np.nan
@@ -670,8 +675,8 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
         apart = np.abs(np.delete(weights, [0, degree]) - weights[degree])
         if not np.isfinite(term) and (apart > VANISHES * weights[degree]).all():
             raise MeanfieldError(
-                f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
-                f"that of degree {degree} exceeds 1e308. Take another range."
+                f"Expected a range of {name} in which normal forms are finite; at {name} = "
+                f"{beta:.3g} that of degree {degree} exceeds 1e308. Take another range."
             )
         return term
 

@@ -163,8 +163,9 @@ class PhaseDiagram(Result):
                 "drifts. A function from numbers to models is in no file: of its diagram there are "
                 "the points of curves in `data`; for others compute it again by phase_diagram."
             )
-        beta, (low, high) = finite("beta", beta), self.data.attrs[self.parameter]
-        fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
+        beta, (low, high) = finite(self.parameter, beta), self.data.attrs[self.parameter]
+        wanted = f"from {low:g} to {high:g}, as of this diagram"
+        fitting(self.parameter, beta, wanted, low <= beta <= high)
         return beta
 
     def _points(self, curve: str, beta: float, degree: int | None = None) -> Iterator[np.ndarray]:

@@ -70,7 +70,7 @@ class StationaryState(Shown):
         int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For groups on
         S^2, moments of the invariants over sqrt(2 l + 1).
     free_energy : float
-        F(mu) - F(uniform); nan where there is none, as for SA.
+        F(mu) - F(uniform); nan where there is none, as for SA. The observable of runs is F(mu).
     value : float
         On a branch, the value of the parameter; else nan.
     """
@@ -197,10 +197,12 @@ def stationary(
         it consists of isotropic noise and a zonal drift grad(W * mu)/(Z * mu) with constant Z or
         Z' = c W', the equation of moments is solved; else the general one of `transport`.
     guess : Density or Indexed
-        Density on the circle, S^2 or Zonal that has the symmetry: see `symmetrised`; or indexed
-        densities on the circle or S^2.
+        Density on the circle, S^2, Torus or Zonal that has the symmetry: see `symmetrised`; or
+        indexed densities on the circle or S^2.
     symmetry : str or array, (k, 3, 3)
-        "axisymmetric": about the axis of the first nonzero moment of the guess. On S^2 also
+        "axisymmetric": about the axis of the first nonzero moment of the guess; on the torus, even
+        in each angle about the centre of its lowest waves. On the torus also "square", invariant
+        under exchanges of angles too, and "even", under x -> -x alone. On S^2 also
         "none", for all harmonics, and any finite group: by its name in Schoenflies'
         notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Td, Oh
         and Ih are also called "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their
@@ -283,7 +285,7 @@ def state_near(
     text = MESSAGES.get(status, FAILED).format(
         steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status,
         negativity=negativity,
-        advice=degree_above(basis.degree, basis.degrees, m, RESOLVED_TAIL),
+        advice=degree_above(basis.degree, basis.highest, m, RESOLVED_TAIL),
     )  # fmt: skip
     return StationaryState(model, status, text, residuals, m, equation, axis)
 
@@ -469,7 +471,7 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
 def _excluded_moments(excluded: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     """Moments, in a basis, of the states to exclude and of their mirror images."""
     here = [basis.moments(state.density)[0] for state in excluded]
-    images = [signs * m for m in here for signs in basis.images(m)]
+    images = [image for m in here for image in basis.equivalents(m)]
     return here + [m for m in images if not any(np.array_equal(m, other) for other in here)]
 
 

@@ -35,6 +35,7 @@ from .equation import StationaryEquation
 
 MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
 CIRCLES, CIRCLE_POINTS = (0.25, 0.125, 0.0625, 0.03125), 32  # complex t of series
+LAPLACIAN_ROUNDING = 1e-12  # relative to a generator: its difference from the Laplacian
 CIRCLE_ROUNDING = 1e-13  # of the last coefficient of a resolved series
 
 
@@ -180,11 +181,11 @@ class TransportEquation(StationaryEquation):
 
         A reaction adds alpha Phi_l/(l (l + d - 2)).
         """
-        l, d = np.arange(self.basis.degree + 1), self.basis.dimension
-        total = np.sum([0.0 * l, *(w for w, _ in self._zonal_parts)], axis=0)
+        rates = self.basis.level_eigenvalues
+        total = np.sum([0.0 * rates, *(w for w, _ in self._zonal_parts)], axis=0)
         if alpha := self.model.reaction:
             phi = np.sum([p.factors for p in self._potentials if np.ndim(p.factors)], axis=0)
-            total += alpha * phi / np.maximum(1, l * (l + d - 2))
+            total += alpha * phi / np.maximum(1, rates)
         return total
 
     @cached_property
@@ -192,11 +193,11 @@ class TransportEquation(StationaryEquation):
         """Multipliers of W and Z (None for Z = 1) of each zonal part, over the mean of Z."""
         if self._zonal is not None:
             return self._zonal
-        of, parts, drift = (self.basis.degree, self.basis.dimension), [], self.model.drift
+        basis, parts, drift = self.basis, [], self.model.drift
         for factor, part in [(1.0, drift)] if drift.is_zonal else drift.terms:
             if part.is_zonal:
                 zonal = part.as_zonal()
-                parts.append(scaled(factor * zonal.attraction(*of), zonal.normaliser(*of)))
+                parts.append(scaled(factor * basis.attraction(zonal), basis.normaliser(zonal)))
         return parts
 
     @cached_property
@@ -204,7 +205,7 @@ class TransportEquation(StationaryEquation):
         """Factors and fields of the parts of the drift that are not zonal."""
         drift: Any = self.model.drift
         others = [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
-        space = getattr(self.basis, "space", None)
+        space: Any = getattr(self.basis, "space", None)
         return [(c, field) for c, part in others for _, field in fields_of(part, space)]
 
     @cached_property
@@ -230,10 +231,10 @@ class TransportEquation(StationaryEquation):
     def _potentials(self) -> list[LinearFunction]:
         """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
-        drift, of = self.model.drift, (self.basis.degree, self.basis.dimension)
+        drift = self.model.drift
         terms = [(1.0, drift)] if drift.is_zonal else drift.terms
         zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
-        found = [LinearFunction(0.0, _values, c * part.interaction(*of)) for c, part in zonal]
+        found = [LinearFunction(0.0, _values, c * basis.interaction(part)) for c, part in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis)
             each = zip(every.coefficients, every.values, strict=True)
@@ -245,10 +246,24 @@ class TransportEquation(StationaryEquation):
     def _energy_shares(self) -> list[float] | None:
         """Shares of int Phi_i dmu of the `_potentials` in the energy; None without an energy."""
         drift, model = self.model.drift, self.model
-        if model.extras or not (model.noise.laplacian and drift.is_gradient(self.basis.dimension)):
+        if model.extras or not drift.is_gradient(self.basis.dimension):
+            return None
+        if np.isnan(self.noise_strength):
             return None
         fields = [field.energy_share for _, field in self._fields]
         return [0.5] * (len(self._potentials) - len(fields)) + fields
+
+    @cached_property
+    def noise_strength(self) -> float:
+        """The c of a noise with the generator c Laplacian/kappa; nan for another one."""
+        if self.model.noise.laplacian:
+            return 1.0
+        basis: Any = self.basis
+        matrix, drawn = basis.diffusion
+        laplacian = np.diag(-basis.eigenvalues)
+        strength = float(np.trace(matrix) / np.trace(laplacian))
+        apart = max(np.abs(matrix - strength * laplacian).max(), np.abs(drawn).max())
+        return strength if apart <= LAPLACIAN_ROUNDING * np.abs(matrix).max() else float("nan")
 
     def free_energy(self, mean: TransportState) -> float:
         if self._energy_shares is None or len(mean.flows) > 1:
@@ -260,7 +275,8 @@ class TransportEquation(StationaryEquation):
             rise = part.at(even.values @ change, even)  # of Phi
             gain += share * (change @ (part.constant * np.ones_like(masses)) + masses @ rise)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(masses @ np.log(flow.density) / mean.kappa - gain)
+            entropy = self.noise_strength * (masses @ np.log(flow.density))
+            return float(entropy / mean.kappa - gain)
 
     @cached_property
     def _turning(self) -> Array | float:

@@ -13,6 +13,7 @@ Json: TypeAlias = Any  # data of JSON or TOML: None, booleans, numbers, texts, l
 JsonTable: TypeAlias = dict[str, Json]
 Values: TypeAlias = Any  # a number, an array or a `Dual`: formulas are written once for all three
 Observations: TypeAlias = dict[str, Values]  # numbers and arrays by the names of observables
+Snapshot: TypeAlias = dict[str, Values]  # numbers and arrays of a run, as checkpoints hold them
 Parameters: TypeAlias = dict[str, Any]  # values by the names of parameters, each of its own type
 PassedOn: TypeAlias = Any  # an argument for another function, whose signature checks it
 Function: TypeAlias = Callable[..., Any]  # a callable with the signature that its docstring states

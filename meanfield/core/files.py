@@ -115,12 +115,13 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
         for name in os.listdir(folder):
             if name_pattern.fullmatch(name):
                 with suppress(OSError):
-                    abandoned = time.time() - (folder / name).stat().st_mtime > ABANDONED_AFTER
-                    if system.RENAMES_OPEN_FILES:  # else its own process could not rename it now
-                        with open(folder / name, "r+b") as file:
-                            abandoned = system.lock(file.fileno())
-                    if abandoned:
-                        (folder / name).unlink()
+                    if not system.RENAMES_OPEN_FILES:  # its process could not rename it now
+                        if time.time() - (folder / name).stat().st_mtime > ABANDONED_AFTER:
+                            (folder / name).unlink()
+                        continue
+                    with open(folder / name, "r+b") as file:
+                        if system.lock(file.fileno()):  # held until it is removed
+                            (folder / name).unlink()
 
 
 def _file_name(name: str) -> str:

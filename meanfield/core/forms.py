@@ -496,7 +496,8 @@ def nearest(name: str, valid: Iterable[object], template: str = "{}") -> str:
     """A hint "; did you mean ...?"; empty if no known name is similar or a synonym."""
     from difflib import get_close_matches
 
-    text, by_name = (str(name).lower(), {str(n).lower(): str(n) for n in valid})
+    text = (name if isinstance(name, str) else checks.as_given(name)).lower()
+    by_name = {str(n).lower(): str(n) for n in valid}
     synonym = text if text in by_name else SYNONYMS.get(text, "").lower()
     cutoff = 0.5 if len(text) > 1 else 0.7
     close = [synonym] if synonym in by_name else get_close_matches(text, by_name, 1, cutoff)

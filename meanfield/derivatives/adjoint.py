@@ -176,7 +176,8 @@ def gradient(
             "for tangents, solve(..., tangents=[...]), in the directions that matter."
         )
     journal, initial = recorded(run)
-    kind, motion = differentiated(initial), motion_for(initial)(run.model, initial, rtol=run.rtol)
+    kind = differentiated(initial)
+    motion = motion_for(initial, run.model)(run.model, initial, rtol=run.rtol)
     kind.check(motion)
     if parameters is None:
         parameters = kind.parameters_of(motion)

@@ -161,7 +161,7 @@ def _of_flows(
             "neighbours afterwards: solve without merge=."
         )
     scheme = journal.stretches[0].scheme
-    motion = motion_for(initial)(run.model, initial, scheme=scheme, rtol=run.rtol)
+    motion = motion_for(initial, run.model)(run.model, initial, scheme=scheme, rtol=run.rtol)
     motion.linearised([], [])  # refuses the model
     size, draw = motion.tangent_space(initial)
     fitting("count", count, f"at most {size}, the dimension of the tangent space", count <= size)
@@ -198,7 +198,7 @@ def _of_densities(
     """Yield times since the start, and log growth, of a run of densities, as `_of_flows`."""
     start = run.options["t_start"]
     space, kind = initial.space, differentiated(initial)
-    motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
+    motion = motion_for(initial, run.model)(run.model, initial, rtol=run.rtol)
     kind.check(motion)
     parts = 1 if space.dtype.kind == "f" else 2 - space.real_modes  # numbers of a coefficient
     dofs = int((parts * (space.degrees > 0)).sum())

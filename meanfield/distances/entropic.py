@@ -26,8 +26,9 @@ from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from ..lowlevel.progress import Progress
 from .distance import Distance
-from .linear_programs import WeightedPoints, pairwise_distances
+from .linear_programs import WeightedPoints
 from .measures import checked_pair
+from .metrics import Metric
 from .wasserstein import MAX_CELLS, checked_power
 
 MARGINAL_TOLERANCE = 1e-10  # total error of a marginal
@@ -112,7 +113,7 @@ def sinkhorn_divergence(
                 bar.show(ends[n] + part * (ends[n + 1] - ends[n]), "Sinkhorn")
 
             measures = points(*left), points(*right)
-            parts[left, right] = _cost(*measures, p, strength, a.on_sphere, show)
+            parts[left, right] = _cost(a.metric, *measures, p, strength, show)
     table = np.array([[parts[part] for part in triple] for triple in triples])
     costs, errors = (
         (table[..., k] @ weights).reshape(shape)
@@ -131,7 +132,7 @@ def _with_mass(points: WeightedPoints) -> WeightedPoints:
 
 
 def _cost(
-    a: WeightedPoints, b: WeightedPoints, p: float, strength: float, curved: bool,
+    metric: Metric, a: WeightedPoints, b: WeightedPoints, p: float, strength: float,
     show: Callable[[float], None],
 ) -> tuple[float, float]:  # fmt: skip
     """A lower bound of S(a, b), and a bound of its error.
@@ -142,7 +143,7 @@ def _cost(
         a, b = b, a
     sizes = (2 if a is b else 6, len(a.x), len(b.x))
     check_memory(f"costs between {len(a.x)} and {len(b.x)} points", sizes, "cells, or the tokens")
-    costs = pairwise_distances(a.x, b.x, p, curved)
+    costs = metric.pairwise(a.x, b.x, p)
     if a is b:
         f, g, marginal = _fixed_point(costs, a.masses, strength, show)
     else:

@@ -16,13 +16,15 @@ import numpy as np
 from ..core.calls import with_hints
 from ..core.checks import boolean, fitting, positive, whole_number
 from ..lowlevel.compilation import njit
-from ..spaces import Circle, Space, Sphere, Zonal
+from ..spaces import Space, Torus, Zonal
 from ..spaces.kernels import exponential_multipliers
 from .distance import Distance
-from .linear_programs import WeightedPoints, pairwise_distances
+from .linear_programs import WeightedPoints
 from .measures import Measure, PointMeasure, checked_pair
+from .metrics import Metric
 
-MAX_DEGREES, MAX_DEGREE = {2: 10**7, 3: 2048}, 4096  # by dimension, and in higher dimensions
+MAX_DEGREES = {Metric(2, 2): 10**7, Metric(3, 3): 2048, Metric(4, 2): 512, Metric(6, 2): 64}
+MAX_DEGREE = 4096  # on other spheres
 NUFFT_ERROR = 1e-13  # of the transforms at scattered points
 SQUARE_ROUNDING, PAIR_SUM_ROUNDING = 1e-26, 1e-13  # of squared distances
 NEGLIGIBLE_MULTIPLIER = 1e-17  # multiplier relative to the largest
@@ -44,12 +46,14 @@ def sobolev_distance(
 ) -> Distance:
     """|a - b| in H^-s: (sum_{l >= 1} (l (l + d - 2))^-s sum_m |a_lm - b_lm|^2)^(1/2).
 
-    a_lm = int conj(Y_lm) da, with harmonics orthonormal for the uniform probability measure.
+    a_lm = int conj(Y_lm) da, with harmonics orthonormal for the uniform probability measure. On a
+    torus it is (sum_{k != 0} |k|^(-2s) |a_k - b_k|^2)^(1/2) over waves |k_i| <= degree.
 
     Parameters
     ----------
     a, b : Density, Tokens, Characteristics or Dirac
-        On the circle or S^2; axisymmetric ones in any dimension.
+        On the circle or S^2, or TorusTokens and densities on a torus; axisymmetric ones in any
+        dimension.
     s : float
         > 0.
     degree : int, optional
@@ -70,7 +74,8 @@ def sobolev_distance(
 
     Notes
     -----
-    The norm of points is infinite if s <= (d - 1)/2: 1/2 on the circle, 1 on S^2. For s = 1 it is
+    The norm of points is infinite if s <= (d - 1)/2: 1/2 on the circle, 1 on S^2; on a torus if
+    s <= m/2. For s = 1 it is
     comparable with W_2: W_2(a, b) <= 2 |a - b| in H^-1 with the weight a.
 
     The cost for n points is O(n log n) on the circle, O(n + degree^3) on S^2.
@@ -105,13 +110,13 @@ def sobolev_distance(
 
 def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, optional: bool) -> int:
     """The highest degree of the sum: `degree`, or the degree of the densities."""
-    if not a.on_sphere:
-        raise ValueError(f"sobolev_distance is on a sphere; got tokens in R^{a.dimension}.")
-    reason = f"points on S^{a.dimension - 1} have infinitely many harmonics for s = {s:g}"
+    if not a.metric.factor:
+        raise ValueError(f"sobolev_distance is on a sphere or a torus; got {a}.")
+    reason = f"points {a.metric} have infinitely many harmonics for s = {s:g}"
     fitting("degree", degree, f"a number such as 128, as {reason}", optional or degree is not None)
     if degree is None:
         return max((x.state.space.degree for x in (a, b) if x.smooth), default=1)
-    return whole_number("degree", degree, most=MAX_DEGREES.get(a.dimension, MAX_DEGREE))
+    return whole_number("degree", degree, most=MAX_DEGREES.get(a.metric, MAX_DEGREE))
 
 
 @with_hints
@@ -119,7 +124,7 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     """The maximum mean discrepancy of K(x, y) = exp(-beta |x - y|^2 / 2).
 
     (int int K d(a - b) d(a - b))^(1/2). On the sphere K is the attention kernel exp(beta <x, y>)
-    divided by its maximum e^beta.
+    divided by its maximum e^beta, and on the torus by e^(m beta).
 
     Parameters
     ----------
@@ -135,8 +140,9 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
 
     Notes
     -----
-    On the circle and S^2 the sum is over harmonics, of which K has about 6 sqrt(beta) + 20, in
-    O(n); otherwise over all pairs, in O(n^2 d) for n points.
+    On the circle and S^2, and of densities on a torus, the sum is over harmonics, of which K has
+    about 6 sqrt(beta) + 20 in each direction, in O(n); otherwise over all pairs, in O(n^2 d) for
+    n points.
 
     References
     ----------
@@ -146,15 +152,17 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     a, b, shape, pairs = checked_pair("mmd", a, b)
     d = a.dimension
     pointwise = a.pointwise and b.pointwise
-    multipliers = _multipliers(beta, d) if a.on_sphere else np.empty(0)
-    resolved = a.on_sphere and multipliers[-1] <= NEGLIGIBLE_MULTIPLIER * multipliers[0]
-    if not a.on_sphere or (pointwise and (d > 3 or not resolved)):
+    curved = a.metric.factor > 0
+    multipliers = _multipliers(beta, a.metric.factor) if curved else np.empty(0)
+    resolved = curved and multipliers[-1] <= NEGLIGIBLE_MULTIPLIER * multipliers[0]
+    if not curved or (pointwise and (d > 3 or not resolved)):
         energies = [_sum_over_pairs(a.points(i, 0), b.points(j, 0), beta) for i, j in pairs]
         return _rooted(np.array(energies), shape, "all pairs", PAIR_SUM_ROUNDING)
     wanted = f"<= about 1e5, as mmd of densities is summed over {MAX_DEGREE} harmonics at most"
     fitting("beta", beta, wanted, resolved)
     space, first, second = _in_harmonics(a, b, len(multipliers) - 1, "mmd")
-    weights = multipliers[space.degrees] * (space.degrees > 0) * space.parseval
+    waves = np.abs(space.waves) if isinstance(space, Torus) else space.degrees[:, None]
+    weights = multipliers[waves].prod(axis=1) * (space.degrees > 0) * space.parseval
     squares = np.abs(first[pairs[:, 0]] - second[pairs[:, 1]]) ** 2 @ weights
     return _rooted(squares, shape, "harmonics", SQUARE_ROUNDING)
 
@@ -176,7 +184,7 @@ def _sum_over_pairs(a: WeightedPoints, b: WeightedPoints, beta: float) -> float:
     total = 0.0
     for begin in range(0, len(x), ROWS_PER_BLOCK):
         rows = slice(begin, begin + ROWS_PER_BLOCK)
-        squares = pairwise_distances(x[rows], x, 2, False)
+        squares = Metric(x.shape[1], 0).pairwise(x[rows], x, 2)
         total += masses[rows] @ np.exp(-beta / 2 * squares) @ masses
     return float(total)
 
@@ -191,9 +199,7 @@ def _in_harmonics(
     d = a.dimension
     if d > 2 and a.axisymmetric and b.axisymmetric:
         return Zonal(d, degree), a.axial_coefficients(degree), b.axial_coefficients(degree)
-    wanted = f"on the circle, on S^2, or axisymmetric measures; got measures on S^{d - 1}"
-    fitting(f"The states of {name}", (a.state, b.state), wanted, d in (2, 3))
-    space: Space = Circle(degree) if d == 2 else Sphere(degree)
+    space = a.metric.harmonics(name, degree)
     return space, a.coefficients(space), b.coefficients(space)
 
 

@@ -1,7 +1,8 @@
 """Optimal transport between weighted points as a linear program, and between cells of densities.
 
 The program is solved by the network simplex of POT. Its dual potential certifies the plan. Between
-a density on S^2 and points the two together enclose the distance (semi-discrete transport).
+a density on S^2 or a torus and points the two together enclose the distance (semi-discrete
+transport).
 """
 
 import warnings
@@ -12,8 +13,8 @@ import numpy as np
 from ..core.checks import check_memory
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..lowlevel.compilation import njit
+from .metrics import Metric, arc
 
-SMALL_ANGLE = 0.01  # closer to 0 or pi than this, the arc cosine loses digits
 MAX_PAIRS = 2**28  # costs and plan take 4 GiB
 MAX_PIVOTS = 10**9
 OPTIMALITY_GAP = 1e-9  # between plan and certificate, relative to the largest cost
@@ -33,6 +34,7 @@ class Cells(NamedTuple):
 
     Attributes
     ----------
+    metric : Metric
     fine : WeightedPoints
     owner : ndarray of int, (fine n,)
         The cell of each point of the fine quadrature.
@@ -42,6 +44,7 @@ class Cells(NamedTuple):
         Another quadrature, of about half as many points, that shows the error of the fine one.
     """
 
+    metric: Metric
     fine: WeightedPoints
     owner: np.ndarray
     coarse: WeightedPoints
@@ -49,8 +52,8 @@ class Cells(NamedTuple):
 
     def radius(self, p: float) -> float:
         """An upper bound of W_p between the density and its centres."""
-        angles = angles_between(self.fine.x, self.coarse.x[self.owner])
-        return float((self.fine.masses @ angles**p) ** (1 / p))
+        gaps = self.metric.between(self.fine.x, self.coarse.x[self.owner])
+        return float((self.fine.masses @ gaps**p) ** (1 / p))
 
 
 class Plan(NamedTuple):
@@ -78,7 +81,7 @@ class Plan(NamedTuple):
 
 
 def optimal_plan(
-    x: np.ndarray, a: np.ndarray, y: np.ndarray, b: np.ndarray, p: float, on_sphere: bool = True
+    metric: Metric, x: np.ndarray, a: np.ndarray, y: np.ndarray, b: np.ndarray, p: float
 ) -> Plan:
     """The plan of least cost between sum_i a_i delta_{x_i} and sum_j b_j delta_{y_j}.
 
@@ -102,7 +105,7 @@ def optimal_plan(
         )
     sizes = (4, len(x), len(y))
     check_memory(f"costs between {len(x)} and {len(y)} points", sizes, "cells, or the tokens")
-    costs, scale = _scaled_costs(x, y, p, on_sphere)
+    costs, scale = metric.scaled_costs(x, y, p)
     options = {"numItermax": MAX_PIVOTS, "center_dual": False, "check_marginals": False}
     plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)
     v = log["v"]
@@ -133,14 +136,17 @@ def semidiscrete_bounds(cells: Cells, points: WeightedPoints, p: float) -> tuple
     From above by the plan itself, with all points of a cell moved like the cell. Both are integrals
     of the density by a quadrature, whose error a second quadrature estimates.
     """
-    plan = optimal_plan(*cells.coarse, *points, p)
+    metric = cells.metric
+    plan = optimal_plan(metric, *cells.coarse, *points, p)
     plan = plan._replace(potential=plan.potential * plan.scale**p)
-    dual = dual_value(cells.fine, points, plan, p)
-    error = abs(dual - dual_value(cells.check, points, plan, p))
+    dual = dual_value(metric, cells.fine, points, plan, p)
+    error = abs(dual - dual_value(metric, cells.check, points, plan, p))
     return max(dual - error, 0.0), _cost_of_cells(cells, points, plan, p) + error
 
 
-def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: float) -> float:
+def dual_value(
+    metric: Metric, fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: float
+) -> float:
     """The lower bound of `semidiscrete_bounds`.
 
     Chords bound arcs from below and are cheaper: with them few arcs have to be computed.
@@ -149,13 +155,14 @@ def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: floa
     rows = max(PAIRS_IN_CACHE // len(points.x), 1)
     for begin in range(0, len(fine.x), rows):
         x = fine.x[begin : begin + rows]
-        chords = 2 - CHORD_ROUNDING - 2 * (x @ points.x.T)
+        chords = 2 * metric.factors - CHORD_ROUNDING - 2 * (x @ points.x.T)
         if p != 2:
             np.maximum(chords, 0, out=chords)
             chords **= p / 2
         chords -= plan.potential
         nearest = chords.argmin(axis=1)
-        costs = _least_costs(x, points.x, plan.potential, float(p), chords, nearest)
+        potential, factor = plan.potential, metric.factor
+        costs = _least_costs(x, points.x, potential, float(p), chords, nearest, factor)
         total += float(fine.masses[begin : begin + rows] @ costs)
     return total
 
@@ -163,27 +170,17 @@ def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: floa
 @njit(cache=True, nogil=True)
 def _least_costs(
     x: np.ndarray, y: np.ndarray, potential: np.ndarray, p: float, chords: np.ndarray,
-    nearest: np.ndarray,
+    nearest: np.ndarray, factor: int,
 ) -> np.ndarray:  # fmt: skip
     """min_j (d(x_i, y_j)^p - v_j), starting at j = first_i, with lower bounds `chords` (n, m)."""
     costs = np.empty(len(x))
     for i in range(len(x)):
-        cost = _arc(x[i], y[nearest[i]]) ** p - potential[nearest[i]]
+        cost = arc(x[i], y[nearest[i]], factor) ** p - potential[nearest[i]]
         for j in range(len(y)):
             if chords[i, j] < cost:
-                cost = min(cost, _arc(x[i], y[j]) ** p - potential[j])
+                cost = min(cost, arc(x[i], y[j], factor) ** p - potential[j])
         costs[i] = cost
     return costs
-
-
-@njit(cache=True, nogil=True)
-def _arc(x: np.ndarray, y: np.ndarray) -> float:
-    """The angle between unit vectors, to relative rounding."""
-    difference = total = 0.0
-    for k in range(len(x)):
-        difference += (x[k] - y[k]) ** 2
-        total += (x[k] + y[k]) ** 2
-    return 2 * np.arctan2(np.sqrt(difference), np.sqrt(total))
 
 
 def _cost_of_cells(cells: Cells, points: WeightedPoints, plan: Plan, p: float) -> float:
@@ -195,58 +192,5 @@ def _cost_of_cells(cells: Cells, points: WeightedPoints, plan: Plan, p: float) -
     sizes = np.diff(begins)[rows]
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     fine = order[np.repeat(begins[rows], sizes) + offsets]
-    angles = angles_between(cells.fine.x[fine], points.x[np.repeat(columns, sizes)])
-    return float((cells.fine.masses[fine] * np.repeat(shares, sizes)) @ angles**p)
-
-
-# Distances between points -------------------------------------------------------------------
-
-
-def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Angles in radians between unit vectors (..., d), broadcast, to relative rounding."""
-    chord, co_chord = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
-    return 2 * np.arctan2(chord, co_chord)
-
-
-def pairwise_distances(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) -> np.ndarray:
-    """d(x_i, y_j)^p for points (n, d) and (m, d), (n, m).
-
-    d is the geodesic distance of the sphere, to 1e-14, or the Euclidean one.
-    """
-    if on_sphere:
-        distances = x @ y.T
-        np.clip(distances, -1, 1, out=distances)
-        np.arccos(distances, out=distances)
-        _refine(x, y, distances)
-    else:
-        from scipy.spatial.distance import cdist
-
-        distances = cdist(x, y)
-    return _to_the_power(distances, p)
-
-
-def _scaled_costs(
-    x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool
-) -> tuple[np.ndarray, float]:
-    """(d(x_i, y_j) / scale)^p and the scale, the largest distance, so that no power overflows."""
-    radius = 1.0 if on_sphere else float(np.abs(x).max() + np.abs(y).max()) or 1.0
-    distances = pairwise_distances(x / radius, y / radius, 1, on_sphere)
-    largest = float(distances.max()) or 1.0
-    distances /= largest
-    return _to_the_power(distances, p), radius * largest
-
-
-def _to_the_power(distances: np.ndarray, p: float) -> np.ndarray:
-    """distances^p, in place."""
-    if p == 2:
-        return np.multiply(distances, distances, out=distances)
-    return distances if p == 1 else np.power(distances, p, out=distances)
-
-
-@njit(cache=True, nogil=True)
-def _refine(x: np.ndarray, y: np.ndarray, angles: np.ndarray) -> None:
-    """Recompute angles near 0 and pi from the difference and the sum of the vectors."""
-    for i in range(len(x)):
-        for j in range(len(y)):
-            if angles[i, j] < SMALL_ANGLE or angles[i, j] > np.pi - SMALL_ANGLE:
-                angles[i, j] = _arc(x[i], y[j])
+    gaps = cells.metric.between(cells.fine.x[fine], points.x[np.repeat(columns, sizes)])
+    return float((cells.fine.masses[fine] * np.repeat(shares, sizes)) @ gaps**p)

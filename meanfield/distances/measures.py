@@ -15,18 +15,23 @@ import numpy as np
 from ..core.checks import common_shape, fitting
 from ..spaces import Circle, Density, Space, Sphere
 from ..spaces.characteristics import Characteristics
+from ..spaces.circle import evaluate
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.kernels import legendre_averages
 from ..spaces.sphere_points import empirical_coefficients
-from ..states import Dirac, Tokens
-from .linear_programs import Cells, WeightedPoints, angles_between
+from ..states import Dirac, Tokens, TorusTokens
+from ..states.points import unit
+from .linear_programs import Cells, WeightedPoints
+from .metrics import Metric
 from .quantiles import curves_of_densities, curves_of_points
 
 AXIS_TOLERANCE = 1e-15
 NUFFT_ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
 POWER_NODES, SINE_NODES = 60, 30  # beyond the degree: for angle^p, and for sin^(d - 2)
 POINTS_PER_CELL = 40  # quadrature points in a cell, about
+LEAST_GRID = 8  # degree of a quadrature on a torus
 LLOYD_STEPS = 8
+EXTRA_LATITUDES = 24  # nodes along a meridian beyond the degree
 WITHOUT_AXIS = (
     "Polar angles and axial coefficients need a measure that is symmetric about the last axis, for "
     "instance a Density on Zonal; got {}."
@@ -44,8 +49,8 @@ class Measure(ABC):
         Shape of the ensemble; members are numbered in C order.
     dimension : int
         The ambient dimension d.
-    on_sphere : bool
-        True for a measure on S^(d-1), False for one in R^d.
+    metric : Metric
+        The distance of its points: that of S^(d-1), of a torus, or of R^d.
     smooth : bool
         True if it has a density.
     pointwise : bool
@@ -59,7 +64,6 @@ class Measure(ABC):
         The point that carries all mass.
     """
 
-    on_sphere = True
     smooth = False
     pointwise = False
     axisymmetric = False
@@ -68,10 +72,10 @@ class Measure(ABC):
 
     def __init__(self, state: Any):
         self.state, self.shape, self.dimension = state, state.shape, state.dimension
+        self.metric = Metric(state.dimension, state.dimension)
 
     def __str__(self) -> str:
-        d = self.dimension
-        return f"{type(self.state).__name__} {f'on S^{d - 1}' if self.on_sphere else f'in R^{d}'}"
+        return f"{type(self.state).__name__} {self.metric}"
 
     def check_divisible(self) -> None:
         """Raise ValueError unless it consists of points or can be divided into cells."""
@@ -88,6 +92,10 @@ class Measure(ABC):
         """Quantile functions (members, pieces + 1, columns) on the circle, rotated by `angles`."""
 
     @abstractmethod
+    def projected(self, directions: np.ndarray) -> np.ndarray:
+        """Quantile functions (count, pieces + 1, columns) of `Metric.directions`, of one member."""
+
+    @abstractmethod
     def polar_curves(self) -> np.ndarray:
         """Quantile functions of the angle from the last axis of an axisymmetric measure."""
 
@@ -97,7 +105,7 @@ class Measure(ABC):
 
     @abstractmethod
     def coefficients(self, space: Space) -> np.ndarray:
-        """Coefficients (members, modes) with respect to the harmonics of the circle or S^2."""
+        """Coefficients (members, modes) in the harmonics of the circle, S^2 or a torus."""
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
         """Coefficients (members, degree + 1) in the basis of `Zonal`; TypeError without an axis."""
@@ -116,7 +124,7 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     """
     first = measure_of(name, a, "a")
     second = first if b is a else measure_of(name, b, "b")
-    one_space = (first.dimension, first.on_sphere) == (second.dimension, second.on_sphere)
+    one_space = first.metric == second.metric
     fitting(f"The states of {name}", f"{first}, {second}", "two states of one space", one_space)
     shape = common_shape("Ensembles", {"a": first.shape, "b": second.shape})
     members = [
@@ -130,10 +138,6 @@ def measure_of(name: str, state: Any, argument: str) -> Measure:
     """The measure that a state represents; raises TypeError if it represents none."""
     if hasattr(state, "as_measure"):
         return measure_of(name, state.as_measure(), argument)
-    if not getattr(getattr(state, "space", None), "spherical", True):
-        raise ValueError(
-            f"{name} compares measures on spheres and in R^d; got {argument} on {state.space!r}."
-        )
     measure = _measure_of_state(state)
     if measure is None:
         *names, last = [cls.__name__ for cls in _measure_of_state.registry if cls is not object]
@@ -151,6 +155,7 @@ class SmoothMeasure(Measure):
     """A density with respect to the uniform measure, given by its harmonics."""
 
     smooth = True
+    check = 0.7  # degree of the second quadrature, relative to the first
 
     def __init__(self, state: Density):
         super().__init__(state.checked_positive())
@@ -178,19 +183,27 @@ class SmoothMeasure(Measure):
 
         if self.dimension == 2:
             fine = self._quadrature(member, Circle(max(count // 3, self.space.degree)))
-            return Cells(fine, np.arange(len(fine.x)), fine, fine)
-        degree = max(int((POINTS_PER_CELL * count / 4.5) ** 0.5), self.space.degree)
-        x, masses = fine = self._quadrature(member, Sphere(max(degree, 2)))
+            return Cells(self.metric, fine, np.arange(len(fine.x)), fine, fine)
+        grid = self.grid(POINTS_PER_CELL * count)
+        x, masses = fine = self._quadrature(member, grid)
         centres = x[np.random.default_rng(0).choice(len(x), count, replace=False, p=masses)]
         for _ in range(LLOYD_STEPS):
             owner = cKDTree(centres).query(x)[1]
             sums = np.stack([np.bincount(owner, masses * c, len(centres)) for c in x.T], axis=1)
             used = np.bincount(owner, minlength=len(centres)) > 0
-            centres = sums[used] / np.linalg.norm(sums[used], axis=1, keepdims=True)
+            centres = self.onto_space(sums[used])
         owner = cKDTree(centres).query(x)[1]
         coarse = WeightedPoints(centres, np.bincount(owner, masses, len(centres)))
-        check = self._quadrature(member, Sphere(max(int(0.7 * degree), 2)))
-        return Cells(fine, owner, coarse, check)
+        check = self._quadrature(member, grid.with_degree(max(int(self.check * grid.degree), 2)))
+        return Cells(self.metric, fine, owner, coarse, check)
+
+    def grid(self, points: float) -> Space:
+        """A space with about so many quadrature points, or more for a density of high degree."""
+        return Sphere(max(int((points / 4.5) ** 0.5), self.space.degree, 2))
+
+    def onto_space(self, x: np.ndarray) -> np.ndarray:
+        """The nearest points of the space to x, (n, d)."""
+        return unit(x)
 
     def _quadrature(self, member: int, grid: Space) -> WeightedPoints:
         """The density on a grid, where it is positive."""
@@ -208,6 +221,29 @@ class SmoothMeasure(Measure):
             return circle.at(series, np.stack([np.cos(angle), np.sin(angle)], axis=-1)) / (2 * pi)
 
         return curves_of_densities(density, 2 * pi)
+
+    def projected(self, directions: np.ndarray) -> np.ndarray:
+        series = np.stack([self.law_along(each) for each in directions])
+        return curves_of_densities(lambda angles: evaluate(series, angles) / (2 * pi), 2 * pi)
+
+    def law_along(self, direction: np.ndarray) -> np.ndarray:
+        """Fourier coefficients (degree + 1,) of the projection of a single density.
+
+        It is the law of the longitude about the normal of a frame (3, 2).
+        """
+        degree = self.space.degree
+        nodes, weights = np.polynomial.legendre.leggauss(degree + EXTRA_LATITUDES)
+        polar = pi * (1 + nodes) / 2
+        longitudes = pi * np.arange(2 * degree + 2) / (degree + 1)
+        circle = (
+            np.cos(longitudes)[:, None] * direction[:, 0]
+            + np.sin(longitudes)[:, None] * direction[:, 1]
+        )
+        axis = np.cross(direction[:, 0], direction[:, 1])
+        points = np.sin(polar)[:, None, None] * circle + np.cos(polar)[:, None, None] * axis
+        values = self.space.at(self.state.coefficients, points)
+        law = (weights * np.sin(polar)) @ values * pi / 4
+        return np.fft.rfft(law)[: degree + 1] / law.size
 
     def polar_curves(self) -> np.ndarray:
         def density(angle: np.ndarray) -> np.ndarray:
@@ -235,6 +271,33 @@ class SmoothMeasure(Measure):
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
         return self.space.resample(self.series, degree)
+
+
+class SmoothTorusMeasure(SmoothMeasure):
+    """A density on a torus."""
+
+    check = 0.5  # the trapezoidal rule has an error of order 2 at kinks of distances
+
+    def __init__(self, state: Density):
+        super().__init__(state)
+        self.metric = Metric(self.dimension, 2)
+
+    def check_divisible(self) -> None:
+        return
+
+    def grid(self, points: float) -> Space:
+        degree = int(points ** (1 / self.metric.factors) / 3)
+        return self.space.with_degree(max(degree, -(-3 * self.space.degree // 4), LEAST_GRID))
+
+    def onto_space(self, x: np.ndarray) -> np.ndarray:
+        return self.space.embed(self.space.angles_of(x))
+
+    def law_along(self, direction: np.ndarray) -> np.ndarray:
+        """The coefficients of the waves j k, j = 0, 1, ..., of a direction k (m,)."""
+        law = np.zeros(self.space.degree + 1, dtype=complex)
+        waves = np.arange(self.space.degree // np.abs(direction).max() + 1)[:, None] * direction
+        law[: len(waves)] = self.series[0, self.space.places(waves)]
+        return law
 
 
 def _polar_weight(dimension: int, angle: np.ndarray) -> np.ndarray:
@@ -265,7 +328,8 @@ class PointMeasure(Measure):
         super().__init__(state)
         x, masses = (state.x, state.masses) if x is None else (x, masses)
         self.x, self.masses = x.reshape(-1, *x.shape[-2:]), masses.reshape(-1, x.shape[-2])
-        self.on_sphere = getattr(state, "on_sphere", True)
+        if not getattr(state, "on_sphere", True):
+            self.metric = Metric(self.dimension, 0)
 
     def points(self, member: int, _cells: int) -> WeightedPoints:
         return WeightedPoints(self.x[member], self.masses[member])
@@ -280,12 +344,21 @@ class PointMeasure(Measure):
         positions, masses = self.angles_on_circle()
         return curves_of_points((positions[members] + angles[:, None]) % (2 * pi), masses[members])
 
+    def projected(self, directions: np.ndarray) -> np.ndarray:
+        plane = self.points(0, 0).x @ directions  # (count, n, 2)
+        return self._curves_at(np.arctan2(plane[..., 1], plane[..., 0]))
+
+    def _curves_at(self, angles: np.ndarray) -> np.ndarray:
+        """Quantile functions of the points of a single member at angles (count, n)."""
+        masses = np.broadcast_to(self.points(0, 0).masses, angles.shape)
+        return curves_of_points(angles % (2 * pi), masses)
+
     def polar_curves(self) -> np.ndarray:
         return curves_of_points(self.angles_to(np.eye(self.dimension)[-1]), self.masses)
 
     def angles_to(self, point: np.ndarray) -> np.ndarray:
         """Geodesic distances from a unit vector, (members, n)."""
-        return angles_between(self.x, point)
+        return self.metric.between(self.x, point)
 
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
         angles = self.angles_to(point)
@@ -296,9 +369,22 @@ class PointMeasure(Measure):
 
     def coefficients(self, space: Space) -> np.ndarray:
         """Exact to about 1e-12, the accuracy of nonuniform transforms."""
+        if not space.spherical:
+            return space.empirical(self.x, self.masses)
         transform = _circle_transform if space.dimension == 2 else empirical_coefficients
         members = zip(self.x, self.masses, strict=True)
         return np.stack([transform(x, masses, space.degree) for x, masses in members])
+
+
+class TorusPoints(PointMeasure):
+    """Tokens on a torus."""
+
+    def __init__(self, state: TorusTokens):
+        super().__init__(state)
+        self.metric = Metric(self.dimension, 2)
+
+    def projected(self, directions: np.ndarray) -> np.ndarray:
+        return self._curves_at(directions @ self.state.angles.T)
 
 
 class PointMass(PointMeasure):
@@ -376,8 +462,11 @@ def _measure_of_state(_state: Any) -> Measure | None:
     return None
 
 
-_measure_of_state.register(Density, SmoothMeasure)
+_measure_of_state.register(
+    Density, lambda state: (SmoothMeasure if state.space.spherical else SmoothTorusMeasure)(state)
+)
 _measure_of_state.register(Tokens, PointMeasure)
+_measure_of_state.register(TorusTokens, TorusPoints)
 _measure_of_state.register(Dirac, PointMass)
 _measure_of_state.register(
     Characteristics,

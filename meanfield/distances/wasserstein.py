@@ -12,16 +12,15 @@ import numpy as np
 
 from ..core.calls import with_hints
 from ..core.checks import boolean, check_memory, fitting, generator, real, whole_number
-from ..spaces.circle import evaluate
 from ..spaces.index import Positions
 from ..spaces.indexed import Indexed
 from ..states import Gaussian, Tokens
 from .distance import Distance
-from .linear_programs import Cells, angles_between, optimal_plan, semidiscrete_bounds
+from .linear_programs import Cells, optimal_plan, semidiscrete_bounds
 from .measures import Measure, checked_pair
+from .metrics import Metric
 from .quantiles import (
     NEGLIGIBLE_MASS,
-    curves_of_densities,
     curves_of_points,
     levels_of,
     transport_around_circle,
@@ -35,7 +34,6 @@ INTEGRAL_ROUNDING = 1e-14  # relative to the largest value of the integral
 FIRST_ROTATIONS, MAX_ROTATIONS = 16, 1000
 ROTATION_TOLERANCE = {True: 1e-6, False: 1e-3}  # relative gap to the bound; True is p = 2
 ROTATION_MARGIN = 0.05  # relative distance of a new rotation from the ends of its interval
-EXTRA_LATITUDES = 24  # nodes along a meridian beyond the degree
 CIRCLES_PER_BATCH = 16
 EXTRA_NODES = 4  # on each piece of a second quadrature rule in s
 SEQUENCE_ROUNDING = 1e-15  # of levels
@@ -50,18 +48,19 @@ def wasserstein(
 ) -> Distance:
     """W_p(a, b) = (min over plans of int d(x, y)^p dplan)^(1/p), in radians.
 
-    d is the geodesic distance of the sphere, from 0 to pi; for tokens in R^d the Euclidean one.
+    d is the geodesic distance of the sphere, from 0 to pi, or of the torus, the root of the sum of
+    squared angles; for tokens in R^d the Euclidean one.
 
     Parameters
     ----------
-    a, b : Density, Tokens, Characteristics or Dirac; or two Gaussians
-        States on the same sphere. Ensembles and replicas are broadcast against each other. Any
-        other state may be passed if its method ``as_measure()`` returns one of these.
+    a, b : Density, Tokens, Characteristics, Dirac or TorusTokens; or two Gaussians
+        States on the same sphere or torus. Ensembles and replicas are broadcast against each other.
+        Any other state may be passed if its method ``as_measure()`` returns one of these.
     p : float
         From 1 to 20.
     cells : int
-        Number of cells into which a density on S^2 is divided where there is no closed form. More
-        cells are more accurate and take longer.
+        Number of cells into which a density on S^2 or a torus is divided where there is no closed
+        form. More cells are more accurate and take longer.
     up_to_rotation : bool
         On the circle: the least distance over all rotations of one of the two. Its relative error
         is 1e-6 for p = 2, at the cost of about 40 distances, and 1e-3 for other p, at the cost of
@@ -93,11 +92,11 @@ def wasserstein(
                                                   best shift
     anything and a Dirac                          an integral         rounding
     axisymmetric densities, any d                 along meridians     rounding
-    tokens, characteristics                       network simplex     rounding
+    tokens, characteristics, on a torus too       network simplex     rounding
     Gaussians, p = 2                              Bures' formula      rounding
-    a density on S^2 and tokens                   `cells`, semi-      half the distance of two
+    a density on S^2 or a torus and tokens        `cells`, semi-      half the distance of two
                                                   discrete            bounds
-    two densities on S^2                          `cells`             distance of densities from
+    two densities on S^2 or a torus               `cells`             distance of densities from
                                                                       their cells
     ============================================  ==================  ==========================
 
@@ -162,7 +161,8 @@ def _of_members(
     a: Any, b: Any, p: float, pairs: np.ndarray, cells: int, rotated: bool
 ) -> tuple[Distances, str]:
     """Distances and errors of all pairs of members, and the name of the method."""
-    on_circle, symmetric = a.dimension == 2 and a.on_sphere, a.axisymmetric and b.axisymmetric
+    on_circle = a.metric == Metric(2, 2)
+    symmetric = a.axisymmetric and b.axisymmetric
     for measure, other, side in ((a, b, 0), (b, a, 1)):
         has_quantiles = measure.smooth and (on_circle or symmetric)  # quantiles are more accurate
         if other.single_point is not None and not (rotated or has_quantiles):
@@ -204,7 +204,7 @@ def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> Distances:
 
 
 def _between_points(a: Measure, b: Measure, i: int, j: int, p: float, _: Divided) -> Distances:
-    plan = optimal_plan(*a.points(i, 0), *b.points(j, 0), p, a.on_sphere)
+    plan = optimal_plan(a.metric, *a.points(i, 0), *b.points(j, 0), p)
     distance = plan.cost ** (1 / p)
     error = distance - max(plan.bound, 0.0) ** (1 / p) + INTEGRAL_ROUNDING * distance
     return plan.scale * distance, plan.scale * error
@@ -224,7 +224,7 @@ def _between_densities(
     a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided
 ) -> Distances:
     first, second = divided(a, i), divided(b, j)
-    plan = optimal_plan(*first.coarse, *second.coarse, p)
+    plan = optimal_plan(a.metric, *first.coarse, *second.coarse, p)
     return plan.scale * plan.cost ** (1 / p), first.radius(p) + second.radius(p)
 
 
@@ -304,26 +304,29 @@ def _lowest(angles: np.ndarray, values: np.ndarray, square: bool) -> tuple[np.nd
 def sliced_wasserstein(
     a: Any, b: Any, p: float = 2, *, projections: int = 256, rng: Any = 0
 ) -> Distance:
-    """(mean over great circles of W_p(a', b')^p)^(1/p), a' the projection of a on a circle.
+    """(mean over projections of W_p(a', b')^p)^(1/p), a' the projection of a on a circle.
 
-    A point x goes to U^T x / |U^T x|, the nearest point of the great circle that the orthonormal
-    pair U (d, 2) spans.
+    On a sphere a point x goes to U^T x / |U^T x|, the nearest point of the great circle that the
+    orthonormal pair U (d, 2) spans. On a torus it goes to the angle <k, x>, and distances are
+    divided by |k|; the wave k is a rounded normal vector of standard deviation 2, divided by the
+    common divisor of its components. All waves have a positive probability, so only equal
+    measures have the distance 0.
 
     Parameters
     ----------
-    a, b : Density, Tokens, Characteristics or Dirac
-        Single states on one sphere. On the circle this is `wasserstein` itself.
+    a, b : Density, Tokens, Characteristics, Dirac or TorusTokens
+        Single states on one sphere or torus. On the circle this is `wasserstein` itself.
     p : float
         From 1 to 20.
     projections : int
-        Number of random great circles, >= 2.
+        Number of random projections, >= 2.
     rng : numpy.random.Generator or seed
-        Determines the circles. Use the same seed for all distances that you compare.
+        Determines the projections. Use the same seed for all distances that you compare.
 
     Returns
     -------
     Distance
-        Its error is the standard error of the mean over circles.
+        Its error is the standard error of the mean over projections.
 
     Raises
     ------
@@ -332,7 +335,7 @@ def sliced_wasserstein(
 
     Notes
     -----
-    The cost is O(n log n) for each circle, for every d. The result is at most W_p and does not
+    The cost is O(n log n) for each projection, for every d. The result is at most W_p and does not
     approximate it.
 
     References
@@ -342,52 +345,28 @@ def sliced_wasserstein(
     p = checked_power(p)
     count = whole_number("projections", projections, least=2)
     first, second, shape, _ = checked_pair("sliced_wasserstein", a, b)
-    fits = not shape and first.on_sphere
+    metric = first.metric
+    fits = not shape and metric.factor > 0
     states = f"{first} {first.shape} and {second} {second.shape}"
-    fitting("Slices", states, "between single states on a sphere", fits)
+    fitting("Slices", states, "between single states on a sphere or a torus", fits)
     rng = generator(rng)
-    if first.dimension == 2:
+    if metric.dimension == 2:
         return wasserstein(a, b, p)
     for measure in (first, second):
         measure.check_divisible()
-    sizes = (4, count, first.dimension)
-    check_memory(f"projections = {count} in R^{first.dimension}", sizes, "projections")
-    frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
+    sizes = (4, count, metric.dimension)
+    check_memory(f"projections = {count} in R^{metric.dimension}", sizes, "projections")
+    directions, lengths = metric.directions(count, rng)
     parts = []
     for begin in range(0, count, CIRCLES_PER_BATCH):
-        batch = frames[begin : begin + CIRCLES_PER_BATCH]
-        X, Y = _projected(first, batch), _projected(second, batch)
+        batch = directions[begin : begin + CIRCLES_PER_BATCH]
+        X, Y = first.projected(batch), second.projected(batch)
         pairs = np.stack([np.arange(len(batch))] * 2, axis=1)
         parts.append(transport_costs_around_circle(X, Y, p, pairs)[0])
-    costs = np.concatenate(parts)
+    costs = np.concatenate(parts) / lengths**p
     mean, deviation = float(costs.mean()), float(costs.std(ddof=1) / count**0.5)
     value = mean ** (1 / p)
     return Distance(value, deviation * value / (p * mean) if mean else 0.0, f"{count} circles")
-
-
-def _projected(measure: Measure, frames: np.ndarray) -> np.ndarray:
-    """Quantile functions of the projections on great circles, (projections, ...)."""
-    if measure.smooth:
-        series = np.stack([_marginal(measure.state, frame) for frame in frames])
-        return curves_of_densities(lambda angles: evaluate(series, angles) / (2 * pi), 2 * pi)
-    x, masses = measure.points(0, 0)
-    plane = x @ frames  # (projections, n, 2)
-    angles = np.arctan2(plane[..., 1], plane[..., 0]) % (2 * pi)
-    return curves_of_points(angles, np.broadcast_to(masses, angles.shape))
-
-
-def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
-    """Fourier coefficients of the law of the longitude about the normal of a frame (3, 2)."""
-    degree = density.space.degree
-    nodes, weights = np.polynomial.legendre.leggauss(degree + EXTRA_LATITUDES)
-    polar = pi * (1 + nodes) / 2
-    longitudes = pi * np.arange(2 * degree + 2) / (degree + 1)
-    circle = np.cos(longitudes)[:, None] * frame[:, 0] + np.sin(longitudes)[:, None] * frame[:, 1]
-    axis = np.cross(frame[:, 0], frame[:, 1])
-    points = np.sin(polar)[:, None, None] * circle + np.cos(polar)[:, None, None] * axis
-    values = density.space.at(density.coefficients, points)
-    law = (weights * np.sin(polar)) @ values * pi / 4
-    return np.fft.rfft(law)[: degree + 1] / law.size
 
 
 @with_hints
@@ -447,7 +426,7 @@ def conditional_wasserstein(
     )
     lengths = np.diff(edges, prepend=0.0)
     lengths[lengths <= NEGLIGIBLE_MASS] = 0.0  # rounding errors of the levels
-    gaps = angles_between(first, second) if a.on_sphere else np.linalg.norm(first - second, axis=1)
+    gaps = Metric(a.dimension, a.dimension if a.on_sphere else 0).between(first, second)
     scale = float(gaps.max())
     value = scale * (lengths @ (gaps / (scale or 1.0)) ** p) ** (1 / p)
     upper = (value**p + SEQUENCE_ROUNDING * scale**p) ** (1 / p) if scale < 1e3 else value

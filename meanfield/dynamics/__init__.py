@@ -4,6 +4,7 @@ from .characteristics import CharacteristicsMotion
 from .density import DensityEvolution, DensityMotion
 from .equiangular import EquiangularMotion
 from .gaussian import ClosedCovariance, GaussianMotion
+from .gaussian_noise import CovarianceMotion
 from .gram import GramMotion
 from .indexed import IndexedMotion
 from .motion import Motion, attend, motion_for
@@ -13,6 +14,7 @@ from .torus_tokens import TorusTokenMotion
 __all__ = [
     "CharacteristicsMotion",
     "ClosedCovariance",
+    "CovarianceMotion",
     "DensityEvolution",
     "DensityMotion",
     "EquiangularMotion",

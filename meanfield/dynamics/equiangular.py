@@ -13,8 +13,7 @@ A normalisation changes it to u_i = f A_i, f > 0. The logit z = log((1 + (n - 1)
 and after a layer of depth h, exactly, z + 2 log(1 + h f k(rho)/(Z s + h f (k(1) - k(rho))/n)).
 """
 
-from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -24,8 +23,9 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..states import Equiangular
 from ..steppers import DormandPrince, Layers, Splitting
-from .motion import UNUSED_RADII, Motion, in_shape_of
+from .motion import UNUSED_RADII
 from .observables import declare
+from .replicas import ReplicaMotion
 
 declare("rho", r"inner product $\rho$")
 declare("gap", r"$1 - \rho$", log_from=100.0, noise=0.0)
@@ -43,7 +43,7 @@ class Pull(NamedTuple):
     across: np.ndarray  # f |P A_i|
 
 
-class EquiangularMotion(Motion, moves=Equiangular):
+class EquiangularMotion(ReplicaMotion, moves=Equiangular):
     """Velocities of equiangular tokens, and layers.
 
     Coordinates (members, 1, 2) are the logit and the logarithm of the radius.
@@ -67,7 +67,8 @@ class EquiangularMotion(Motion, moves=Equiangular):
     """
 
     example = "Equiangular(n, rho)"
-    members_as_alone = True
+    replica_arrays = ("_n",)
+    smallest_count = 0
     follows = frozenset({"normalisation"})
     schemes = (DormandPrince, Layers)
     refusals: ClassVar = {
@@ -78,7 +79,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
     def setup(self) -> None:
         """Store the number of tokens and the drift of every member."""
         self._n = self.like.n.ravel()
-        self._drift: Any = self.model.drift.as_zonal().broadcast(self.like.shape)
+        self._drift = self.model.drift.as_zonal().broadcast(self.like.shape)
 
     @classmethod
     def prepared(cls, model: Transformer, state: Equiangular) -> Equiangular:
@@ -88,7 +89,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
                 "Some of these tokens are one, or their mean is 0, as what attention answers may "
                 "be: they rest, and there is nothing to solve."
             )
-        return in_shape_of(model, state)
+        return super().prepared(model, state)
 
     def check(self) -> None:
         """Raise MeanfieldError for a model under which tokens do not stay equiangular."""
@@ -104,21 +105,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
             if holds:
                 raise MeanfieldError(f"{reason} Solve for Tokens: state.to_tokens(d).")
         drift.as_zonal()
-
-    @property
-    def members(self) -> int:
-        return self._n.size if self.like.shape else 0
-
-    @property
-    def autonomous(self) -> bool:
-        return self._drift.autonomous and self.model.normalisation.autonomous
-
-    def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._n = self._n[members]
-        if self._drift.shape:
-            part._drift = self._drift.member(members)
-        return part
 
     def coordinates(self, state: Equiangular) -> np.ndarray:
         """The logits and logarithms of radii (members, 1, 2)."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import MovedState, Observations, PassedOn, UserValue, Values
+from ..core.annotations import MovedState, Observations, UserValue, Values
 from ..core.calls import checked_call
 from ..core.checks import as_given, fitting, real_array
 from ..core.dual import Array, Dual, value_of
@@ -34,7 +34,7 @@ from .gaussian_attention import (
     lengths,
 )
 from .linearised import check_vanishes, checked_changes, state_along
-from .motion import Failure, Motion
+from .motion import Failure, Motion, motion_for
 from .observables import declare, rank_of
 
 declare("largest_variance", "largest variance", log_from=100.0, noise=0.0)
@@ -61,7 +61,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     ----------
     model : Transformer
         `Attention` with softmax, L2, Sinkhorn or linear weights, affine `Field`s, or a sum of
-        these; an affine feed-forward map. With noise a `CovarianceMotion` is made.
+        these; an affine feed-forward map. Under noise laws move by `CovarianceMotion`.
     state : Gaussian
 
     Raises
@@ -81,15 +81,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     detects_blow_up = True
     changes_coordinates = True
     tangent_arrays = "mean", "cov"
-    follows = frozenset({"noise", "feedforward"})
-
-    def __new__(cls, model: Transformer | None = None, *given: PassedOn, **named: PassedOn) -> Self:
-        """A motion of the root of the covariance, or of the covariance where there is noise."""
-        if cls is GaussianMotion and model is not None and model.has_independent_noise:
-            from .gaussian_noise import CovarianceMotion
-
-            return super().__new__(CovarianceMotion)  # type: ignore[return-value]
-        return super().__new__(cls)
+    follows = frozenset({"feedforward"})
 
     def setup(self) -> None:
         """Constant terms of the velocity, and the lengths of the first columns and mean."""
@@ -495,8 +487,8 @@ class ClosedCovariance:
 
     @checked_call()
     def __init__(self, model: Transformer, state: Gaussian):
-        motion = GaussianMotion(model, state)
-        drift: Any = motion._drift
+        motion_for(state, model)(model, state)  # raises if the law does not stay normal
+        drift: Any = model.drift
         alone = isinstance(drift, Attention) and not model.parts
         if not (alone and drift.constant and affine(drift.weights).closed):  # type: ignore[union-attr]
             raise MeanfieldError(

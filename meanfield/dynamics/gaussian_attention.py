@@ -36,6 +36,7 @@ from ..models import Attention, Drift
 from ..models.attention import HeadMatrices, alike, gradient_factor
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
+from ..steppers.flow import NO_FLOAT_WARNINGS
 
 AFFINE_PROBES = 8  # points on each scale
 AFFINE_SCALES = (0.1, 1.0, 30.0, 1e3)  # lengths of the probes of an affine map
@@ -114,14 +115,10 @@ def affine_map(function: Function, dimension: int) -> AffineMap:
     MeanfieldError
         If it is not affine, to rounding.
     """
-    one = np.eye(dimension)
-    c = function(np.zeros((1, dimension)))[0]
-    M = ((function(one) - function(-one)) / 2).T
-    draws = np.random.default_rng(0).standard_normal((AFFINE_PROBES, dimension))
-    x = np.concatenate([scale * draws for scale in AFFINE_SCALES])
-    off = np.abs(function(x) - (x @ M.T + c)).max(axis=-1)
-    size = np.abs(x) @ np.abs(M).sum(axis=0) + np.abs(c).max()
-    worst = float((off / np.where(size > 0, size, 1.0)).max())
+    with np.errstate(**NO_FLOAT_WARNINGS):
+        M, c, worst = _affine_part(function, dimension)
+    if np.isnan(worst):
+        raise MeanfieldError("Values of a field or of a feed-forward map must be finite numbers.")
     if not worst <= AFFINE_ROUNDING * dimension:
         raise MeanfieldError(
             "A Gaussian keeps its form under affine fields and feed-forward maps, x -> M x + c; "
@@ -129,6 +126,18 @@ def affine_map(function: Function, dimension: int) -> AffineMap:
             "gaussian.sample(n, rng=...)."
         )
     return AffineMap(M, c)
+
+
+def _affine_part(function: Function, dimension: int) -> tuple[Array, Array, float]:
+    """M, c, and the largest deviation of a function from M x + c, relative to its size."""
+    one = np.eye(dimension)
+    c = function(np.zeros((1, dimension)))[0]
+    M = ((function(one) - function(-one)) / 2).T
+    draws = np.random.default_rng(0).standard_normal((AFFINE_PROBES, dimension))
+    x = np.concatenate([scale * draws for scale in AFFINE_SCALES])
+    off = np.abs(function(x) - (x @ M.T + c)).max(axis=-1)
+    size = np.abs(x) @ np.abs(M).sum(axis=0) + np.abs(c).max()
+    return M, c, float((off / np.where(size > 0, size, 1.0)).max())
 
 
 def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:

@@ -21,7 +21,7 @@ VARIANCE_ROUNDING = 1e-14  # relative to the largest variance, of the least that
 FIRST_TIME = 1e-8  # guess of a time, times 1/kappa, in which noise spreads a point
 
 
-class CovarianceMotion(GaussianMotion):
+class CovarianceMotion(GaussianMotion, moves=Gaussian, noisy=True):
     """Velocities of the covariance S and the mean a of a normal law under a model with noise.
 
     Coordinates are an array (d, d + 1): the columns of S, and a. Error control is relative to
@@ -42,6 +42,7 @@ class CovarianceMotion(GaussianMotion):
     """
 
     changes_coordinates = False
+    follows = frozenset({"noise", "feedforward"})
 
     def check(self) -> None:
         super().check()

@@ -9,17 +9,19 @@ import numpy as np
 from ..core.annotations import JsonTable, MovedState, Observations, UserValue
 from ..core.dual import Array
 from ..models.drift import unit_rates
-from ..models.transformer import Transformer
 from ..states import Gram
 from ..states.gram import sum_of_pairs
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from .linearised import check_vanishes, checked_changes, state_along
-from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
+from .replicas import ReplicaMotion
 
 declare("least_cosine", "least cosine")
 
+LOST_PRODUCT = 0.01  # steps that lead an inner product out of [-1, 1] by this much give nan
 
-class GramMotion(Motion, moves=Gram):
+
+class GramMotion(ReplicaMotion, moves=Gram):
     """Velocities of a Gram matrix under a zonal drift.
 
         A_ij = m_j W'(G_ij) / sum_k m_k Z(G_ik),    c = diag(A G)
@@ -42,7 +44,6 @@ class GramMotion(Motion, moves=Gram):
     """
 
     example = "Gram(G)"
-    members_as_alone = True
     tangent_arrays = ("G",)
     options = frozenset({"rng"})  # accepted, but not used
     refusals: ClassVar = {
@@ -54,29 +55,9 @@ class GramMotion(Motion, moves=Gram):
         self._drift = self.model.zonal.broadcast(self.like.shape)
         self._masses = self.like.masses.reshape(-1, 1, len(self.like))
 
-    @classmethod
-    def prepared(cls, model: Transformer, state: Gram) -> Gram:
-        """The state, broadcast to the ensemble shape of the model; ValueError for one token."""
-        return in_shape_of(model, state, smallest_count=2)
-
     def check(self) -> None:
         """Raise MeanfieldError for a model whose velocities inner products do not determine."""
         self.model.drift.as_zonal()
-
-    @property
-    def members(self) -> int:
-        return len(self._masses) if self.like.shape else 0
-
-    @property
-    def autonomous(self) -> bool:
-        return self._drift.autonomous
-
-    def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._masses = self._masses[members]
-        if self._drift.shape:
-            part._drift = self._drift.member(members)
-        return part
 
     def coordinates(self, state: Gram) -> np.ndarray:
         """The matrices (replicas, n, n)."""
@@ -117,11 +98,16 @@ class GramMotion(Motion, moves=Gram):
         check_vanishes(expected, violation, change)
         return changes
 
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The matrices, rescaled to a diagonal of ones and made symmetric."""
+        """The matrices, rescaled to a diagonal of ones and made symmetric.
+
+        Inner products become nan where a step has led them out of [-1, 1] by LOST_PRODUCT.
+        """
         lengths = np.sqrt(np.einsum("rii->ri", y))
         y = y / (lengths[:, :, None] * lengths[:, None, :])
-        return (y + np.swapaxes(y, 1, 2)) / 2
+        y = (y + np.swapaxes(y, 1, 2)) / 2
+        return np.where(np.abs(y) < 1 + LOST_PRODUCT, y, np.nan)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""

@@ -43,6 +43,7 @@ RESTART_ADVICE = (
     "not much longer than they are."
 )
 MOTIONS: dict[type, type["Motion"]] = {}
+NOISY_MOTIONS: dict[type, type["Motion"]] = {}  # where noise needs coordinates of its own
 
 
 class Failure(NamedTuple):
@@ -84,7 +85,8 @@ class Motion(ABC):
     """The motion of one kind of state under a model, and its observables.
 
     A class that is defined as ``class AngleMotion(Motion, moves=Angles)`` moves states of the class
-    `Angles` and of derived classes. It must define `coordinates`, `state_of` and `velocity`. The
+    `Angles` and of derived classes; with ``noisy=True`` it does so where models have noise, and
+    another class elsewhere. It must define `coordinates`, `state_of` and `velocity`. The
     defaults of all other methods are for absolute errors of coordinates, no projection, steps of
     `DormandPrince`, and single models without noise, normalisation, reaction or feed-forward map.
 
@@ -162,18 +164,21 @@ class Motion(ABC):
         refuse_abstract(cls)
         return super().__new__(cls)
 
-    def __init_subclass__(cls, moves: type[State] | None = None, **options: PassedOn):
+    def __init_subclass__(
+        cls, moves: type[State] | None = None, *, noisy: bool = False, **options: PassedOn
+    ):
         super().__init_subclass__(**options)
         if moves is None:
             return
-        mover = MOTIONS.get(moves, cls)
+        table = NOISY_MOTIONS if noisy else MOTIONS
+        mover = table.get(moves, cls)
         if (mover.__module__, mover.__name__) != (cls.__module__, cls.__name__):
             raise TypeError(
                 f"{moves.__name__} is moved by {mover.__module__}.{mover.__name__} already; let "
                 f"{cls.__name__} move a class derived from it."
             )
         cls.moves = moves
-        MOTIONS[moves] = cls
+        table[moves] = cls
 
     def __init__(
         self,
@@ -212,8 +217,9 @@ class Motion(ABC):
     def _check_parts(self) -> None:
         """Raise MeanfieldError for parts of the model that are not supported."""
         if unsupported := set(self.model.parts) - self.follows:
-            takers = [m.moves.__name__ for m in MOTIONS.values() if unsupported <= m.follows]
-            takers.sort(key=lambda name: (name != "Tokens", name))
+            kinds = (*MOTIONS.values(), *NOISY_MOTIONS.values())
+            names = {kind.moves.__name__ for kind in kinds if unsupported <= kind.follows}
+            takers = sorted(names, key=lambda name: (name != "Tokens", name))
             advice = f"Solve for {', '.join(takers)}, or leave" if takers else "Leave"
             raise MeanfieldError(
                 f"{self.moves.__name__} moves without {', '.join(sorted(unsupported))}; got "
@@ -576,15 +582,20 @@ class Motion(ABC):
         return {}
 
 
-def motion_for(state: MovedState) -> type[Motion]:
+def motion_for(state: MovedState, model: Transformer | None = None) -> type[Motion]:
     """The class of motions for a state: the one registered for its class or nearest base class.
+
+    Under a `model` with noise it is the one registered as noisy, where there is one.
 
     Raises
     ------
     TypeError
         If none is registered.
     """
+    noisy = model is not None and model.has_independent_noise
     for kind in type(state).__mro__:
+        if noisy and kind in NOISY_MOTIONS:
+            return NOISY_MOTIONS[kind]
         if kind in MOTIONS:
             return MOTIONS[kind]
     examples = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())

@@ -117,7 +117,7 @@ def measure(model: Transformer, state: UserValue = None, t: float = 0.0) -> dict
             "itself: state.moment(1) or state.expect(f), for instance."
         )
     with np.errstate(**NO_FLOAT_WARNINGS):
-        observables = motion_for(state)(model, state).measure(state, t)
+        observables = motion_for(state, model)(model, state).measure(state, t)
     return {name: np.asarray(value) for name, value in observables.items()}
 
 
@@ -131,7 +131,7 @@ def measure_all(
 
     For densities also the degree at each time. `tell` is called with the fraction that is done.
     """
-    motion, rows = motion_for(states[0])(model, states[0]), []
+    motion, rows = motion_for(states[0], model)(model, states[0]), []
     with np.errstate(**NO_FLOAT_WARNINGS):
         for state, t in zip(states, times, strict=True):
             motion = motion.with_state(state)

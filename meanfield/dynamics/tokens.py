@@ -7,7 +7,7 @@ if the model has a reaction.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -19,14 +19,14 @@ from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
 from ..models.normalisation import Sublayer
-from ..models.transformer import Transformer
 from ..states import Tokens
 from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .linearised import check_vanishes, checked_changes
-from .motion import RESTART_ADVICE, UNUSED_RADII, Failure, Motion, careful_step, in_shape_of
+from .motion import RESTART_ADVICE, UNUSED_RADII, Failure
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
+from .replicas import ReplicaMotion
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
@@ -36,7 +36,7 @@ LOG_OF_NO_MASS = -1e300  # the finite logarithm of a mass 0; its exponential is 
 ESCAPE_GROWTH = 100.0
 
 
-class TokenMotion(Motion, moves=Tokens):
+class TokenMotion(ReplicaMotion, moves=Tokens):
     """Velocities of tokens under a model, and steps of splittings and layers.
 
     Parameters
@@ -62,7 +62,7 @@ class TokenMotion(Motion, moves=Tokens):
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
     follows = frozenset("noise common normalisation reaction feedforward causal".split())
-    draws_by_member = members_as_alone = True
+    draws_by_member = True
     tangent_arrays = "x", "radii", "masses"
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
@@ -72,9 +72,8 @@ class TokenMotion(Motion, moves=Tokens):
         self.dimension, self.on_sphere = state.dimension, state.on_sphere
         self.has_radii = model.normalisation.has_radii
         self._reaction: float | Dual = model.reaction
-        self._replicas = int(np.prod(state.shape))
-        self._drift: Any = model.drift.broadcast(state.shape)
-        self._masses = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
+        self._drift = model.drift.broadcast(state.shape)
+        self._masses = np.ascontiguousarray(state.masses.reshape(-1, len(state)))
         attention_reason, tangential = "", model.normalisation.is_identity
         if self._scheme is Layers or not tangential:
             part_name = "steppers.Layers" if self._scheme is Layers else repr(model.normalisation)
@@ -95,11 +94,6 @@ class TokenMotion(Motion, moves=Tokens):
         if model.reaction:
             self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential
-
-    @classmethod
-    def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
-        """The tokens, broadcast to the ensemble shape of the model; ValueError for one token."""
-        return in_shape_of(model, state, smallest_count=2)
 
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
@@ -137,10 +131,6 @@ class TokenMotion(Motion, moves=Tokens):
         if tokens.radii is not None and not model.normalisation.has_radii:
             raise MeanfieldError(UNUSED_RADII.format(model.normalisation))
 
-    @property
-    def random(self) -> bool:
-        return self.model.noisy
-
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
     ) -> tuple[Scheme | Splitting | None, float | None]:
@@ -159,29 +149,12 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{normalisation!r} has no flow: {normalisation.why_no_flow}. Take layers, "
                 "scheme=steppers.Layers with dt=1."
             )
-        if not self.model.noisy:
-            return super().chosen_scheme(scheme, dt, start)
-        if scheme not in (None, Strang):
-            raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
-        if dt is None:
-            dt = careful_step(self.model, self.dimension, self.on_sphere, start)
-        return Strang, dt
-
-    # Replicas ------------------------------------------------------------------------------
-
-    @property
-    def members(self) -> int:
-        return self._replicas if self.like.shape else 0
-
-    @property
-    def autonomous(self) -> bool:
-        return self.model.drift.autonomous and self.model.normalisation.autonomous
+        return super().chosen_scheme(scheme, dt, start)
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._replicas, part._masses = len(members), self._masses[members]
+        part = super().of_members(members)
         if self._drift.shape:
-            part._drift, part._sums = self._drift.member(members), self._sums.of_members(members)
+            part._sums = self._sums.of_members(members)
         return part
 
     # Coordinates ---------------------------------------------------------------------------
@@ -197,7 +170,7 @@ class TokenMotion(Motion, moves=Tokens):
             logs = np.where(has_mass, np.log(np.where(has_mass, state.masses, 1.0)), LOG_OF_NO_MASS)
             columns.append(logs[..., None])
         y = np.concatenate(columns, axis=-1)
-        return y.reshape(self._replicas, *y.shape[-2:])
+        return y.reshape(-1, *y.shape[-2:])
 
     def state_of(self, y: np.ndarray) -> Tokens:
         """The tokens with these coordinates."""
@@ -675,7 +648,7 @@ class TokenMotion(Motion, moves=Tokens):
         Cost: that of a velocity, and n d min(n, d) operations.
         """
         y = self.coordinates(state)
-        speed = np.full(self._replicas, np.nan)
+        speed = np.full(len(self._masses), np.nan)
         if not self.model.normalisation.why_no_flow:
             speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
         countable = len(state) <= MOST_PAIRED_TOKENS or self.dimension <= 3

@@ -6,8 +6,7 @@ Sums are over waves; those of exponential weights are over pairs, O(n^2), for fe
 m |beta| > 4.
 """
 
-from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -16,13 +15,12 @@ from ..core.annotations import Observations, Values
 from ..core.cached import cached_property
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
-from ..models.transformer import Transformer
 from ..models.zonal import ZonalDrift
 from ..spaces.torus import MOST_CIRCLES, Torus, on_circles
 from ..states.torus_tokens import TorusTokens
-from ..steppers import DormandPrince, Scheme, Splitting, Strang
+from ..steppers import DormandPrince, Splitting
 from ..steppers.splitting import kutta_step
-from .motion import Motion, careful_step, in_shape_of
+from .replicas import ReplicaMotion
 
 SMOOTH_EXPONENT = 4.0  # m |beta| up to which sums over waves are as accurate as those over pairs
 FEW_TOKENS = 512  # number up to which sums over pairs cost less than those over waves
@@ -103,7 +101,7 @@ class TorusSums:
         )
 
 
-class TorusTokenMotion(Motion, moves=TorusTokens):
+class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
     """Velocities of tokens on the torus under a zonal drift or a PeriodicKernel.
 
     Coordinates are the angles (replicas, n, m). Isotropic noise is exact: independent normal
@@ -114,13 +112,8 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
     schemes = (DormandPrince,)
     options = frozenset({"rng"})
     follows = frozenset({"noise"})
-    draws_by_member = members_as_alone = True
+    draws_by_member = True
     not_finite = "an angle was not finite"
-
-    @classmethod
-    def prepared(cls, model: Transformer, state: TorusTokens) -> TorusTokens:
-        """The tokens, broadcast to the model's ensemble shape; ValueError for a single token."""
-        return in_shape_of(model, state, smallest_count=2)
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that does not fit."""
@@ -144,47 +137,23 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
 
     def setup(self) -> None:
         """Flatten the parameters and masses to one row for each replica."""
-        state, self._replicas = self.like, int(np.prod(self.like.shape))
-        self._drift: ZonalDrift = self.model.drift.as_zonal().broadcast(state.shape)
-        self._masses: Any = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
-
-    @property
-    def random(self) -> bool:
-        return self.model.noisy
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def members(self) -> int:
-        return self._replicas if self.like.shape else 0
+        self._drift = self.model.drift.as_zonal().broadcast(self.like.shape)
+        self._masses = np.ascontiguousarray(self.like.masses.reshape(-1, len(self.like)))
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._replicas, part._masses = len(members), self._masses[members]
-        part._drift = self._drift.member(members) if self._drift.shape else self._drift
-        part.__dict__["_each"] = [self._each[i] for i in np.atleast_1d(members)]
+        part = super().of_members(members)
+        part.__dict__["_each"] = [self._each[i] for i in members]
         return part
 
-    def chosen_scheme(
-        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
-    ) -> tuple[Scheme | Splitting | None, float | None]:
-        """The scheme and the length of its steps: with noise those of `steppers.Strang`."""
-        if not self.random:
-            return super().chosen_scheme(scheme, dt, start)
-        if scheme not in (None, Strang):
-            raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
-        if dt is None:
-            dt = careful_step(self.model, self.like.dimension, True, start)
-            drift = self.model.drift.as_zonal()
-            if drift.exponent is not None and not drift.normalised:  # up to exp(m beta)
-                dt /= float(np.exp((self.like.dimension // 2 - 1) * np.abs(drift.exponent)).max())
-        return Strang, dt
+    def noisy_step(self, start: float) -> float:
+        dt, drift = super().noisy_step(start), self.model.drift.as_zonal()
+        if drift.exponent is not None and not drift.normalised:  # up to exp(m beta)
+            dt /= float(np.exp((self.like.dimension // 2 - 1) * np.abs(drift.exponent)).max())
+        return dt
 
     def coordinates(self, state: TorusTokens) -> np.ndarray:
         """The angles (replicas, n, m)."""
-        return state.angles.reshape(self._replicas, *state.angles.shape[-2:])
+        return state.angles.reshape(-1, *state.angles.shape[-2:])
 
     def state_of(self, y: np.ndarray) -> TorusTokens:
         """The tokens with these angles."""
@@ -214,8 +183,8 @@ class TorusTokenMotion(Motion, moves=TorusTokens):
         """The sums of every replica; one object if all have the same drift."""
         drift, circles = self._drift, self.like.dimension // 2
         if not drift.shape:
-            return [TorusSums(drift, circles)] * self._replicas
-        return [TorusSums(drift.member(i), circles) for i in range(self._replicas)]
+            return [TorusSums(drift, circles)] * len(self._masses)
+        return [TorusSums(drift.member(i), circles) for i in range(len(self._masses))]
 
     def step(
         self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Generator,

@@ -74,8 +74,8 @@ class AttentionSums(Engine):
             not hold.
         """
         matrices = self.drift.at(t, x.shape[2])
-        found = {name: matrices[name].shape for name in AXES if name in matrices}
-        ensembles = {name: shape[: -len(AXES[name])] for name, shape in found.items()}
+        shapes = {name: matrices[name].shape for name in AXES if name in matrices}
+        ensembles = {name: shape[: -len(AXES[name])] for name, shape in shapes.items()}
         positions = self.drift.positions
         if positions is not None and at is not None:
             raise MeanfieldError(
@@ -437,29 +437,29 @@ def log_scaling(
         If a replica misses the tolerance after `most_iterations`.
     """
     potential = np.zeros_like(masses)
-    left, error = np.arange(len(masses)), np.empty(0)
+    active, error = np.arange(len(masses)), np.empty(0)
     for iteration in range(most_iterations):
-        q, k, m, old = queries[left], keys[left], masses[left], potential[left]
+        q, k, m, old = queries[active], keys[active], masses[active], potential[active]
         new = -log_sums(k, q, -log_sums(q, k, old, m), m)
         errors = np.where(m > 0, np.abs(np.expm1(old - new)), 0.0)  # errors of the column sums
         error = errors.max(axis=1)
         unbalanced = ~(error <= tolerance)
-        left = left[unbalanced]
-        if left.size == 0:
+        active = active[unbalanced]
+        if active.size == 0:
             return potential
-        potential[left] = new[unbalanced]
+        potential[active] = new[unbalanced]
         if masses.shape[1] <= MOST_DENSE_TOKENS and (iteration + 1) % NEWTON_INTERVAL == 0:
-            for r in left:
+            for r in active:
                 massive = masses[r] > 0
                 dense = queries[r, massive] @ keys[r, massive].T
                 potential[r, massive] = _newton(dense, potential[r, massive], masses[r, massive])
     raise not_balanced(most_iterations, error.max(), tolerance, "beta <Qx, Ky>")
 
 
-def not_balanced(most: int, error: float, tolerance: float, of: str) -> MeanfieldError:
-    """The error of Sinkhorn weights after `most` iterations; `of` has the range of the logits."""
+def not_balanced(count: int, error: float, tolerance: float, of: str) -> MeanfieldError:
+    """The error of Sinkhorn weights after `count` iterations; `of` has the range of the logits."""
     return MeanfieldError(
-        f"Sinkhorn weights are not balanced after {most} iterations: the error of a marginal is "
+        f"Sinkhorn weights are not balanced after {count} iterations: the error of a marginal is "
         f"{error:.2g}, expected {tolerance:.2g}. Raise most_iterations if it is large (narrow "
         "kernels need more), or tolerance if it is small (about 1e-16 times the range of "
         f"{of} is rounding)."

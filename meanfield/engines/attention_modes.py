@@ -97,14 +97,14 @@ class AttentionModes(AttentionSums):
         """True if modes are expected to be faster than all pairs of n tokens in R^d."""
         if d not in KERNEL_SPACES or drift.causal or drift.why_no_law:
             return False
-        fixed, token = HEAD_COST[d]
+        fixed_cost, token_cost = HEAD_COST[d]
         build = TABLE_COST[d] / (TABLE_USES if drift.constant else 1)
-        return fixed + token * n + build < HEAD_PAIR_COST * n**2
+        return fixed_cost + token_cost * n + build < HEAD_PAIR_COST * n**2
 
     def kernels(self, head: int, member: int, d: int) -> Kernels:
         """Maker of the kernels of one head for one member; member = -1 if all members share it."""
-        alone = member < 0 or self._numbers is None
-        number = member if alone else int(self._numbers[member])
+        unnumbered = member < 0 or self._numbers is None
+        number = member if unnumbered else int(self._numbers[member])
         if (head, number) not in self._kernels:
             space = KERNEL_SPACES[d]
             self._kernels[head, number] = kernels_of(space)
@@ -114,20 +114,20 @@ class AttentionModes(AttentionSums):
         self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
     ) -> Head:
         if self.drift.why_no_law:
-            what = "biases" if self.drift.biased else "positions"
-            self.refuse(f"heads with {what} have none")
+            obstacle = "biases" if self.drift.biased else "positions"
+            self.refuse(f"heads with {obstacle} have none")
             return head
-        one = np.eye(x.shape[2])
-        full = [matrix[name] if matrix[name].ndim else matrix[name] * one for name in "QKV"]
+        identity = np.eye(x.shape[2])
+        full = [matrix[name] if matrix[name].ndim else matrix[name] * identity for name in "QKV"]
         points = Scattered(x, at, self.threads)
         added: Any = {"matrices": tuple(full), "number": number, "points": points, "engine": self}
         return ModesHead(**_fields(head), **added)
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, reason: str) -> None:
         """Raise NoModes where sums over pairs are not allowed."""
         if self.strict:
             raise NoModes(
-                f"Modes expect attention weights with few harmonics; {why}. Use "
+                f"Modes expect attention weights with few harmonics; {reason}. Use "
                 "engines.Automatic() or engines.Direct()."
             )
 
@@ -148,15 +148,15 @@ class AttentionModes(AttentionSums):
 
     def _potentials(self, x: np.ndarray, masses: np.ndarray, t: float) -> list[Any]:
         """Potentials (n,) of each system; None for systems that have to be summed by pairs."""
-        d, every = x.shape[2], range(len(x))
+        d, replicas = x.shape[2], range(len(x))
         if self.drift.shape:
-            expansions = [self._expanded(self.drift.member(r), r, d, t) for r in every]
+            expansions = [self._expanded(self.drift.member(r), r, d, t) for r in replicas]
         else:
             expansions = [self._expanded(self.drift, -1, d, t)] * len(x)
         points = Scattered(x, x, self.threads)
         return [
-            one and one[0] * points.integrals(r, one[1], masses[r])[0, -1]
-            for r, one in zip(every, expansions, strict=True)
+            expansion and expansion[0] * points.integrals(r, expansion[1], masses[r])[0, -1]
+            for r, expansion in zip(replicas, expansions, strict=True)
         ]
 
     def _expanded(self, drift: Attention, number: int, d: int, t: float) -> Any:
@@ -177,7 +177,7 @@ class AttentionModes(AttentionSums):
 
 def _filled(values: list[Any], by_pairs: Callable[[], np.ndarray]) -> np.ndarray:
     """Values of all systems, stacked: `values` by modes, and by_pairs() where these are None."""
-    if all(one is not None for one in values):
+    if all(value is not None for value in values):
         return np.stack(values)
     return np.stack([b if a is None else a for a, b in zip(values, by_pairs(), strict=True)])
 
@@ -326,10 +326,10 @@ class ModesHead(Head):
             if form is not None:
                 bias = quadratic(form, self.points.x[r])
                 masses = masses * np.exp(bias - bias.max())
-            every = self.points.integrals(r, expansion, masses)
+            integrals = self.points.integrals(r, expansion, masses)
             lowest = LOST_ROUNDINGS * HARMONIC_ROUNDING / self.engine.tolerance * expansion.largest
             for number, at, sums in zip(
-                count(), self.points.at[self.points.systems(r)], every, strict=False
+                count(), self.points.at[self.points.systems(r)], integrals, strict=False
             ):
                 rows = slice(number * len(at), (number + 1) * len(at))
                 pulls, level = sums[:-1].T @ self._of(r, self.matrices[2]).T, sums[-1]
@@ -345,13 +345,13 @@ class ModesHead(Head):
 
     def _part(self, r: int, tokens: Any = slice(None)) -> Head:
         """The head of system r alone, with the queries of some of its points."""
-        one = slice(r, r + 1)
+        replica = slice(r, r + 1)
         return Head(
-            queries=self.queries[one, tokens],
-            keys=self.keys[one],
-            values=self.values[one],
-            masses=self.masses[one],
-            beta=self.beta if self.beta.size == 1 else self.beta[one],
+            queries=self.queries[replica, tokens],
+            keys=self.keys[replica],
+            values=self.values[replica],
+            masses=self.masses[replica],
+            beta=self.beta if self.beta.size == 1 else self.beta[replica],
             threads=self.threads,
-            bias=None if self.bias is None else self.bias[one],
+            bias=None if self.bias is None else self.bias[replica],
         )

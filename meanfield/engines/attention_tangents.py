@@ -110,7 +110,7 @@ class DualHead(Head):
         replica, O(n^3) operations and O(n^2) memory.
         """
         q, k, v, m, beta = (
-            each.value for each in (self.queries, self.keys, self.values, self.masses, self.beta)
+            array.value for array in (self.queries, self.keys, self.values, self.masses, self.beta)
         )
         head = Head(q, k, v, m, beta, self.threads)
         bias: Any = head.doubly_stochastic(tolerance, most_iterations).bias
@@ -125,8 +125,8 @@ class DualHead(Head):
             for a, dm in enumerate(self.masses.changes[:, r]):
                 dl = q.changes[a] @ k.value.T + q.value @ k.changes[a].T
                 dl -= ((weights * dl) @ m + weights @ dm)[:, None]
-                moved = dm @ weights + m @ (weights * dl)
-                changes[a, r] = np.linalg.solve(jacobian, -moved)
+                sum_changes = dm @ weights + m @ (weights * dl)
+                changes[a, r] = np.linalg.solve(jacobian, -sum_changes)
         return replace(self, bias=Dual(bias, changes))
 
     # Blocks of pairs -----------------------------------------------------------------------
@@ -144,11 +144,11 @@ class DualHead(Head):
         return Dual(*(np.concatenate(pair, axis=-1) for pair in pairs))
 
     def _means(self, weigh: Callable[..., Any]) -> Any:
-        both = self._sums(weigh)[0]
-        sums, changed = both.value, both.changes
+        dual_sums = self._sums(weigh)[0]
+        sums, sum_changes = dual_sums.value, dual_sums.changes
         total = np.where(sums[..., -1:] == 0, 1.0, sums[..., -1:])
         mean = sums[..., :-1] / total
-        return Dual(mean, (changed[..., :-1] - mean * changed[..., -1:]) / total)
+        return Dual(mean, (sum_changes[..., :-1] - mean * sum_changes[..., -1:]) / total)
 
     def _totals(self, weigh: Callable[..., Any]) -> Any:
         sums, top = self._sums(weigh)
@@ -169,16 +169,16 @@ class DualHead(Head):
 
         def work(chunk: slice, rows: slice) -> None:
             logits = q.value[chunk, rows] @ k.value[chunk].swapaxes(1, 2)
-            moved = left[:, chunk, rows] @ right[:, chunk].swapaxes(2, 3)
+            logit_changes = left[:, chunk, rows] @ right[:, chunk].swapaxes(2, 3)
             if self.bias is not None:
                 logits += self.bias.value[chunk, None]
-                moved += self.bias.changes[:, chunk, None]
+                logit_changes += self.bias.changes[:, chunk, None]
             if self.terms is not None:
                 logits += self.terms(rows, slice(0, n))
             visible = None
             if self.causal:
                 visible = np.arange(n) <= np.arange(rows.start, rows.stop)[:, None]
-            weights, size = weigh(chunk, rows, Dual(logits, moved), visible)
+            weights, size = weigh(chunk, rows, Dual(logits, logit_changes), visible)
             sums.value[chunk, rows] = weights.value @ u.value[chunk]
             changed = weights.changes @ u.value[chunk] + weights.value @ u.changes[:, chunk]
             sums.changes[:, chunk, rows] = changed
@@ -199,11 +199,11 @@ def weights_along(kernel: Callable[..., Any], logits: Dual, squares: tuple[Dual,
         return k if isinstance(k, Dual) else constant(k, len(logits.changes))
     except (TypeError, AttributeError):  # the kernel calls functions without a rule for `Dual`
         arguments, total = (logits, *squares), np.zeros(logits.changes.shape)
-    for number, each in enumerate(arguments):
+    for number, argument in enumerate(arguments):
 
         def moved(h: float, number: int = number) -> np.ndarray:
-            l, *rest = (a.value + h * (k == number) for k, a in enumerate(arguments))
-            return kernel(l, tuple(rest))
+            l, *parameters = (a.value + h * (k == number) for k, a in enumerate(arguments))
+            return kernel(l, tuple(parameters))
 
-        total += derivative_at_zero(moved, kernel.__name__) * each.changes
+        total += derivative_at_zero(moved, kernel.__name__) * argument.changes
     return Dual(kernel(logits.value.copy(), tuple(s.value for s in squares)), total)

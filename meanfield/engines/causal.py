@@ -62,11 +62,11 @@ class CausalMean(CausalEngine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         u = x / np.linalg.norm(x, axis=-1, keepdims=True)
-        others = np.zeros_like(u)  # sums over tokens before each, as no token acts on itself
-        np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=others[:, 1:])
+        preceding = np.zeros_like(u)  # sums over tokens before each, as no token acts on itself
+        np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=preceding[:, 1:])
         if self.causal.is_mean(self.drift):
-            others /= earlier_masses(masses)[..., None]
-        return others - (others * u).sum(axis=-1, keepdims=True) * u
+            preceding /= earlier_masses(masses)[..., None]
+        return preceding - (preceding * u).sum(axis=-1, keepdims=True) * u
 
 
 class CausalSums(CausalEngine):
@@ -140,8 +140,8 @@ class CausalSums(CausalEngine):
         0 where a token sees no mass.
         """
         if not self.compiled:
-            every = np.arange(columns.shape[2])
-            parts = [self.row_sums(system, every, reference) for system in columns]
+            tokens = np.arange(columns.shape[2])
+            parts = [self.row_sums(system, tokens, reference) for system in columns]
             return np.stack([pulls for pulls, _ in parts]), np.stack([level for _, level in parts])
         beta, visible = float(np.asarray(self.drift.exponent)), earlier_masses(columns[:, -1])
         pulls = np.zeros_like(columns)
@@ -220,21 +220,21 @@ class CausalSums(CausalEngine):
         columns: np.ndarray,
         positions: np.ndarray,
         rows: np.ndarray,
-        others: np.ndarray,
+        sources: np.ndarray,
         reference: tuple[float, float] | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Pulls and normalisers as by `row_sums`, for one block of rows.
 
-        rows are the indices of its tokens, `others` of the tokens summed over, in increasing order;
-        the last of `others` is the last row.
+        rows are the indices of its tokens, `sources` of the tokens summed over, in increasing
+        order; the last of `sources` is the last row.
         """
-        each, itself = np.arange(rows.size), np.searchsorted(others, rows)
-        u = columns[:-1, others]
-        shares = self._shares(columns[-1, others], positions[others], itself)
+        row_numbers, itself = np.arange(rows.size), np.searchsorted(sources, rows)
+        u = columns[:-1, sources]
+        shares = self._shares(columns[-1, sources], positions[sources], itself)
         visible = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
         # invisible pairs get the t of a visible one: they must not set the scale of a row
-        t = np.where(visible, t, t[each, visible.argmax(axis=1)][:, None])
+        t = np.where(visible, t, t[row_numbers, visible.argmax(axis=1)][:, None])
         if reference is not None:
             t = np.concatenate([t, np.full((rows.size, 1), reference[0])], axis=1)
         betas = self.causal.betas(positions[rows])
@@ -244,17 +244,17 @@ class CausalSums(CausalEngine):
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
             if reference is not None:
                 scale = reference[1] / Z[:, -1:]
-            levels = (scale * Z[:, : others.size] * shares).sum(axis=1)
-            weights = weights[:, : others.size] * (scale * shares)
+            levels = (scale * Z[:, : sources.size] * shares).sum(axis=1)
+            weights = weights[:, : sources.size] * (scale * shares)
         else:
             levels = np.ones(rows.size)
             if self.causal.is_mean(self.drift):
                 levels = shares.sum(axis=1)
-            weights = weights[:, : others.size] * shares
+            weights = weights[:, : sources.size] * shares
         if reference is None:
             levels[~visible.any(axis=1)] = 1.0
-        of_itself = weights[each, itself]
-        weights[each, itself] = 0.0
+        of_itself = weights[row_numbers, itself]
+        weights[row_numbers, itself] = 0.0
         total = weights.sum(axis=1)
         pull = u @ weights.T - columns[:-1, rows] * total
         return np.concatenate([pull, (total + of_itself)[None]]), levels

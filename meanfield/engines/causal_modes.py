@@ -73,15 +73,15 @@ class CausalModes(CausalEngine):
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         replicas, n, d = x.shape
         blocks = -(-n // self.block)
-        inside = self._in_blocks(x, blocks), self._in_blocks(masses[..., None], blocks)[..., 0]
-        velocity, levels = self._earlier(*inside, blocks)
-        columns = columns_of(*inside)
+        blocked = self._in_blocks(x, blocks), self._in_blocks(masses[..., None], blocks)[..., 0]
+        velocity, levels = self._earlier(*blocked, blocks)
+        columns = columns_of(*blocked)
         pulls, levels_inside = self._pairs.sums(columns, self._reference)
         velocity += projected(columns, pulls, d)
         velocity = np.ascontiguousarray(velocity.reshape(replicas, -1, d)[:, :n])
         if self._normalised:
             levels = (levels + levels_inside).reshape(replicas, -1)[:, :n]
-            lowest = self._modes._lowest * _before(inside[1].sum(axis=1).reshape(replicas, blocks))
+            lowest = self._modes._lowest * _before(blocked[1].sum(axis=1).reshape(replicas, blocks))
             velocity /= np.where(levels == 0, 1.0, levels)[..., None]
             self._renew_faint(
                 x, masses, velocity, levels < np.repeat(lowest, self.block, axis=1)[:, :n]
@@ -96,11 +96,11 @@ class CausalModes(CausalEngine):
         The padding repeats the last token for c > 1 (positions), and is 0 for c = 1 (masses).
         """
         replicas, n, c = values.shape
-        filled = np.zeros((replicas, blocks * self.block, c))
-        filled[:, :n] = values
+        padded = np.zeros((replicas, blocks * self.block, c))
+        padded[:, :n] = values
         if c > 1:
-            filled[:, n:] = values[:, -1:]
-        return filled.reshape(replicas * blocks, self.block, c)
+            padded[:, n:] = values[:, -1:]
+        return padded.reshape(replicas * blocks, self.block, c)
 
     def _earlier(
         self, x: np.ndarray, masses: np.ndarray, blocks: int

@@ -136,12 +136,12 @@ class Modes(Summation):
             For causal attention, or tokens that are not on the circle or S^2.
         """
         if d not in MODES_BY_DIMENSION or not on_sphere or drift.causal:
-            what = (
+            obstacle = (
                 "causal attention" if drift.causal else "on the sphere" if on_sphere else "in R^d"
             )
             raise ValueError(
                 "Modes of attention are those of tokens on the circle and on S^2, d = 2 or 3, that "
-                f"attend to all tokens; got {what}, d = {d}. Use Direct()."
+                f"attend to all tokens; got {obstacle}, d = {d}. Use Direct()."
             )
         return AttentionModes(drift, self.tolerance, self.threads, strict=True)
 
@@ -211,27 +211,28 @@ class Request:
 
 def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
     """The engine of a zonal drift, or of an ensemble of them."""
-    asked = request.asked
+    summation = request.asked
     if request.whole_for:
-        if not asked.whole:
+        if not summation.whole:
             raise ValueError(
-                f"{request.whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
+                f"{request.whole_for}, which engines.Direct gives; got engine = "
+                f"{as_given(summation)}."
             )
-        asked = Direct(threads=asked.threads)
-    build = partial(asked.build, n=request.n, d=request.d, causal=request.causal)
-    return _by_members(drift, asked, build) if drift.shape else build(drift)
+        summation = Direct(threads=summation.threads)
+    build = partial(summation.build, n=request.n, d=request.d, causal=request.causal)
+    return _by_members(drift, summation, build) if drift.shape else build(drift)
 
 
 def attention_engine(drift: Attention, request: Request) -> Engine:
     """The engine of attention with matrices."""
-    asked = request.asked
+    summation = request.asked
     if request.causal is None:
-        return asked.of_attention(drift, request.n, request.d, on_sphere=request.on_sphere)
-    if not asked.whole:
+        return summation.of_attention(drift, request.n, request.d, on_sphere=request.on_sphere)
+    if not summation.whole:
         raise ValueError(
-            f"Causal attention is summed over pairs, by engines.Direct; got {as_given(asked)}."
+            f"Causal attention is summed over pairs, by engines.Direct; got {as_given(summation)}."
         )
-    return CausalAttention(drift, request.causal, asked.threads)
+    return CausalAttention(drift, request.causal, summation.threads)
 
 
 # Engines by the kind of the drift: kinds with a choice of engines, and kinds with one engine.
@@ -265,7 +266,7 @@ def _kind_of(drift: Drift) -> type[Drift]:
 
 def engine_for(
     drift: Any,
-    asked: Any,
+    summation: Any,
     n: int,
     d: int,
     *,
@@ -279,7 +280,7 @@ def engine_for(
     ----------
     drift : Drift
         Its parameters are numbers, or one for each replica.
-    asked : Summation or None
+    summation : Summation or None
         The choice of the caller.
     whole_for : str
         The feature that needs more than tangential velocities, for an error message, or "".
@@ -291,22 +292,22 @@ def engine_for(
     Raises
     ------
     TypeError
-        If `asked` is no Summation.
+        If `summation` is no Summation.
     ValueError
         If the engine asked for does not apply to the drift or the tokens.
     MeanfieldError
         For a drift without an engine.
     """
-    if asked is not None and not isinstance(asked, Summation):
+    if summation is not None and not isinstance(summation, Summation):
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
-        raise TypeError(f"engine must be one of {names}; got {as_given(asked)}.")
-    asked = Automatic() if asked is None else asked
-    request = Request(asked, n, d, whole_for, on_sphere, causal)
+        raise TypeError(f"engine must be one of {names}; got {as_given(summation)}.")
+    summation = Automatic() if summation is None else summation
+    request = Request(summation, n, d, whole_for, on_sphere, causal)
     factors, parts = zip(*drift.terms, strict=True)
     if parts == (drift,):
         return _engine_of(drift, request)
     choose = [_kind_of(part) in CHOSEN_ENGINES for part in parts]
-    other = Automatic(threads=asked.threads) if any(choose) else asked
+    other = Automatic(threads=summation.threads) if any(choose) else summation
     engines = [
         _engine_of(part, request if chooses else replace(request, asked=other))
         for part, chooses in zip(parts, choose, strict=True)
@@ -327,7 +328,7 @@ def _engine_of(drift: Drift, request: Request) -> Engine:
     return SINGLE_ENGINES[kind](drift, request)
 
 
-def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:
+def _by_members(drift: ZonalDrift, summation: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:
     """The engine of an ensemble (R,) of drifts; every member has the bits of a run of its own.
 
     An engine of sums over pairs takes any members together, one of harmonics only members with
@@ -344,10 +345,10 @@ def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Eng
         key = type(engine) if engine.takes_any_members else kind
         groups.setdefault(key, []).append((members, engine))
     engines = []
-    for alike in groups.values():
-        members = np.sort(np.concatenate([numbers for numbers, _ in alike]))
-        engine = alike[0][1]
-        if len(alike) > 1:
-            engine = type(engine)(drift.member(members), asked.threads)
+    for group in groups.values():
+        members = np.sort(np.concatenate([numbers for numbers, _ in group]))
+        engine = group[0][1]
+        if len(group) > 1:
+            engine = type(engine)(drift.member(members), summation.threads)
         engines.append((members, engine))
     return engines[0][1] if len(engines) == 1 else MemberSums(engines)

@@ -105,10 +105,10 @@ class CirclePointTransforms(PointTransforms):
                 for factor, half in zip((1, 1j), halves[r, first : first + 2], strict=False):
                     grid[K:] += factor * half
                     grid[K::-1] += factor * half.conj()
-                both = u2nu(grid=grid, coord=angle, forward=False, **self.options)
-                values[r, first, tokens] = both.real
+                value_pair = u2nu(grid=grid, coord=angle, forward=False, **self.options)
+                values[r, first, tokens] = value_pair.real
                 if first + 1 < count:
-                    values[r, first + 1, tokens] = both.imag
+                    values[r, first + 1, tokens] = value_pair.imag
 
         self.each_part(angles, work)
 
@@ -145,14 +145,14 @@ class CircleModes(HarmonicEngine):
         if self.degree > HIGHEST_POWER:
             rows = [1j * self.degrees * self.attraction * modes]
             rows += [self.normaliser * modes] if self.normalised else []
-            none = np.empty((0, *x.shape))
+            no_changes = np.empty((0, *x.shape))
             series = np.stack(rows, axis=1)
-            self._divide(x, coordinates, none[..., 0], series, velocity, none, levels)
+            self._divide(x, coordinates, no_changes[..., 0], series, velocity, no_changes, levels)
             return velocity, levels[0] if self.normalised else None
         slopes, level = self._terms
-        filled = levels[0] if self.normalised else np.empty((0, 0))
+        stored_levels = levels[0] if self.normalised else np.empty((0, 0))
         series = level * modes if self.normalised else np.empty((0, 0), complex)
-        work = partial(_velocities, x, slopes * modes, series, velocity, filled)
+        work = partial(_velocities, x, slopes * modes, series, velocity, stored_levels)
         self.threads.share(work, len(x) * parts_of(x))
         return velocity, levels[0] if self.normalised else None
 

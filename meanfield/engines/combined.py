@@ -43,16 +43,16 @@ class PointValues(Engine):
         """Values of f at the tokens, (R, n, d), at the time t, checked."""
         fs = self._members or [self.drift]
         if self._members:
-            values = np.stack([f.at(t).values(one) for f, one in zip(fs, x, strict=True)])
+            values = np.stack([f.at(t).values(points) for f, points in zip(fs, x, strict=True)])
         else:
             values = self.drift.at(t).values(x)
         if not isinstance(x, Dual):
             return values
-        changes, each = changes_of(values, len(self._names)), range(len(x))
+        changes, rows = changes_of(values, len(self._names)), range(len(x))
         for a, name in enumerate(self._names):
             if name is not None:
                 changes[a] += np.stack(
-                    [derivative_by(fs[r % len(fs)], name, _values_at(x.value[r])) for r in each]
+                    [derivative_by(fs[r % len(fs)], name, _values_at(x.value[r])) for r in rows]
                 )
         return Dual(value_of(values), changes)
 
@@ -171,8 +171,8 @@ class MemberSums(Engine):
         for numbers, engine in self._groups:
             positions = np.flatnonzero(np.isin(members, numbers))
             if positions.size:
-                inside = np.searchsorted(numbers, members[positions])
-                groups.append((positions, engine.of_members(inside)))
+                places = np.searchsorted(numbers, members[positions])
+                groups.append((positions, engine.of_members(places)))
         return type(self)(groups)
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

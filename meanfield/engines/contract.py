@@ -141,8 +141,8 @@ class ThreadPool:
             return
         ends = [count * thread // self.threads for thread in range(self.threads + 1)]
         shares = [pair for pair in pairwise(ends) if pair[0] < pair[1]]
-        for done in [self._pool.submit(work, *pair) for pair in shares]:
-            done.result()
+        for future in [self._pool.submit(work, *pair) for pair in shares]:
+            future.result()
 
 
 SINGLE_THREAD = ThreadPool(1)

@@ -11,6 +11,7 @@ from ..core.cached import cached_property
 from ..core.differences import NODES, WEIGHTS
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
+from ..spaces.contract import Space
 from ..spaces.transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
 from .attention import not_balanced
@@ -37,7 +38,7 @@ class GridDensity:
         Whether it is a state of the run, unlike a stage of a step that may be rejected.
     """
 
-    space: Any
+    space: Space
     coefficients: np.ndarray
     values: np.ndarray
     is_kept: bool = False
@@ -58,16 +59,16 @@ class GridDensity:
         """Integrals int f dmu, (...), of functions with values (..., N)."""
         return values @ self.masses
 
-    def mass_below(self, level: np.ndarray, least: Any) -> float:
-        """The mass at the points where the normaliser `level` (N,) is below `least`.
+    def mass_below(self, level: np.ndarray, threshold: Any) -> float:
+        """The mass at the points where the normaliser `level` (N,) is below `threshold`.
 
         0 for a density that is clearly negative, unless `is_kept`: a stage of a step that is too
         long, and that will be rejected.
         """
-        below, lowest = level < least, -NEGATIVE_SHARE * self.values.max()
-        if not below.any() or not (self.is_kept or self.values.min() >= lowest):
+        is_below, lowest = level < threshold, -NEGATIVE_SHARE * self.values.max()
+        if not is_below.any() or not (self.is_kept or self.values.min() >= lowest):
             return 0.0
-        return float(np.abs(self.masses[below]).sum())
+        return float(np.abs(self.masses[is_below]).sum())
 
 
 class NotSmooth(Exception):
@@ -130,13 +131,13 @@ class DensityHead:
             build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
             gaussian = self.kernels.remembered(key, build)
             if gaussian is not None:
-                return self.summed(gaussian, normalised=True, least=NO_MASS)
+                return self.summed(gaussian, normalised=True, floor=NO_MASS)
         kernel, factor = self._exponential(self.A, "exponential"), self._factor
         if normalised:
             x = self.density.space.points
             largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
-            least = NO_MASS * np.exp(largest)
-            return self.summed(kernel, normalised=True, factor=factor, least=least)
+            floor = NO_MASS * np.exp(largest)
+            return self.summed(kernel, normalised=True, factor=factor, floor=floor)
         if kernel.top.max() > LARGEST_LOGIT:
             raise MeanfieldError(
                 f"exp(beta <Qx, Ky>) has to stay below 1.8e308, beta <Qx, Ky> below "
@@ -154,32 +155,32 @@ class DensityHead:
         return self._answered(self._sums(kernel, factor * self.density.moments), **options)
 
     def _answered(
-        self, sums: np.ndarray, *, normalised: bool, scale: Any = None, least: Any = None
+        self, sums: np.ndarray, *, normalised: bool, scale: Any = None, floor: Any = None
     ) -> Any:
         """Output from integrals (d + 1, ..., N), the last of which is the normaliser.
 
-        Integrals that are not divided are multiplied by `scale`; `least` is a lower bound of the
+        Integrals that are not divided are multiplied by `scale`; `floor` is a lower bound of the
         normaliser.
         """
         pulls = sums[:-1] if scale is None else scale * sums[:-1]
-        return self.answer(pulls, sums[-1], least) if normalised else self.answer(pulls)
+        return self.answer(pulls, sums[-1], floor) if normalised else self.answer(pulls)
 
     @staticmethod
     def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
         return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
 
-    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
-        """Output V pulls / level, (N, d), of pulls (d, N); levels below `least` are set to it.
+    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, floor: Any = None) -> Any:
+        """Output V pulls / level, (N, d), of pulls (d, N); levels below `floor` are set to it.
 
         The mass at points where that happens is recorded in `kernels.bounded`.
         """
         pulled = (self.V @ pulls).T
         if level is None:
             return pulled
-        if least is not None:
-            mass = self.density.mass_below(level, least)
+        if floor is not None:
+            mass = self.density.mass_below(level, floor)
             self.kernels.bounded = max(self.kernels.bounded, mass)
-            level = np.maximum(level, least)
+            level = np.maximum(level, floor)
         return pulled / level[:, None]
 
     def by_distance(self) -> "DensityHead":
@@ -302,14 +303,14 @@ class Quotient:
 
     def change_by(self, name: str) -> np.ndarray:
         """The derivative of the velocity of the first function by a parameter, (d - 1, N)."""
-        above, below = self.by[name]
-        return self._change(above[:, :1], None if below is None else below[:1])[:, 0]
+        pulls, level = self.by[name]
+        return self._change(pulls[:, :1], None if level is None else level[:1])[:, 0]
 
-    def _change(self, above: np.ndarray, below: np.ndarray | None) -> np.ndarray:
-        if self.moving is None or below is None:
-            return above / self.level
-        moves = np.where(self.moving, below, 0.0)
-        return (above - self.velocity[:, None] * moves) / self.level
+    def _change(self, pulls: np.ndarray, level: np.ndarray | None) -> np.ndarray:
+        if self.moving is None or level is None:
+            return pulls / self.level
+        moves = np.where(self.moving, level, 0.0)
+        return (pulls - self.velocity[:, None] * moves) / self.level
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Pull a linear form on changes of the velocity back to numerator and denominator.
@@ -339,8 +340,8 @@ class QuotientHead(DensityHead):
     dA: np.ndarray | None = None
     dform: np.ndarray | None = None
 
-    def answer(self, pulls: np.ndarray, level: Any = None, least: Any = None) -> Quotient:
-        return Quotient(self._along(pulls), level, -np.inf if least is None else least)
+    def answer(self, pulls: np.ndarray, level: Any = None, floor: Any = None) -> Quotient:
+        return Quotient(self._along(pulls), level, -np.inf if floor is None else floor)
 
     def _along(self, pulls: np.ndarray) -> np.ndarray:
         """Tangential components (d - 1, r, N) of V pulls, for pulls (d, r, N)."""
@@ -365,8 +366,8 @@ class QuotientHead(DensityHead):
         return self._complete(quotient, kernel, factor, options, changes)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
-        alone = replace(self, rows=0)
-        quotient: Any = DensityHead.weighted(alone, kernel, normalised=normalised)
+        without_rows = replace(self, rows=0)
+        quotient: Any = DensityHead.weighted(without_rows, kernel, normalised=normalised)
         if not self.rows:
             return quotient
         key = "weights by beta", self.Q, self.K, self.beta
@@ -394,11 +395,11 @@ class QuotientHead(DensityHead):
         except (TypeError, AttributeError):  # it calculates with functions that have no rule
             pass
         step = BETA_STEP * (min(1.0, abs(float(self.beta))) or 1.0)
-        near = [
+        stencil = [
             (w / step, of_points(kernel, self.Q, self.K, self.beta + step * j))
             for j, w in zip(NODES, WEIGHTS, strict=True)
         ]
-        return lambda x, y: sum(w * weights(x, y) for w, weights in near)
+        return lambda x, y: sum(w * weights(x, y) for w, weights in stencil)
 
     def linear(self) -> Any:
         space = self.density.space
@@ -447,12 +448,12 @@ class QuotientHead(DensityHead):
         changes[:-1] = np.einsum("an,abrn->brn", slopes, second)
         changes[-1] = np.einsum("an,arn->rn", slopes, sums[:-1])
         if self.dform is not None:
-            same = np.trace(self.dform) / d  # <y, y> = 1
-            rest = self.dform - same * np.eye(d)
-            changes += same * sums
-            if rest.any():
-                changes[:-1] += self._sums(kernel, quadratic(rest, x) * moments[:-1])
-                changes[-1] += np.einsum("ab,abrn->rn", rest, second)
+            mean_part = np.trace(self.dform) / d  # <y, y> = 1
+            traceless = self.dform - mean_part * np.eye(d)
+            changes += mean_part * sums
+            if traceless.any():
+                changes[:-1] += self._sums(kernel, quadratic(traceless, x) * moments[:-1])
+                changes[-1] += np.einsum("ab,abrn->rn", traceless, second)
         return changes
 
     def _slope(self, changes: np.ndarray, normalised: bool, scale: Any = None) -> Slope:
@@ -464,23 +465,23 @@ class QuotientHead(DensityHead):
     ) -> Quotient:
         """The quotient with its transpose, and derivatives by beta if `changes` is not None."""
         normalised, scale = options["normalised"], options.get("scale")
-        back = partial(self._transposed, kernel, factor, 1.0 if scale is None else scale)
+        transposed = partial(self._transposed, kernel, factor, 1.0 if scale is None else scale)
         by = {} if changes is None else {"beta": self._slope(changes, normalised, scale)}
-        return replace(quotient, by=by, transposed=back)
+        return replace(quotient, by=by, transposed=transposed)
 
     def _transposed(self, kernel: Kernel, factor: Any, scale: Any, F: np.ndarray, s: Any) -> Any:
         space = self.density.space
-        above = np.einsum("fn,fna->an", F, space.frame @ self.V) * scale
-        values = (space.points.T * kernel.transposed(above)).sum(axis=0)
+        pulled = np.einsum("fn,fna->an", F, space.frame @ self.V) * scale
+        values = (space.points.T * kernel.transposed(pulled)).sum(axis=0)
         if s is not None:
             values = values + kernel.transposed(s[None])[0]
         return space.to_coefficients(factor * values)
 
 
 def _fixed_point(
-    f: Callable[..., Any], x: np.ndarray, tolerance: float, most: int, amount: float = 1
+    f: Callable[..., Any], x: np.ndarray, tolerance: float, iterations: int, amount: float = 1
 ) -> np.ndarray:
-    """Solution of x = f(x) by Anderson's acceleration, in at most `most` iterations.
+    """Solution of x = f(x) by Anderson's acceleration, in at most so many `iterations`.
 
     The error is the largest |expm1(amount (f(x) - x))|, at most `tolerance`.
 
@@ -491,7 +492,7 @@ def _fixed_point(
     """
     changes: list[np.ndarray] = []
     values: list[np.ndarray] = []
-    for _ in range(most):
+    for _ in range(iterations):
         value = f(x)
         change = value - x
         error = np.abs(np.expm1(amount * change)).max()
@@ -503,7 +504,7 @@ def _fixed_point(
             steps = np.diff(changes, axis=0).T
             parts = np.linalg.lstsq(steps, change, rcond=1e-10)[0]
             x = value - np.diff(values, axis=0).T @ parts
-    raise not_balanced(most, error, tolerance, "the kernel")
+    raise not_balanced(iterations, error, tolerance, "the kernel")
 
 
 def _smooth(kernel: Kernel | None) -> Kernel:

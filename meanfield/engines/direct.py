@@ -96,8 +96,8 @@ class DirectSums(ZonalEngine):
         return part
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
-        def exponents(many: Any) -> np.ndarray:
-            return np.broadcast_to(many.exponent, many.shape)
+        def exponents(drifts: Any) -> np.ndarray:
+            return np.broadcast_to(drifts.exponent, drifts.shape)
 
         part = copy(self)
         part._names, part._workspace = tuple(names), Workspace()
@@ -214,8 +214,8 @@ class DirectSums(ZonalEngine):
             work = partial(sums_of, columns, beta, sums, more_than_three(columns))
             threads.share(work, len(columns))
         else:
-            for r, one in enumerate(columns):
-                add_pairs(one, None, beta[r], None, sums[r], threads)
+            for r, system in enumerate(columns):
+                add_pairs(system, None, beta[r], None, sums[r], threads)
         return sums[:, 0]
 
     def _renew_faint(
@@ -253,8 +253,8 @@ class DirectSums(ZonalEngine):
         pool = self._threads_for(columns), self._workspace
         systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
         with one_blas_thread():
-            for one, weigh, weight, total in systems:
-                gram_sums(one, no_changes, weigh, weight, total[None], *pool)
+            for system, weigh, weight, total in systems:
+                gram_sums(system, no_changes, weigh, weight, total[None], *pool)
         return sums
 
     def _row_pulls(self, columns: np.ndarray, tokens: np.ndarray, first: int = 0) -> np.ndarray:
@@ -317,9 +317,9 @@ class DirectSums(ZonalEngine):
             if d > FEW_DIMENSIONS and n > FEW_TOKENS:
                 weigh = partial(exponential_weights, beta, rates[:, r], columns[r, -1])
                 system = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), sums[:, r]
-                before = None if velocities is None else partial(pulls, r)
+                fill_pulls = None if velocities is None else partial(pulls, r)
                 with one_blas_thread():
-                    gram_sums(*system, self.threads, self._workspace, before)
+                    gram_sums(*system, self.threads, self._workspace, fill_pulls)
             else:
                 total = np.zeros((len(sums), *columns[r].shape))
                 tangents = changes[:, r].copy(), beta, rates[:, r].copy()
@@ -339,22 +339,22 @@ class DirectSums(ZonalEngine):
         potentials = np.empty((1 + len(changes), *masses.shape))
         n, size = columns.shape[2], max(1, ROW_ENTRIES // columns.shape[2])
         for r, begin in product(range(len(x)), range(0, n, size)):
-            drift, here = self.members[r % len(self.members)], slice(begin, begin + size)
+            drift, rows = self.members[r % len(self.members)], slice(begin, begin + size)
             u, m, du, dm = columns[r, :-1], columns[r, -1], changes[:, r, :-1], changes[:, r, -1]
-            t = within_one(u[:, here].T @ u)
+            t = within_one(u[:, rows].T @ u)
             W, slope = drift.potential_at(t), drift.slope(t)
             if drift.exponent is not None:  # `slope` has a factor in common with `weight`
                 slope = np.exp(drift.exponent * t)
-            potentials[0, r, here] = W @ m
+            potentials[0, r, rows] = W @ m
             for a, name in enumerate(self._names):
-                change = slope * (du[a][:, here].T @ u + u[:, here].T @ du[a])
+                change = slope * (du[a][:, rows].T @ u + u[:, rows].T @ du[a])
                 if name is not None:
 
                     def of(many: Any, t: Any = t) -> np.ndarray:
                         return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
 
                     change = change + derivative_by(drift, name, of)
-                potentials[1 + a, r, here] = change @ m + W @ dm[a]
+                potentials[1 + a, r, rows] = change @ m + W @ dm[a]
         return Dual.of_stack(potentials)
 
 
@@ -381,33 +381,33 @@ def row_sums(
 
     every = tokens.size == masses.size
 
-    def block(here: slice) -> None:
-        some = tokens[here]
-        rows = here if every else some  # slices give views
+    def block(block_range: slice) -> None:
+        block_tokens = tokens[block_range]
+        rows = block_range if every else block_tokens  # slices give views
         at, by_at, mass = columns[:-1, rows], changes[:, :, rows], masses[rows]
-        column = np.minimum(np.searchsorted(sources, some), sources.size - 1)
-        each, itself = np.flatnonzero(sources[column] == some), np.zeros(some.size)
+        column = np.minimum(np.searchsorted(sources, block_tokens), sources.size - 1)
+        each, itself = np.flatnonzero(sources[column] == block_tokens), np.zeros(block_tokens.size)
         pair = each, column[each]
         t = within_one(at.T @ u)
         w, w1, z, *along = kernel(t)
         itself[each], w[pair] = w[pair], 0.0
         pulls = pulling @ w.T
-        sums[0, :-1, here] = pulls[:-1] - at * pulls[-1]
-        sums[0, -1, here] = pulls[-1] + itself * mass
+        sums[0, :-1, block_range] = pulls[:-1] - at * pulls[-1]
+        sums[0, -1, block_range] = pulls[-1] + itself * mass
         if len(levels):
-            levels[0, here] = z @ m
+            levels[0, block_range] = z @ m
         for a in range(len(changes)):
             z1, by_slope, by_level = along[0], along[1][a], along[2][a]
             dt = by_at[a, :-1].T @ u + at.T @ du[a]
             dw = w1 * dt if by_slope is None else w1 * dt + by_slope
-            of_itself = np.zeros(some.size)
+            of_itself = np.zeros(block_tokens.size)
             of_itself[each], dw[pair] = dw[pair], 0.0
             by = pulling @ dw.T + moved[a] @ w.T
-            sums[1 + a, :-1, here] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
-            sums[1 + a, -1, here] = by[-1] + of_itself * mass + itself * by_at[a, -1]
+            sums[1 + a, :-1, block_range] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
+            sums[1 + a, -1, block_range] = by[-1] + of_itself * mass + itself * by_at[a, -1]
             if len(levels):
                 dz = z1 * dt if by_level is None else z1 * dt + by_level
-                levels[1 + a, here] = dz @ m + z @ dm[a]
+                levels[1 + a, block_range] = dz @ m + z @ dm[a]
 
     def work(first: int, last: int) -> None:
         for begin in range(first * size, min(last * size, tokens.size), size):
@@ -587,9 +587,9 @@ class MeanDirection(ZonalEngine):
         u, M = self._directions(x, masses)
         values = np.empty(x.shape)
         _project_means(x.value, M.value[:, 0], values)
-        along = (u.value * M.value).sum(axis=-1, keepdims=True)
-        changed = (u.changes * M.value + u.value * M.changes).sum(axis=-1, keepdims=True)
-        return Dual(values, M.changes - along * u.changes - changed * u.value)
+        radial = (u.value * M.value).sum(axis=-1, keepdims=True)
+        radial_changes = (u.changes * M.value + u.value * M.changes).sum(axis=-1, keepdims=True)
+        return Dual(values, M.changes - radial * u.changes - radial_changes * u.value)
 
     @staticmethod
     def _directions(x: Dual, masses: Any) -> tuple[Dual, Dual]:

@@ -7,6 +7,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
 from ..models import Attention, HigherOrder, MeanField, PairKernel, Pointwise, ZonalDrift
+from ..spaces.contract import Space
 from .attention import AttentionSums
 from .attention_modes import AttentionModes, NoModes
 from .circle import CircleModes
@@ -76,13 +77,13 @@ class FieldSums(Engine):
 class ZonalModes:
     """Velocities (R, n, d) at tokens under a zonal drift, by the harmonics of a density."""
 
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
+    def __init__(self, drift: ZonalDrift, space: Space, threads: int) -> None:
         self._space = space
         self._sums = MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        kept = self._space.resample(coefficients, self._sums.degree)
-        modes = np.broadcast_to(kept, (len(x), kept.size))
+        resampled = self._space.resample(coefficients, self._sums.degree)
+        modes = np.broadcast_to(resampled, (len(x), resampled.size))
         return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
 
 
@@ -92,7 +93,7 @@ class ZonalPoints:
     Tokens and points are one system, in which the tokens have no mass.
     """
 
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
+    def __init__(self, drift: ZonalDrift, space: Space, threads: int) -> None:
         self._space, self._sums = space, DirectSums(drift, threads)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -102,7 +103,7 @@ class ZonalPoints:
         return output[:, : x.shape[1]]
 
 
-def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
+def zonal_field(drift: ZonalDrift, space: Space, threads: int) -> ZonalModes | ZonalPoints:
     """Field of a zonal drift by modes, or by points of the grid if its kernel is not smooth."""
     try:
         return ZonalModes(drift, space, threads)
@@ -117,7 +118,7 @@ class AttentionPoints:
     have no modes, by sums over the grid of the density.
     """
 
-    def __init__(self, drift: Attention, space: Any, threads: int) -> None:
+    def __init__(self, drift: Attention, space: Space, threads: int) -> None:
         self._coarse, self._pairs = space, AttentionSums(drift, threads)
         self._fine = space.with_degree(max(space.degree, FINEST_DEGREE))
         self._sums = AttentionModes(drift, threads=threads, strict=True)
@@ -130,7 +131,7 @@ class AttentionPoints:
             return self._pairs.attention(t, *masses_of(self._coarse, coefficients, len(x)), at=x)
 
 
-def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
+def masses_of(space: Space, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
     """Points (replicas, N, d) of the grid and their masses (replicas, N) under a density."""
     masses = space.weights * space.to_values(coefficients)
     points = np.broadcast_to(space.points, (replicas, *space.points.shape))

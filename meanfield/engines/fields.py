@@ -17,6 +17,7 @@ from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, Potential, ZonalDrift
 from ..models.changes import table_changes
 from ..models.zonal import kernel_degree
+from ..spaces.contract import Space
 from ..spaces.transport import NO_MASS
 from ..spaces.velocity_tables import NEGLIGIBLE_CHANGE, NEGLIGIBLE_COLUMN, VelocityTable
 from .attention import AttentionSums
@@ -36,7 +37,7 @@ TABLE_COLUMNS = 32  # modes whose table columns are computed together
 class DensityField(ABC):
     """Velocity field of a density at the points of its grid, under one drift without ensembles."""
 
-    def __init__(self, drift: Any, space: Any) -> None:
+    def __init__(self, drift: Any, space: Space) -> None:
         self.drift, self.space, self._bounded = drift, space, 0.0
 
     @property
@@ -98,7 +99,7 @@ class ZonalField(DensityField):
 
     drift: ZonalDrift
 
-    def __init__(self, drift: Any, space: Any) -> None:
+    def __init__(self, drift: Any, space: Space) -> None:
         super().__init__(drift, space)
         self._cache: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -123,19 +124,19 @@ class ZonalField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
-        above, below = self._parts(*self._multipliers, functions.coefficients)
+        numerator, denominator = self._parts(*self._multipliers, functions.coefficients)
         first = functions.coefficients[:rows]
         by = {name: Slope(*self._parts(*self._changes(name), first)) for name in names}
-        least = -np.inf if below is None else NO_MASS
-        return [Quotient(above, below, least, by, self._transposed)]
+        floor = -np.inf if denominator is None else NO_MASS
+        return [Quotient(numerator, denominator, floor, by, self._transposed)]
 
     def _parts(
         self, attraction: np.ndarray, normaliser: Any, series: np.ndarray
     ) -> tuple[Any, ...]:
         """Gradients of W * f, (d - 1, r, N), and Z * f, (r, N) or None, from coefficients of f."""
         space = self.space
-        above = np.stack([space.gradient(attraction * row) for row in series], axis=1)
-        return above, None if normaliser is None else space.to_values(normaliser * series)
+        numerator = np.stack([space.gradient(attraction * row) for row in series], axis=1)
+        return numerator, None if normaliser is None else space.to_values(normaliser * series)
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
         attraction, normaliser = self._multipliers
@@ -160,8 +161,8 @@ class ZonalField(DensityField):
     def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
         sizes = np.abs(attraction) * self.space.degrees
         sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
-        counted = np.flatnonzero(sizes > share * sizes.max())
-        count = int(counted[-1]) + 1 if counted.size else 1
+        significant = np.flatnonzero(sizes > share * sizes.max())
+        count = int(significant[-1]) + 1 if significant.size else 1
         if count * self.space.weights.size > LARGEST_TABLE:
             return None
         parts = unit_coefficients(self.space, 0, count)
@@ -204,7 +205,7 @@ class ZonalField(DensityField):
 class PointField(DensityField):
     """Field of a drift that is a function of points, whatever the density is."""
 
-    def __init__(self, drift: Any, space: Any) -> None:
+    def __init__(self, drift: Any, space: Space) -> None:
         super().__init__(drift, space)
         self._cache: dict[str, np.ndarray] = {}
 
@@ -219,15 +220,15 @@ class PointField(DensityField):
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
         first = np.arange(len(functions.values)) == 0  # changes of the density have no effect
-        above = self._tangential(self._values)[:, None] * first[:, None]
+        numerator = self._tangential(self._values)[:, None] * first[:, None]
         by = {n: Slope(self._tangential(self._slope(n))[:, None], None) for n in names}
-        return [Quotient(above, by=by)]
+        return [Quotient(numerator, by=by)]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         if self.space.dimension != 2:
             return None
-        all_ = [self._values, *(self._slope(name) for name in names)]
-        return [[VelocityTable.constant(self._tangential(values)[0])] for values in all_]
+        fields = [self._values, *(self._slope(name) for name in names)]
+        return [[VelocityTable.constant(self._tangential(values)[0])] for values in fields]
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
         return (self.space.frame * vectors).sum(axis=2)
@@ -271,7 +272,7 @@ class AttentionField(DensityField):
 
     drift: Attention
 
-    def __init__(self, drift: Attention, space: Any) -> None:
+    def __init__(self, drift: Attention, space: Space) -> None:
         super().__init__(drift, space)
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
@@ -325,14 +326,14 @@ class AttentionField(DensityField):
                 quotients = self.quotients(functions, names, len(parts))
             except NotSmooth:  # `attention` then sums over the grid
                 return None
-            answers = [[_table(one.above, one.below, one.least) for one in quotients]]
-            answers += [[_table(*one.by[name]) for one in quotients] for name in names]
+            answers = [[_table(q.above, q.below, q.least) for q in quotients]]
+            answers += [[_table(*q.by[name]) for q in quotients] for name in names]
             blocks.append(answers)
             shares = [NEGLIGIBLE_COLUMN, *[NEGLIGIBLE_CHANGE] * len(names)]
             if all(
                 table.negligible_to(first_one, share)
-                for tables, others, share in zip(answers, blocks[0], shares, strict=True)
-                for table, first_one in zip(tables, others, strict=True)
+                for tables, block_tables, share in zip(answers, blocks[0], shares, strict=True)
+                for table, first_one in zip(tables, block_tables, strict=True)
             ):
                 break
             sizes = (table.size for rows in blocks for tables in rows for table in tables)
@@ -362,7 +363,7 @@ class AttentionField(DensityField):
         return c * (energy(points, points) @ density.masses)
 
 
-def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
+def unit_coefficients(space: Space, first: int, count: int) -> np.ndarray:
     """Coefficients (columns, modes) of unit functions: the real and imaginary parts of modes.
 
     Two rows for each of `count` modes from `first` on: 1 as its real and as its imaginary part.
@@ -373,9 +374,9 @@ def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> VelocityTable:
+def _table(pulls: np.ndarray, level: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
     """Table of a velocity on the circle, from numerators and denominators of unit functions."""
-    return VelocityTable(above[0], below, max(0.0, float(np.max(least))))
+    return VelocityTable(pulls[0], level, max(0.0, float(np.max(floor))))
 
 
 # Fields of drifts ------------------------------------------------------------------------------
@@ -388,7 +389,7 @@ FIELDS: dict[Any, type[DensityField]] = {
 }
 
 
-def fields_of(drift: Drift, space: Any) -> list[tuple[float, DensityField]]:
+def fields_of(drift: Drift, space: Space) -> list[tuple[float, DensityField]]:
     """Pairs (factor, field) for the parts of a drift without ensembles.
 
     Raises

@@ -169,8 +169,8 @@ class HarmonicEngine(ZonalEngine):
 
     def cost(self, n: int) -> float:
         """About the microseconds that velocities of n tokens take, see `contract`."""
-        fixed, token, square = self.transform
-        return self.transforms * (fixed + token * n + square * self.degree**2)
+        fixed_cost, token_cost, degree_cost = self.transform
+        return self.transforms * (fixed_cost + token_cost * n + degree_cost * self.degree**2)
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """Coordinates of the tokens for the transforms."""
@@ -206,12 +206,12 @@ class HarmonicEngine(ZonalEngine):
         """
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
-        part, nothing = copy(self), np.zeros(self.degree + 1)
+        part, zeros = copy(self), np.zeros(self.degree + 1)
         part._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
         part._changes = []
         for member in part._along.members:
             rows = [
-                (nothing, nothing)
+                (zeros, zeros)
                 if name is None
                 else multiplier_changes(member, name, self.degree, self.dimension)
                 for name in names
@@ -225,13 +225,13 @@ class HarmonicEngine(ZonalEngine):
         for r in range(len(x)):
             system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
             changes = self._changes[r % len(self._changes)]
-            before = (None if each is None else each[r] for each in computed or (None, None))
+            computed_rows = (None if each is None else each[r] for each in computed or (None, None))
             v[r], dv[:, r], level = self.fields_along(
-                *system, self.multipliers_of(r), changes, *before
+                *system, self.multipliers_of(r), changes, *computed_rows
             )
             if level < self.lowest_of(r):
-                one = self._along.of_members(np.array([r]) % len(self._changes))
-                by_pairs: Any = one.velocity(x[r : r + 1], masses[r : r + 1])
+                member = self._along.of_members(np.array([r]) % len(self._changes))
+                by_pairs: Any = member.velocity(x[r : r + 1], masses[r : r + 1])
                 v[r], dv[:, r] = by_pairs.value[0], by_pairs.changes[:, 0]
         return Dual(v, dv)
 

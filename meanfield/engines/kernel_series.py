@@ -32,14 +32,14 @@ class KernelSeries:
         asked = sorted({name for name in names if name is not None})
         count = 2 if self.normalised else 1
 
-        def both(many: Any, nodes: np.ndarray) -> np.ndarray:
+        def table(many: Any, nodes: np.ndarray) -> np.ndarray:
             t = np.broadcast_to(nodes, (*many.shape, nodes.size))
             parts = [many.slope(t), many.weight(t)][:count]
             return np.stack(np.broadcast_arrays(*parts), axis=-2)
 
         def values(nodes: np.ndarray) -> np.ndarray:
-            by = [derivative_by(drift, name, lambda many: both(many, nodes)) for name in asked]
-            return np.concatenate([both(drift, nodes), *by])
+            by = [derivative_by(drift, name, lambda many: table(many, nodes)) for name in asked]
+            return np.concatenate([table(drift, nodes), *by])
 
         series = converged(values, count, drift)
         self._series = np.concatenate([series, derivatives_of(series[:, :count])], axis=1)
@@ -75,8 +75,8 @@ def converged(values: Callable[..., Any], differentiated: int, drift: ZonalDrift
         nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
         series = dct(values(nodes), axis=-1).T / size
         series[0] /= 2
-        kept = np.abs(series) > ROUNDED_COEFFICIENT * np.abs(series).max(axis=0)
-        series = series[: max(2, int(np.nonzero(kept.any(axis=1))[0].max(initial=0)) + 1)]
+        significant = np.abs(series) > ROUNDED_COEFFICIENT * np.abs(series).max(axis=0)
+        series = series[: max(2, int(np.nonzero(significant.any(axis=1))[0].max(initial=0)) + 1)]
         slopes = derivatives_of(series[:, :differentiated])
         finer = np.polynomial.chebyshev.chebval(
             points, np.concatenate([series[:, differentiated:], slopes], axis=1)

@@ -18,6 +18,7 @@ from ..core.kinds import ancestor
 from ..lowlevel.fourier import good_length
 from ..spaces import sphere_points
 from ..spaces.circle import Circle
+from ..spaces.contract import Space
 from ..spaces.kernels import exponential_multipliers
 from ..spaces.sphere import Sphere
 
@@ -143,9 +144,9 @@ class CircleExpansion(Expansion):
         table = np.fft.fft2(values, norm="forward")
         sizes, half = np.abs(table), (n - 1) // 2
         self.scale, self.largest = scale, float(np.abs(values).max())
-        kept = sizes > FFT_ROUNDING * sizes.max()
+        significant = sizes > FFT_ROUNDING * sizes.max()
         degree = np.abs(np.fft.fftfreq(n, 1 / n))
-        K, L = (int(degree[kept.any(axis=axis)].max(initial=0)) for axis in (1, 0))
+        K, L = (int(degree[significant.any(axis=axis)].max(initial=0)) for axis in (1, 0))
         self.degrees = min(max(K, 1), half), min(max(L, 1), half)
         rows = table[: self.degrees[0] + 1]
         l = np.arange(self.degrees[1] + 1)
@@ -215,9 +216,9 @@ class SphereKernel(Kernel, Expansion):
         if blocks is None:
             return None, np.inf
         sizes = np.zeros(degree + 1)
-        for where, matrix in blocks:
+        for modes, matrix in blocks:
             for table in (matrix, matrix.T):
-                np.maximum.at(sizes, grid.degrees[where], np.abs(table).max(axis=0))
+                np.maximum.at(sizes, grid.degrees[modes], np.abs(table).max(axis=0))
         tail = sizes[-2:].max() / (sizes.max() or 1.0)
         if not tail <= tolerance:
             return None, tail
@@ -251,27 +252,27 @@ class SphereKernel(Kernel, Expansion):
         return self._series(self._framed(moments))
 
     def _framed(self, moments: np.ndarray) -> np.ndarray:
-        return np.array([self._into(one) for one in moments]).view(float)
+        return np.array([self._into(row) for row in moments]).view(float)
 
     def _series(self, parts: np.ndarray) -> np.ndarray:
         series = np.zeros((len(parts), self._size))
         for rows, columns, matrix in self._blocks:
             series[:, columns] = parts[:, rows] @ matrix
-        return np.array([self._back(one) for one in series.view(complex)])
+        return np.array([self._back(row) for row in series.view(complex)])
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
         K, L = self.degrees
         # weights of Parseval's sum: an order m > 0 stands for -m too
-        above, below = (1.0 + np.repeat(sphere_points.orders_of(n) > 0, 2) for n in (K, L))
+        of_parts, of_rows = (1.0 + np.repeat(sphere_points.orders_of(n) > 0, 2) for n in (K, L))
         turned = sphere_points.rotation(K, self._frames[0])
         sums = self._rings.analysis(functions, K)
-        parts = np.array([turned(one) for one in sums]).view(float) * above
-        moments = np.zeros((len(parts), below.size))
+        parts = np.array([turned(row) for row in sums]).view(float) * of_parts
+        moments = np.zeros((len(parts), of_rows.size))
         for rows, columns, matrix in self._blocks:
             moments[:, rows] += parts[:, columns] @ matrix.T
-        moments /= below
+        moments /= of_rows
         into = sphere_points.rotation(L, self._frames[1].T)
-        series = np.array([into(one) for one in moments.view(complex)])
+        series = np.array([into(row) for row in moments.view(complex)])
         return self._factor * self._rings.synthesis(series, L)
 
 
@@ -292,18 +293,18 @@ class TurnedKernel(Kernel, Expansion):
         return self._rings.synthesis(self.series(moments), self.degrees[0])
 
     def series(self, moments: np.ndarray) -> np.ndarray:
-        return np.array([self._back(one) for one in self._multipliers * moments])
+        return np.array([self._back(row) for row in self._multipliers * moments])
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
         moments = self._rings.analysis(functions, self.degrees[0])
-        series = self._multipliers * [self._forth(one) for one in moments]
+        series = self._multipliers * [self._forth(row) for row in moments]
         return self._rings.synthesis(series, self.degrees[1])
 
 
 class LinearKernel(Kernel):
     """Kernel k(x, y) = <A x, y>, by the quadrature of the grid."""
 
-    def __init__(self, space: Any, A: np.ndarray) -> None:
+    def __init__(self, space: Space, A: np.ndarray) -> None:
         self._points, self._weights, self._A = space.points, space.weights, A
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
@@ -327,7 +328,7 @@ class Kernels(ABC):
         The largest mass met at points where a lower bound replaces the normaliser.
     """
 
-    def __init__(self, space: Any) -> None:
+    def __init__(self, space: Space) -> None:
         self.space, self.bounded = space, 0.0
         self._cache: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
@@ -337,11 +338,11 @@ class Kernels(ABC):
         The key is the name, followed by numbers and arrays on which the result depends.
         """
         numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
-        kept = self._cache.setdefault(key[0], {})
-        kernel = kept.pop(numbers) if numbers in kept else build()
-        kept[numbers] = kernel  # the last one used is the last one in the table
-        if len(kept) > KEPT_KERNELS:
-            del kept[next(iter(kept))]
+        kernels_of_key = self._cache.setdefault(key[0], {})
+        kernel = kernels_of_key.pop(numbers) if numbers in kernels_of_key else build()
+        kernels_of_key[numbers] = kernel  # the last one used is the last one in the table
+        if len(kernels_of_key) > KEPT_KERNELS:
+            del kernels_of_key[next(iter(kernels_of_key))]
         return kernel
 
     @abstractmethod
@@ -419,8 +420,8 @@ class CircleKernels(Kernels):
             if 2 * size * n > LARGEST_TABLE:
                 return None
             size = good_length(2 * size)
-        kept = np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes.max())
-        count = min(int(kept[-1]) + 1 if kept.size else 1, self.most + 1)
+        significant = np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes.max())
+        count = min(int(significant[-1]) + 1 if significant.size else 1, self.most + 1)
         return CircleKernel(table[:, :count])
 
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
@@ -463,12 +464,12 @@ class SphereKernels(Kernels):
         matrix, the kernel is a convolution followed by a rotation.
         """
         U, singular, Vt = np.linalg.svd(A)
-        largest, least = singular[[0, -1]]
-        if largest - least <= EQUAL_SINGULAR_VALUES * largest:
+        largest, smallest = singular[[0, -1]]
+        if largest - smallest <= EQUAL_SINGULAR_VALUES * largest:
             R = np.eye(3) if _diagonal(A) and (np.diag(A) > 0).all() else U @ Vt
             return TurnedKernel(self.space, largest, R, self.most)
         size = (Vt.T * singular) @ Vt
-        uneven = (largest - least) ** 2 / (4 * (largest + least) or 1.0)
+        uneven = (largest - smallest) ** 2 / (4 * (largest + smallest) or 1.0)
         if uneven > MOST_UNEVEN:
             return None
         sizes = exponential_multipliers(largest, FINEST_DEGREE + 1, 3)
@@ -495,23 +496,23 @@ class SphereKernels(Kernels):
 
         R, S = _frames(A)
         diagonal = (S.T * np.diag(S @ form @ S.T)) @ S
-        some = self.space.points[:: 1 + len(self.space.points) // FITTED_POINTS]
-        largest = _logits(A, form, some, some).max(axis=1)
-        tried = []
+        sampled = self.space.points[:: 1 + len(self.space.points) // FITTED_POINTS]
+        largest = _logits(A, form, sampled, sampled).max(axis=1)
+        trials = []
         for share in FORM_SHARES:
             rest = form - share * diagonal
             rest -= np.linalg.eigvalsh(rest)[-1] * np.eye(3)
-            scale = fitted_scale(A, form - rest, some, R)
+            scale = fitted_scale(A, form - rest, sampled, R)
             if scale is not None:
-                lost = (quadratic(scale, some) - largest).max()
+                lost = (quadratic(scale, sampled) - largest).max()
                 if lost <= FEW_LOST_DIGITS:
                     return self._gaussian(A, form - rest, scale, rest)
-                tried.append((lost, scale, rest))
-        if tried:
-            lost, scale, rest = min(tried, key=lambda each: each[0])
+                trials.append((lost, scale, rest))
+        if trials:
+            lost, scale, rest = min(trials, key=lambda each: each[0])
             if lost <= MOST_UNEVEN:
                 return self._gaussian(A, form - rest, scale, rest)
-        scale = fitted_scale(A, form, some)
+        scale = fitted_scale(A, form, sampled)
         return None if scale is None else self._gaussian(A, form, scale, None)
 
     def _gaussian(
@@ -601,12 +602,12 @@ def fitted_scale(
         products = np.einsum("na,nb->nab", points, points).reshape(-1, d * d)
         scale = np.linalg.lstsq(products, largest, rcond=None)[0].reshape(d, d)
     else:
-        fitted = np.linalg.lstsq((points @ frame.T) ** 2, largest, rcond=None)[0]
-        scale = (frame.T * fitted) @ frame
-    above = quadratic(scale, points) - largest
-    if np.ptp(above) > MOST_UNEVEN:
+        squares = np.linalg.lstsq((points @ frame.T) ** 2, largest, rcond=None)[0]
+        scale = (frame.T * squares) @ frame
+    excess = quadratic(scale, points) - largest
+    if np.ptp(excess) > MOST_UNEVEN:
         return None
-    return scale - above.min() * np.eye(d)
+    return scale - excess.min() * np.eye(d)
 
 
 def _logits(A: np.ndarray, form: np.ndarray | None, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -681,12 +682,12 @@ class _Octant:
 
         Tested at about seven points and their images.
         """
-        some = self.points[:: max(1, len(self.points) // 7)]
-        every = np.concatenate([some * sign for sign in COORDINATE_SIGNS])
-        values = [function(every * sign, every[::-1] * sign) for sign in COORDINATE_SIGNS]
+        sampled = self.points[:: max(1, len(self.points) // 7)]
+        reflected = np.concatenate([sampled * sign for sign in COORDINATE_SIGNS])
+        values = [function(reflected * sign, reflected[::-1] * sign) for sign in COORDINATE_SIGNS]
         largest = np.abs(values[0]).max()
-        same = [np.abs(value - values[0]).max() <= 1e-13 * largest for value in values]
-        return COORDINATE_SIGNS[same]
+        is_symmetric = [np.abs(value - values[0]).max() <= 1e-13 * largest for value in values]
+        return COORDINATE_SIGNS[is_symmetric]
 
     def blocks(self, function: Callable[..., Any]) -> list[Any] | None:
         """Blocks (indices, matrix) of the integral operator with kernel h between real harmonics.
@@ -696,17 +697,17 @@ class _Octant:
         small for matrices of this degree to fit into MOST_KERNEL_VALUES.
         """
         group = self.symmetries(function)
-        apart: list[np.ndarray] = []  # one representative of each coset of the group
+        cosets: list[np.ndarray] = []  # one representative of each coset of the group
         for sign in COORDINATE_SIGNS:
-            if not any((sign == other * g).all() for other in apart for g in group):
-                apart.append(sign)
-        size = len(self.points) * len(apart)
+            if not any((sign == other * g).all() for other in cosets for g in group):
+                cosets.append(sign)
+        size = len(self.points) * len(cosets)
         if len(group) * size**2 > MOST_KERNEL_VALUES:
             return None
-        x = np.concatenate([self.points * sign for sign in apart])
+        x = np.concatenate([self.points * sign for sign in cosets])
         weighted = (
-            np.concatenate([self.harmonics * row for row in self.characters(np.array(apart))])
-            * np.tile(self.weights, len(apart))[:, None]
+            np.concatenate([self.harmonics * row for row in self.characters(np.array(cosets))])
+            * np.tile(self.weights, len(cosets))[:, None]
         )
         values = np.array([function(x, x * sign) for sign in group])
         # f = sum part harmonic, with the parts of conj(Y) as harmonics, doubled for orders > 0
@@ -715,18 +716,18 @@ class _Octant:
         ways = self.characters(group)
         matrices = []
         for way in np.unique(ways, axis=1).T:
-            where = np.flatnonzero(live & (ways == way[:, None]).all(axis=0))
-            if where.size:
-                factors = weighted[:, where]
+            nodes = np.flatnonzero(live & (ways == way[:, None]).all(axis=0))
+            if nodes.size:
+                factors = weighted[:, nodes]
                 matrix = len(group) * (factors.T @ np.tensordot(way, values, axes=1) @ factors)
-                matrices.append((where, (matrix * twice[where]).T))
+                matrices.append((nodes, (matrix * twice[nodes]).T))
         return matrices
 
 
 KERNELS_BY_SPACE: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
 
 
-def kernels_of(space: Any) -> Kernels:
+def kernels_of(space: Space) -> Kernels:
     """Maker of the kernels of one head of attention on a space.
 
     Raises

@@ -74,11 +74,11 @@ class MomentField(DensityField):
 
 def _moments(drift: HigherOrder, c: np.ndarray) -> dict[int, tuple[Values, Values]]:
     """The moments z_k of a density with coefficients c, by |k|; 0 beyond its degree."""
-    found = {}
+    by_mode = {}
     for k in {abs(k) for k in drift.modes}:
         z = np.conj(c[k]) if k < len(c) else 0j
-        found[k] = z.real, z.imag
-    return found
+        by_mode[k] = z.real, z.imag
+    return by_mode
 
 
 FIELDS[HigherOrder] = MomentField

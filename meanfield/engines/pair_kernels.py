@@ -20,6 +20,7 @@ from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, changes_of, value_of
 from ..core.errors import MeanfieldError
 from ..models import PairKernel
+from ..spaces.contract import Space
 from .contract import Engine
 from .density_heads import GridDensity, Quotient
 from .fields import FIELDS, DensityField
@@ -85,11 +86,11 @@ def pulls(drift: PairKernel, x: np.ndarray, y: np.ndarray, masses: np.ndarray) -
     result, size = np.empty_like(x), max(1, BLOCK_VALUES // y.size)
     for first in range(0, len(x), size):
         rows = slice(first, first + size)
-        near = x[rows, None]
-        result[rows] = np.einsum("j,ijd->id", masses, drift.values(near, y[None]))
+        row_points = x[rows, None]
+        result[rows] = np.einsum("j,ijd->id", masses, drift.values(row_points, y[None]))
         if drift.weight is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                result[rows] /= (drift.weights(near, y[None]) @ masses)[:, None]
+                result[rows] /= (drift.weights(row_points, y[None]) @ masses)[:, None]
     return result
 
 
@@ -170,8 +171,8 @@ class LowRank:
             v = self._point_rows(row // self._c)[row % self._c] - U[row, :rank] @ V[:rank]
             used[row], column = True, int(np.abs(v).argmax())
             if abs(v[column]) <= 0.1 * tolerance * largest:  # spent: go on where a probe is off
-                last, left = 0.0, np.abs(residual).max(axis=1) * ~used[places]
-                row = int(places[left.argmax()]) if left.any() else int(np.argmin(used))
+                last, sizes = 0.0, np.abs(residual).max(axis=1) * ~used[places]
+                row = int(places[sizes.argmax()]) if sizes.any() else int(np.argmin(used))
                 continue
             entries = self._rows(self._x, self._y[column : column + 1])[:, 0].ravel()
             u = entries - U[:, :rank] @ V[:rank, column]
@@ -205,8 +206,8 @@ class PairField(DensityField):
             if self.drift.weight is not None:
                 rows += [*self.drift.weights(x[:, None], fine.points[None])]
             sizes = np.abs(np.array([fine.to_coefficients(row) for row in rows]))
-            late = fine.degrees > degree - max(1, degree // LAST_SHARE)
-            tail = float(sizes[:, late].max() / (sizes.max() or 1.0))
+            is_last = fine.degrees > degree - max(1, degree // LAST_SHARE)
+            tail = float(sizes[:, is_last].max() / (sizes.max() or 1.0))
             if tail <= self.drift.tolerance:
                 return fine
             degree *= 2
@@ -256,9 +257,9 @@ class PairField(DensityField):
     ) -> list[Quotient]:
         masses, space = self._masses(functions.coefficients), self.space
         pulled = (self.kernel @ masses).reshape(len(space.points), space.dimension, -1)
-        above = np.einsum("fnd,ndr->frn", space.frame, pulled)
-        below = None if self.weight is None else (self.weight @ masses).T
-        return [Quotient(above, below, transposed=self._transposed)]
+        numerator = np.einsum("fnd,ndr->frn", space.frame, pulled)
+        denominator = None if self.weight is None else (self.weight @ masses).T
+        return [Quotient(numerator, denominator, transposed=self._transposed)]
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
         fine, weights = self._sources, self.space.weights
@@ -272,7 +273,7 @@ class PairField(DensityField):
 class PairPoints:
     """Velocities of points in the field of a density with given coefficients on a space."""
 
-    def __init__(self, drift: PairKernel, space: Any) -> None:
+    def __init__(self, drift: PairKernel, space: Space) -> None:
         self._field = PairField(drift, space)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

@@ -1,23 +1,27 @@
 """Mean time until n tokens leave the basin of a stable state: the Eyring-Kramers law."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import lgamma, log, pi
 from typing import Any
 
 import numpy as np
+from scipy.integrate import cumulative_simpson, trapezoid
 
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, fold_of
 from ..bifurcation.multistability import same_state
+from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import covariances
 from ..core.calls import checked_call
-from ..core.checks import fitting, whole_number
+from ..core.checks import fitting, real_array, whole_number
 from ..core.errors import MeanfieldError
-from .saddles import Saddle, Saddles, multiplicity, saddles
+from ..spaces import Circle
+from .saddles import Saddle, Saddles, check_stable, multiplicity, saddles, saddles_of
 
 LEAST_EXPONENT = 3.0  # of n kappa dF, from which the law is asymptotic
 NO_ODD_MOMENT = 1e-9
+TURN = 1 << 15  # intervals of the circle in which a field is integrated
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,8 @@ class EscapeTime:
     state : StationaryState
         The stable state.
     saddles : Saddles
-        Saddles on the boundary of its basin; those that lead back to it are not counted.
+        Saddles on the boundary of its basin; those that lead back to it are not counted. None for
+        one token without interaction.
     n : int
         Number of tokens.
     exponent : float
@@ -43,7 +48,7 @@ class EscapeTime:
         log T(n), over all saddles.
     curvature : float
         Least size of an eigenvalue of 1 - kappa C W at state and saddle, rotations excluded: 0 at a
-        fold or a bifurcation, where the law does not hold.
+        fold or a bifurcation, where the law does not hold. nan for one token without interaction.
     """
 
     state: StationaryState
@@ -109,17 +114,22 @@ class Weight:
 
         C is the covariance operator of the law of the state, W the interaction, k the dimension of
         the orbit, vol its volume and I = kappa^2 int |grad g|^2 dmu/(d - 1). det' leaves out the
-        zeros of rotations.
+        zeros of rotations. With a Potential C is that of its law too, and the orbit of a state is
+        finite: its images under the reflections of the model, vol of them.
         """
         equation, m, kappa = state.equation, state.legendre_moments, state.kappa
         basis, dimension, log_size, least = equation.basis, 0, 0.0, np.inf
-        for order, (functions, w, covariance) in enumerate(covariances(equation, m, kappa)):
+        for count, functions, w, covariance in _fluctuations(state):
             values = np.linalg.eigvals(np.eye(len(w)) - kappa * covariance * w).real
             turned = np.argsort(np.abs(values))[: functions.rotations(m)]
-            sizes, count = np.abs(np.delete(values, turned)), multiplicity(basis, order)
+            sizes = np.abs(np.delete(values, turned))
             log_size -= 0.5 * count * float(np.log(sizes).sum())
             dimension += count * len(turned)
             least = min(least, sizes.min(initial=np.inf))
+        if isinstance(basis, Reflected):
+            if dimension:
+                raise MeanfieldError(f"The volume of the orbit of {state!r} is not known.")
+            return cls(state, log_size + log(1 + len(basis.images(m))), 0, float(least))
         if dimension:
             moments = basis.values @ equation.mean(m, kappa).weights
             attraction = equation.multipliers(basis) * moments**2
@@ -133,6 +143,30 @@ class Weight:
         return self.log_size + 0.5 * self.dimension * log(n) - energy
 
 
+def _fluctuations(state: StationaryState) -> Iterator[tuple[int, Any, np.ndarray, np.ndarray]]:
+    """For each order: how often it occurs, its functions, the w_i, and Cov(p_i, p_j)."""
+    equation, m, kappa = state.equation, state.legendre_moments, state.kappa
+    basis, drift = equation.basis, state.model.drift
+    if isinstance(basis, AxialHarmonics):
+        for order, rest in enumerate(covariances(equation, m, kappa)):
+            yield multiplicity(basis, order), *rest
+        return
+    if not isinstance(basis, Reflected):
+        raise MeanfieldError(
+            f"Volumes of orbits are known for axisymmetric states, not for {state!r}: search them "
+            f"with symmetry={AXISYMMETRIC!r}."
+        )
+    if any(part.interacts and not part.is_zonal for _, part in drift.terms):
+        raise MeanfieldError(f"Weights of states need W * mu and a Potential; got {drift!r}.")
+    masses = basis.weights * equation.mean(m, kappa).flows[0].density
+    for order in range(basis.orders):
+        functions = basis.of_order(order)
+        if functions.members.size:
+            means = (order == 0) * (functions.values @ masses)
+            covariance = (functions.values * masses) @ functions.values.T - np.outer(means, means)
+            yield 1, functions, equation.multipliers(functions), covariance
+
+
 def _log_volume(basis: Any, m: np.ndarray) -> float:
     """Logarithm of the volume of the orbit of an axisymmetric state, a part of S^(d-1)."""
     d = basis.dimension
@@ -142,7 +176,9 @@ def _log_volume(basis: Any, m: np.ndarray) -> float:
 
 
 @checked_call("state")
-def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None) -> EscapeTime:
+def escape_time(
+    state: StationaryState, n: int, *, around: Saddles | None = None, start: Any = None
+) -> EscapeTime:
     """Mean time until n tokens leave the basin of a stable state, by the Eyring-Kramers law.
 
         1/T = sum_i (rate_i/2 pi) Z_i/Z_state
@@ -154,9 +190,13 @@ def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None
     Parameters
     ----------
     state : StationaryState
-        A stable state, as for `saddles`; axisymmetric.
+        A stable state, as for `saddles`; axisymmetric, or of a model with a `Potential`. For one
+        token without interaction on the circle the stationary state of its `Field`.
     n : int
-        Number of tokens.
+        Number of tokens. 1 without interaction.
+    start : array, (2,), optional
+        For one token without interaction, a point of the well that it leaves; by default that
+        where its density is largest.
     around : Saddles, optional
         The saddles of the state, if they are known; by default `saddles(state)`.
 
@@ -171,15 +211,25 @@ def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None
     TypeError, ValueError
         For arguments out of their range, and states that have not converged or are unstable.
     MeanfieldError
-        For models without a free energy; if no saddle was found; for states without an axis.
+        For models without a free energy, except one token without interaction; if no saddle was
+        found; for states without an axis, except those in a `Potential`; without interaction, for
+        more tokens, off the circle, and if there is one well or none.
 
     Notes
     -----
     The law is the limit of large n. Its relative error is expected to be of order 1/(n kappa dF),
     with a constant that is not known: `asymptotic` says whether n kappa dF >= 3. Towards a fold or
     a bifurcation the barrier and the `curvature` vanish, and `least_n` grows. Saddles of lower
-    symmetry than those sought, and paths that do not cross a saddle of index one, are not seen. One
-    token without interaction in a potential has one stationary state, and so no such time.
+    symmetry than those sought, and paths that do not cross a saddle of index one, are not seen.
+
+    The density of tokens without interaction has one stationary state, but one token has wells: the
+    points of rest of v, between which V = -int v dtheta rises. Then
+
+        1/T = sum_i exp(-kappa dV_i)/(kappa Q Q_i),
+
+    with Q the integral of exp(kappa (V(well) - V)) between both saddles, and Q_i that of
+    exp(kappa (V - V(saddle))) up to the next well, by quadrature. The relative error is of order
+    exp(-kappa dV). Integrals of Gaussians in their place would have an error of 1/(kappa dV).
 
     References
     ----------
@@ -187,6 +237,17 @@ def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None
     dimensions; derived here for n tokens by the Hubbard-Stratonovich transform, not proved.
     """
     n = whole_number("n", n)
+    check_stable(state)
+    if not any(part.interacts for _, part in state.model.drift.terms):
+        return _of_one_token(state, n, start)
+    fitting("start", start, "left out for tokens that interact", start is None)
+    if np.isnan(state.free_energy):
+        raise MeanfieldError(
+            f"{state.model!r} has no free energy that is known here, so no law for times: the "
+            "drift must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, "
+            "under isotropic noise. mf.transition_path gives the exponent, n kappa "
+            "quasi_potential."
+        )
     found = saddles(state) if around is None else around
     fitting("around", found, "the Saddles of the state", isinstance(found, Saddles), TypeError)
     same = found.state is state or same_state(found.state, state)
@@ -196,7 +257,7 @@ def escape_time(state: StationaryState, n: int, *, around: Saddles | None = None
         raise MeanfieldError(
             f"No saddle to another stable state was found around {state!r}, so no time to leave it."
         )
-    here, across = Weight.of(_axial(state)), [Weight.of(_axial(one.state)) for one in ways]
+    here, across = Weight.of(state), [Weight.of(one.state) for one in ways]
     shares = _log_rates(ways, across, n)
     lowest = ways[0], across[0]
     return EscapeTime(
@@ -224,11 +285,68 @@ def _leads_back(saddle: Saddle) -> bool:
     return before is not None and beyond is not None and same_state(before, beyond)
 
 
-def _axial(state: StationaryState) -> StationaryState:
-    """The state, if its basis is axisymmetric; else MeanfieldError."""
-    if not isinstance(state.equation.basis, AxialHarmonics):
+def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:
+    """The time until one token on the circle leaves a well of its field."""
+    model, density = state.model, state.density
+    if n != 1 or not isinstance(density.space, Circle) or model.extras or not model.noise.laplacian:
         raise MeanfieldError(
-            f"Volumes of orbits are known for axisymmetric states, not for {state!r}: search them "
-            f"with symmetry={AXISYMMETRIC!r}."
+            "Tokens without interaction leave a well one by one: n = 1, in a Field on the circle "
+            f"under isotropic noise; got n = {n}, {model!r} on {density.space!r}."
         )
-    return state
+    if start is None:
+        start = density.space.points[int(np.argmax(density.values))]
+    start = real_array("start", start)
+    fitting("start", start, "a point (2,) of the circle", start.shape == (2,) and start.any())
+    theta = np.arctan2(start[1], start[0]) + np.linspace(-2 * pi, 2 * pi, 2 * TURN + 1)
+    x = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+    along = np.stack([-x[:, 1], x[:, 0]], axis=-1)
+    velocity = sum((c * part(x) * along).sum(axis=-1) for c, part in model.drift.terms)
+    energy = -cumulative_simpson(velocity, x=theta, initial=0.0)
+    wells, tops = (np.flatnonzero(found) + 1 for found in _turns(energy))
+    inside = wells[(wells >= TURN // 2) & (wells < 3 * TURN // 2)]
+    if len(inside) < 2:
+        raise MeanfieldError(f"{model.drift!r} has {len(inside)} wells, and a token needs two.")
+    uphill = np.flatnonzero(np.diff(np.sign(velocity)))
+    rest = int(wells[np.argmin(np.abs(wells - _downhill(velocity, uphill)))])
+    last, first = tops[tops < rest].max(), tops[tops > rest].min()
+    beyond = {int(last): wells[wells < last].max(), int(first): wells[wells > first].min()}
+    spacing, kappa = theta[1] - theta[0], state.kappa
+
+    def log_integral(one: int, other: int, level: int, sign: int) -> float:
+        part = energy[min(one, other) : max(one, other) + 1]
+        return log(trapezoid(np.exp(sign * kappa * (part - _extreme(energy, level))), dx=spacing))
+
+    well = log_integral(last, first, rest, -1)
+    rises = np.array([_extreme(energy, top) - _extreme(energy, rest) for top in beyond])
+    sizes = [log_integral(rest, to, top, 1) for top, to in beyond.items()]
+    logs = log(kappa) + well + np.array(sizes)
+    lowest = int(np.argmin(rises))
+    return EscapeTime(
+        state=state,
+        saddles=saddles_of(state, [], 0, AXISYMMETRIC),
+        n=1,
+        exponent=kappa * float(rises[lowest]),
+        log_prefactor=float(logs[lowest]),
+        power=0.0,
+        log_time=-float(np.logaddexp.reduce(-kappa * rises - logs)),
+        curvature=np.nan,
+    )
+
+
+def _turns(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of the inner points that are minima, and of those that are maxima."""
+    rises = np.diff(energy) > 0
+    return ~rises[:-1] & rises[1:], rises[:-1] & ~rises[1:]
+
+
+def _extreme(energy: np.ndarray, i: int) -> float:
+    """The extreme value near the index i of one, of the parabola through three points."""
+    before, here, after = energy[i - 1 : i + 2]
+    return float(here - (after - before) ** 2 / (8 * (after - 2 * here + before)))
+
+
+def _downhill(velocity: np.ndarray, zeros: np.ndarray) -> int:
+    """Index of the point of rest to which the flow leads from the middle."""
+    middle = len(velocity) // 2
+    ahead = velocity[middle] > 0
+    return int(zeros[zeros >= middle].min() if ahead else zeros[zeros < middle].max())

@@ -1,7 +1,7 @@
-"""Saddles of the free energy that bound the basin of a stable stationary state.
+"""Saddles that bound the basin of a stable stationary state: states of index one.
 
-Under noise with a free energy F the mean-field equation is its gradient flow, and n tokens leave
-the basin of a stable state most easily across the lowest state of index one on its boundary.
+n tokens leave the basin of a stable state most easily across one of them. Under noise with a free
+energy F the mean-field equation is its gradient flow, and it is the lowest on the boundary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +16,7 @@ from ..bifurcation.basins import AT_STATE, l2_distance
 from ..bifurcation.multistability import (
     density_of,
     described_density,
+    model_in,
     same_state,
     state_of,
     states_between,
@@ -25,9 +26,7 @@ from ..bifurcation.stability import GROWING_RATE
 from ..bifurcation.stationary import check_model, state_near
 from ..core.calls import checked_call
 from ..core.checks import fitting
-from ..core.descriptions import build
-from ..core.errors import MeanfieldError, StorageError
-from ..core.forms import Reading
+from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result, contents_of, dataset_of
@@ -54,7 +53,7 @@ class Saddle:
     ----------
     state : StationaryState
     barrier : float
-        F(saddle) - F(stable state).
+        F(saddle) - F(stable state); nan for models without a free energy.
     rate : float
         Growth rate of the unstable perturbation, of the linearised equation.
     order : int
@@ -93,7 +92,7 @@ class Saddle:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Saddles(Result, Sequence[Saddle]):
-    """Saddles around one stable state, in increasing order of their barriers.
+    """Saddles around one stable state, in increasing order of their barriers, if there are any.
 
     One for each orbit under rotations and reflections. Other saddles may exist: see `tried`.
 
@@ -145,13 +144,7 @@ class Saddles(Result, Sequence[Saddle]):
     def made_of(cls, contents: Contents) -> Self:
         """The saddles from the contents of a file."""
         data, header = dataset_of(contents)
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
-        if reading.lost:
-            raise StorageError(
-                f"The model of these saddles has functions that files do not hold: {reading.lost}. "
-                "xarray.open_dataset reads the table."
-            )
+        model = model_in(contents, "these saddles")
         symmetry = header["symmetry"]
         found = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
         stable = state_of(model, density_of(header["state"]), symmetry)
@@ -200,8 +193,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     Parameters
     ----------
     state : StationaryState
-        A stable state of a model with a free energy: a drift that is the gradient of W * mu, under
-        isotropic noise, on the circle, S^2 or Zonal.
+        A stable state on the circle, S^2 or Zonal.
     symmetry : str or array, (k, 3, 3)
         Symmetry of the states among which saddles are sought, as for `stationary`.
 
@@ -209,14 +201,13 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     -------
     Saddles
         A sequence of `Saddle`, lowest barrier first; empty if none was found. States of lower
-        symmetry than the one asked for are not seen.
+        symmetry than the one asked for are not seen. For models without a free energy, such as SA,
+        barriers are nan, and the action up to a saddle is that of `transition_path`.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range, and states that have not converged or are unstable.
-    MeanfieldError
-        For models without a free energy, such as SA.
 
     Notes
     -----
@@ -230,26 +221,20 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     Gvalani and Schlichting, arXiv:1905.11823, on the mountain pass of the free energy;
     Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
-    check_landscape(state)
+    check_stable(state)
     known: list[StationaryState] = []
     for found in _candidates(state, symmetry):
         if found.converged and not any(same_state(found, other) for other in known):
             known.append(found)
     around = [one for found in known if (one := saddle_at(found, state, symmetry)) is not None]
     around.sort(key=lambda one: one.barrier)
-    return Saddles(_table(around), state, tuple(around), len(known), symmetry)
+    return saddles_of(state, around, len(known), symmetry)
 
 
-def check_landscape(state: Any) -> None:
-    """Raise unless a state is a converged, stable one of a model with a free energy."""
+def check_stable(state: Any) -> None:
+    """Raise unless a state is a converged, stable stationary state."""
     wanted = "a StationaryState, as `stationary` returns"
     fitting("state", state, wanted, isinstance(state, StationaryState), TypeError)
-    if np.isnan(state.free_energy):
-        raise MeanfieldError(
-            f"{state.model!r} has no free energy that is known here, so no barriers: the drift "
-            "must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, under "
-            "isotropic noise."
-        )
     if not state.converged or not state.stable:
         kind = "unstable" if state.converged else f"not converged ({state.status})"
         raise ValueError(f"state must be a stable stationary state; this one is {kind}: {state!r}")
@@ -355,7 +340,10 @@ def _end(
     return None
 
 
-def _table(around: Sequence[Saddle]) -> "xr.Dataset":
+def saddles_of(
+    state: StationaryState, around: Sequence[Saddle], tried: int, symmetry: Any
+) -> Saddles:
+    """The saddles of a state, with their table."""
     import xarray as xr
 
     columns = {
@@ -365,4 +353,5 @@ def _table(around: Sequence[Saddle]) -> "xr.Dataset":
         "order": [one.order for one in around],
         "residual": [one.state.residual for one in around],
     }
-    return xr.Dataset({name: ("saddle", column) for name, column in columns.items()})
+    table = xr.Dataset({name: ("saddle", column) for name, column in columns.items()})
+    return Saddles(table, state, tuple(around), tried, symmetry)

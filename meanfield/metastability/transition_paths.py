@@ -3,10 +3,11 @@
 Under noise with a free energy F the mean-field equation is the gradient flow of F in the
 Wasserstein geometry. The minimum free-energy path between two stable states consists of both
 halves of the unstable manifolds of the saddles between them, along which the flow d_t mu is
-tangent to the path.
+tangent to the path. Without a free energy the path up to each saddle is that of least action, see
+`least_actions`; from the saddle down it follows the flow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -17,14 +18,20 @@ from scipy.interpolate import CubicSpline
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
 from ..bifurcation.basins import l2_distance
-from ..bifurcation.multistability import density_of, described_density, same_state, state_of
+from ..bifurcation.multistability import (
+    density_of,
+    described_density,
+    model_in,
+    same_state,
+    state_of,
+)
+from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
 from ..bifurcation.stationary import state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import fitting, whole_number
-from ..core.descriptions import build
-from ..core.errors import StorageError
-from ..core.forms import Natural, Reading
+from ..core.errors import MeanfieldError
+from ..core.forms import Natural
 from ..core.provided import FIGURES
 from ..dynamics.motion import motion_for
 from ..dynamics.observables import measure
@@ -33,9 +40,10 @@ from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving import solve
 from ..spaces import Circle, Density, Zonal
 from ..spaces.validity import NEGATIVE_SHARE
+from .least_actions import DensityFlow, LeastAction, least_action
 from .saddles import (
     Saddle,
-    check_landscape,
+    check_stable,
     described_saddle,
     saddle_at,
     saddle_of,
@@ -57,18 +65,24 @@ ROUGH, SETTLED = 0.03, 1e-7  # moves of images in one step of the string, over i
 MOST_STRING_STEPS = 400
 LENGTH_NODES = 3  # of Gauss quadrature in each interval of a spline
 FEWEST_DEGREES, ROUNDING = 16, 1e-14  # least degree; smaller coefficients of states are rounding
+KNOWN_ACTION = 1e-6  # largest relative error of the action of a converged path
+AT_REST = 1e-9  # largest angular velocity of a state at rest
+UNIT_CHANGE = 0.01  # size of perturbations in a linear map of coefficients
+ASIDE = 1e-7  # part of a state, in L^2, that may lack the symmetry of the path
 SHARE_OF_LENGTH = 0.1  # longest move of an image by the flow in one step, over the whole length
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransitionPath(Result):
-    """The minimum free-energy path between two stable stationary states.
+    """The path of least action between two stable stationary states.
+
+    With a free energy it is the minimum free-energy path.
 
     Attributes
     ----------
     data : xarray.Dataset
         On `image`: length (of the path up to the image, in H^-1), free_energy
-        (F - F(uniform)) and order_parameter.
+        (F - F(uniform); nan where there is none) and order_parameter.
     densities : Density, (images,)
         The ensemble of densities along the path.
     ends : (StationaryState, StationaryState)
@@ -77,10 +91,17 @@ class TransitionPath(Result):
         Saddles in the order in which the path crosses them; empty if none was found. Their states
         differ from those on the path by a rotation or reflection.
     method : str
-        "manifold" or "string".
+        "manifold", "string" or "least action".
     residual : float
         Largest component of d_t mu across the path, over the largest d_t mu on it; norms in H^-1.
+        Of a path of least action, on its parts from saddles down.
     symmetry : str or array
+    action : float
+        A = 1/2 int |d_t mu - b(mu)|^2 dt, the action of Dawson and Gaertner, in the norm of
+        `least_actions`: n tokens follow the path with the probability exp(-n kappa A/2). Where
+        there is a free energy, twice its rises up to the saddles; nan without a saddle.
+    action_error : float
+        Difference of the actions of two resolutions; 0 where A comes from free energies.
     """
 
     made_by = "transition_path"
@@ -92,6 +113,8 @@ class TransitionPath(Result):
     method: str
     residual: float
     symmetry: Any
+    action: float
+    action_error: float
 
     @property
     def model(self) -> Transformer:
@@ -104,15 +127,26 @@ class TransitionPath(Result):
 
     @property
     def barrier(self) -> float:
-        """F(highest saddle) - F(a); nan without a saddle."""
+        """F(highest saddle) - F(a); nan without a saddle or a free energy."""
         top = self.saddle
         return np.nan if top is None else top.state.free_energy - self.ends[0].free_energy
 
     @property
+    def quasi_potential(self) -> float:
+        """A/2: log T/(n kappa) of the time T in which n tokens go from a to b.
+
+        If one saddle is between them, and there is a free energy, it is the `barrier`.
+        """
+        return self.action / 2
+
+    @property
     def converged(self) -> bool:
-        """Whether its saddles have converged, and d_t mu is tangent to the path."""
-        tangent = bool(self.residual < ALIGNED)
-        return tangent and bool(self.passes) and all(one.converged for one in self.passes)
+        """Whether its saddles have converged, d_t mu is tangent to the path and A is known.
+
+        A must be known to a relative error of 1e-6.
+        """
+        resolved = self.residual < ALIGNED and self.action_error <= KNOWN_ACTION * self.action
+        return bool(resolved and self.passes) and all(one.converged for one in self.passes)
 
     def contents(self) -> Contents:
         """The table, the model and all densities, for a file."""
@@ -121,6 +155,8 @@ class TransitionPath(Result):
             "symmetry": self.symmetry,
             "method": self.method,
             "residual": self.residual,
+            "action": self.action,
+            "action_error": self.action_error,
             "ends": [described_density(end.density) for end in self.ends],
             "path": described_density(self.densities),
             "passes": [described_saddle(one) for one in self.passes],
@@ -131,29 +167,31 @@ class TransitionPath(Result):
     def made_of(cls, contents: Contents) -> Self:
         """The path from the contents of a file."""
         data, header = dataset_of(contents)
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
-        if reading.lost:
-            raise StorageError(
-                f"The model of this path has functions that files do not hold: {reading.lost}. "
-                "xarray.open_dataset reads the table."
-            )
+        model = model_in(contents, "this path")
         symmetry = header["symmetry"]
         a, b = (state_of(model, density_of(one), symmetry) for one in header["ends"])
         passes = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
-        path, residual = density_of(header["path"]), float(header["residual"])
-        return cls(data, path, (a, b), passes, header["method"], residual, symmetry)
+        numbers = [float(header[name]) for name in ("residual", "action", "action_error")]
+        path, method = density_of(header["path"]), header["method"]
+        return cls(data, path, (a, b), passes, method, numbers[0], symmetry, *numbers[1:])
 
     def plot(self, **options: Any) -> "Figure":
         """Draw free energy and densities along the path, by `plotting.transition_path`."""
         return FIGURES["transition_path"](self, **options)
+
+    @property
+    def _height(self) -> str:
+        """The barrier or, without a free energy, the quasi-potential and its error, in words."""
+        if not np.isnan(self.ends[0].free_energy):
+            return f"barrier {self.barrier:.8g}"
+        return f"quasi-potential {self.quasi_potential:.8g} (+- {self.action_error / 2:.1e})"
 
     def __repr__(self) -> str:
         done = "converged" if self.converged else "not converged"
         r = " -> ".join(f"{end.order_parameter:.4g}" for end in self.ends)
         return (
             f"TransitionPath(r = {r}, {len(self.densities)} images, {len(self.passes)} saddles, "
-            f"barrier {self.barrier:.8g}, {done}, residual {self.residual:.1e})"
+            f"{self._height}, {done}, residual {self.residual:.1e})"
         )
 
 
@@ -166,21 +204,24 @@ def transition_path(
     method: Literal["manifold", "string"] = "manifold",
     symmetry: str | np.ndarray = AXISYMMETRIC,
 ) -> TransitionPath:
-    """The minimum free-energy path from one stable stationary state to another.
+    """The path of least action, or of least free energy, from one stable state to another.
 
-    By default it consists of both halves of the unstable manifold of the saddle between the states,
-    down which `solve` follows the equation. Saddles are found by `saddles`, around a and the stable
-    states beyond; of several ways from a to b, the one with the lowest highest saddle is taken.
-    If there is none, saddles are sought on the path of the string method.
+    If the model has a free energy, the path consists of both halves of the unstable manifold of the
+    saddle between the states, down which `solve` follows the equation. Else the part up to the
+    saddle is that of least action of Dawson and Gaertner. Saddles are found by `saddles`, around a
+    and the stable states beyond; of several ways from a to b, the one with the lowest highest
+    saddle is taken, without a free energy that of least action. If there is none, saddles are
+    sought on the path of the string method, for models with a free energy.
 
     Parameters
     ----------
     a, b : StationaryState
-        Stable states of one model with a free energy, as for `saddles`, on one space.
+        Stable states of one model under isotropic noise, as for `saddles`, on one space.
     images : int
         Number of densities along the path, from 9 to 10 000.
     method : str
-        "manifold"; or "string", for the densities of the string method themselves.
+        "manifold", or least action without a free energy; or "string", for the densities of the
+        string method themselves, with a free energy.
     symmetry : str or array, (k, 3, 3)
         Symmetry of the states among which saddles are sought, as for `stationary`.
 
@@ -198,7 +239,8 @@ def transition_path(
         For arguments out of their range, states of two models or spaces, states that are unstable
         or have not converged, and states that are equal up to a rotation or reflection.
     MeanfieldError
-        For models without a free energy, such as SA.
+        Without a free energy: if no saddle between the states was found, for rotating states, and
+        under noise that is not isotropic.
 
     Notes
     -----
@@ -209,8 +251,17 @@ def transition_path(
     that of the manifold about 1e-8 in L^2. Both cost about 2 s on the circle; a string that does
     not converge ends after 400 steps.
 
+    The path of least action is a polynomial of degree 12 to 40 in a multiple of its length, with
+    the symmetry that state and saddle share; it is found from the unstable manifold, reversed, by
+    L-BFGS preconditioned by the second derivatives of the action. The degree is raised until the
+    action changes by less than 1e-8. Where the slowest perturbations of a state decay in
+    oscillations the path is a spiral near it, which polynomials do not resolve: see `action_error`.
+    About 10 s on the circle; O(N^3) for N coefficients.
+
     References
     ----------
+    Heymann and Vanden-Eijnden, Comm. Pure Appl. Math. 61 (2008) 1052, for the geometric action;
+    Dawson and Gaertner, Stochastics 20 (1987) 247, for n tokens;
     E, Ren and Vanden-Eijnden, J. Chem. Phys. 126 (2007) 164103, for the simplified string method;
     Jordan, Kinderlehrer and Otto, SIAM J. Math. Anal. 29 (1998), for the geometry.
     """
@@ -218,21 +269,40 @@ def transition_path(
     images = whole_number("images", images, least=FEWEST_IMAGES, most=MOST_IMAGES)
     wanted = '"manifold" or "string"'
     fitting("method", method, wanted, method in ("manifold", "string"))
+    if np.isnan(a.free_energy):
+        course, action, error = _of_least_action(a, b, method, symmetry)
+    else:
+        course = _of_least_energy(a, b, images, method, symmetry)
+        action, error = _action_by_energies(course.passes), 0.0
+    rows, lengths, residual = _images_of(course, images)
+    rows = _turned(course.frame, rows, a, b)
+    table, densities = _table(course.frame, rows, lengths), course.frame.lifted(rows)
+    return TransitionPath(
+        table, densities, (a, b), tuple(course.passes), course.method, residual, symmetry, action,
+        error,
+    )  # fmt: skip
+
+
+def _of_least_energy(
+    a: StationaryState, b: StationaryState, images: int, method: str, symmetry: Any
+) -> "_Course":
+    """The minimum free-energy path."""
     course = _manifold(a, b, _lowest_passes(a, b, symmetry)) if method == "manifold" else None
     if course is None:
         string = _string(a, b, images, symmetry)
         course = (_manifold(a, b, string.passes) if method == "manifold" else None) or string
-    rows, lengths, residual = _images_of(course, images)
-    rows = _turned(course.frame, rows, a, b)
-    table, densities = _table(course.frame, rows, lengths), course.frame.lifted(rows)
-    passes = tuple(course.passes)
-    return TransitionPath(table, densities, (a, b), passes, course.method, residual, symmetry)
+    return course
+
+
+def _action_by_energies(passes: Sequence[Saddle]) -> float:
+    """Twice the rises of F up to the saddles; nan without saddles."""
+    return 2 * sum(one.barrier for one in passes) if passes else np.nan
 
 
 def _check_ends(a: Any, b: Any) -> None:
-    """Raise unless a and b are two stable states of one model with a free energy, on one space."""
-    check_landscape(a)
-    check_landscape(b)
+    """Raise unless a and b are two stable states of one model on one space."""
+    check_stable(a)
+    check_stable(b)
     space, other = (end.density.space for end in (a, b))
     if a.model != b.model or space.with_degree(other.degree) != other:
         raise ValueError(
@@ -371,12 +441,15 @@ class _Course(NamedTuple):
         Rows of coefficients, for each part of the path between stable states and saddles.
     passes : sequence of Saddle
     method : str
+    climbs : int
+        1 if every other leg, from the first, does not follow the flow; else 0.
     """
 
     frame: _Frame
     legs: list[np.ndarray]
     passes: Sequence[Saddle]
     method: str
+    climbs: int = 0
 
 
 def _turned(frame: _Frame, rows: np.ndarray, a: StationaryState, b: StationaryState) -> np.ndarray:
@@ -407,10 +480,21 @@ def _rotation(space: Any, row: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 # The manifold ------------------------------------------------------------------------------------
 
 
-def _lowest_passes(a: StationaryState, b: StationaryState, symmetry: Any) -> list[Saddle]:
-    """Saddles on the way from a to b whose highest one is lowest; empty if none is known."""
+def _highest(height: float, saddle: Saddle) -> float:
+    """The greater of a free energy and that of a saddle."""
+    return max(height, saddle.state.free_energy)
+
+
+def _lowest_passes(
+    a: StationaryState, b: StationaryState, symmetry: Any,
+    beyond: Callable[[float, Saddle], float] = _highest, start: float = -np.inf,
+) -> list[Saddle]:  # fmt: skip
+    """Saddles on the way from a to b whose highest one is lowest; empty if none is known.
+
+    `beyond` gives the height of a way that has a height, `start` in a, continued over a saddle.
+    """
     reached: list[StationaryState] = []
-    waiting: list[tuple[float, StationaryState, list[Saddle]]] = [(-np.inf, a, [])]
+    waiting: list[tuple[float, StationaryState, list[Saddle]]] = [(start, a, [])]
     while waiting:
         height, here, way = waiting.pop(int(np.argmin([entry[0] for entry in waiting])))
         if same_state(here, b):
@@ -420,27 +504,31 @@ def _lowest_passes(a: StationaryState, b: StationaryState, symmetry: Any) -> lis
         reached.append(here)
         for one in saddles(here, symmetry=symmetry):
             if one.ends[1] is not None and one.ends[0] is not None:
-                waiting.append((max(height, one.state.free_energy), one.ends[1], [*way, one]))
+                waiting.append((beyond(height, one), one.ends[1], [*way, one]))
     return []
 
 
-def _manifold(a: StationaryState, b: StationaryState, passes: Sequence[Saddle]) -> _Course | None:
-    """The path over saddles, along their unstable manifolds.
+def _manifold(
+    a: StationaryState, b: StationaryState, passes: Sequence[Saddle],
+    ascents: Sequence[np.ndarray] = (),
+) -> _Course | None:  # fmt: skip
+    """The path over saddles, along their unstable manifolds, or `ascents` up to each of them.
 
     None without saddles, and if a manifold leads to another end than the flow from farther away,
     as it does at a saddle whose symmetry a stable state lacks.
     """
     frame, legs = _Frame.of(a, b, *(one.state for one in passes)), list[np.ndarray]()
-    for saddle in reversed(passes):
-        up, down = (_descent(frame, saddle, which) for which in (0, 1))
+    for i, saddle in reversed(list(enumerate(passes))):
+        up, down = ascents[i] if ascents else _descent(frame, saddle, 0), _descent(frame, saddle, 1)
         if up is None or down is None:
             return None
-        up = up[::-1]
+        up = up if ascents else up[::-1]
         if legs:  # turned so that the path is continuous at the stable state between two saddles
             factors = _rotation(frame.space, down[-1], legs[0][0])
             up, down = factors * up, factors * down
         legs = [up, down, *legs]
-    return _Course(frame, legs, passes, "manifold") if legs else None
+    method = "least action" if ascents else "manifold"
+    return _Course(frame, legs, passes, method, climbs=bool(ascents)) if legs else None
 
 
 def _descent(frame: _Frame, saddle: Saddle, which: int) -> np.ndarray | None:
@@ -465,6 +553,89 @@ def _descent(frame: _Frame, saddle: Saddle, which: int) -> np.ndarray | None:
         if count < len(far):
             return np.array([*rows, bottom])
     return None
+
+
+# Least action ------------------------------------------------------------------------------------
+
+
+def _of_least_action(
+    a: StationaryState, b: StationaryState, method: str, symmetry: Any
+) -> tuple[_Course, float, float]:
+    """The path of least action, its action and the error of it; MeanfieldError without one."""
+    if method == "string":
+        raise MeanfieldError(
+            f"The string method needs a free energy, which {a.model!r} has not: leave method out."
+        )
+    if max(abs(a.speed), abs(b.speed)) > AT_REST:
+        raise MeanfieldError(
+            f"Paths of least action begin and end at rest; {a!r} or {b!r} rotates."
+        )
+    climbed: list[tuple[Saddle, _Frame, LeastAction]] = []
+
+    def beyond(action: float, saddle: Saddle) -> float:
+        frame = _Frame.of(a, b, saddle.state)
+        climbed.append((saddle, frame, _ascent(frame, saddle)))
+        return action + climbed[-1][-1].action
+
+    passes = _lowest_passes(a, b, symmetry, beyond, 0.0)
+    frame = _Frame.of(a, b, *(one.state for one in passes))
+    known = [next(entry for entry in climbed if entry[0] is one) for one in passes]
+    ascents = [
+        found if other.space == frame.space else _ascent(frame, saddle)
+        for saddle, other, found in known
+    ]
+    course = _manifold(a, b, passes, [one.rows for one in ascents])
+    if course is None:
+        raise MeanfieldError(
+            f"No saddle between {a!r} and {b!r} was found, and {a.model!r} has no free energy for "
+            "the string method: take as b the state beyond one of mf.saddles(a), its ends[1]."
+        )
+    return course, sum(one.action for one in ascents), sum(one.error for one in ascents)
+
+
+def _ascent(frame: _Frame, saddle: Saddle) -> LeastAction:
+    """The path of least action up to a saddle, in rows of coefficients of a frame."""
+    basis = _common_basis(frame, saddle)
+    axis = None if isinstance(basis, Reflected) else saddle.state.axis
+    functions = basis.even
+    moments = np.zeros((len(functions.members), len(basis.degrees)))
+    moments[np.arange(len(moments)), functions.members] = UNIT_CHANGE / functions.sizes
+    each = [basis.density(m, axis) for m in (np.zeros(len(basis.degrees)), *moments)]
+    uniform, *others = (frame.row(one.space, one.coefficients, saddle.state.axis) for one in each)
+    to_rows = (np.array(others) - uniform) / UNIT_CHANGE
+    descent = _descent(frame, saddle, 0)
+    if descent is None:
+        raise MeanfieldError(f"The flow from {saddle!r} did not come down: it has no path up.")
+    start = descent[::-1]
+    weights = np.sqrt(frame.space.parseval)
+    table = (to_rows * weights).T
+    real = np.concatenate([table.real, table.imag])
+    changes = weights * (start - uniform)
+    wanted = np.concatenate([changes.real, changes.imag], axis=1).T
+    coordinates = np.linalg.lstsq(real, wanted)[0]
+    if np.linalg.norm(real @ coordinates - wanted) > ASIDE:
+        raise MeanfieldError(
+            f"The state below {saddle!r} lacks its symmetry: pass the symmetry that both have."
+        )
+    flow = DensityFlow(frame.model, basis)
+    found = least_action(flow.at, flow.coordinates(coordinates.T))
+    rows = uniform + flow.coefficients(found.rows) @ to_rows
+    rows[0], rows[-1] = start[0], start[-1]
+    return LeastAction(rows, found.action, found.error)
+
+
+def _common_basis(frame: _Frame, saddle: Saddle) -> Any:
+    """The basis of the symmetry that a saddle and the state below it share, of a frame's degree."""
+    end = saddle.ends[0]
+    assert end is not None
+    basis, degree = saddle.state.equation.basis, frame.basis.degree
+    if isinstance(basis, Reflected):
+        kept = set(basis.kept) & set(end.equation.basis.kept)
+        return basis.keeping(tuple(sorted(kept))).finer(degree)
+    if saddle.order == 0:
+        return basis.finer(degree)
+    space = saddle.state.density.space.with_degree(degree)
+    return reflected_on(space)(space, frame.model.noise, Symmetries((0,)))
 
 
 # The string --------------------------------------------------------------------------------------
@@ -586,10 +757,12 @@ def _images_of(course: _Course, images: int) -> tuple[np.ndarray, np.ndarray, fl
     """Rows and lengths of the images on a path, and its residual: see `TransitionPath`."""
     frame, legs = course.frame, course.legs
     rows, lengths, across, fastest = [legs[0][:1]], [np.zeros(1)], 0.0, 0.0
-    for leg, count in zip(legs, _parts(frame, legs, images), strict=True):
+    for i, (leg, count) in enumerate(zip(legs, _parts(frame, legs, images), strict=True)):
         places, here, tangents = _spaced(frame, leg, count)
         rows.append(here[1:])
         lengths.append(lengths[-1][-1] + places[1:])
+        if course.climbs and i % 2 == 0:
+            continue
         speeds = frame.velocities(here)
         along = (speeds * tangents.conj()).real @ frame.weights
         across = max(across, float(frame.norms(speeds - along[:, None] * tangents).max()))

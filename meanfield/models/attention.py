@@ -120,9 +120,9 @@ class _QKV(Drift):
         """
         parameters: Parameters = self._array_parameters
         values = parameters | {name: value.at(t) for name, value in changing(parameters).items()}
-        wanted = sizes(values).get("d", d)
-        if d not in (None, wanted):
-            raise ValueError(f"{self!r} is for dimension {wanted}; got points of dimension {d}.")
+        own_d = sizes(values).get("d", d)
+        if d not in (None, own_d):
+            raise ValueError(f"{self!r} is for dimension {own_d}; got points of dimension {d}.")
         return values
 
 
@@ -238,8 +238,8 @@ class Attention(_QKV):
     @property
     def _array_parameters(self) -> dict[str, Parameter]:
         names = "output", *BIASES
-        others = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {**super()._array_parameters, **others, "beta": self.beta}
+        matrices = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {**super()._array_parameters, **matrices, "beta": self.beta}
 
     @property
     def biased(self) -> bool:
@@ -261,9 +261,9 @@ class Attention(_QKV):
         if self.why_no_law:
             raise MeanfieldError(f"{self!r} moves no laws: {self.why_no_law} Solve for Tokens.")
         matrices, on_space = self.at(t, d), []
-        beta, one = matrices.pop("beta"), np.eye(d)
+        beta, unit = matrices.pop("beta"), np.eye(d)
         for head in heads(matrices):
-            full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
+            full = {name: matrix if matrix.ndim else matrix * unit for name, matrix in head.items()}
             V = full["output"] @ full["V"] if "output" in full else full["V"]
             on_space.append(HeadMatrices(V, full["Q"], full["K"], beta))
         return on_space

@@ -50,7 +50,7 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Values], np.ndarra
     error = np.full((), np.inf)
     for unit in dict.fromkeys((min(1.0, abs(value)) or 1.0, 1.0)):  # 1e-9 as unit: only rounding
         if not (error <= AGREEMENT).all():
-            best, error = best_difference(
+            estimate, error = best_difference(
                 computed, unit=unit, one_step=True, rounding=EXACT_DERIVATIVE, undefined=ValueError
             )
     if not (error <= AGREEMENT).all():
@@ -59,24 +59,24 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Values], np.ndarra
             f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error.max():.1e}: the drift "
             f"must be a smooth function of {name} on both sides. Take another value of {name}."
         )
-    return best
+    return estimate
 
 
 def multiplier_changes(drift: Narrowed, name: str, degree: int, dimension: int) -> list[np.ndarray]:
     """Derivatives of the multipliers of W and, unless Z = 1, of Z by a parameter of one drift."""
 
-    def both(many: Values) -> np.ndarray:
-        rows = [many.attraction(degree, dimension), many.normaliser(degree, dimension)]
+    def stacked_tables(drifts: Values) -> np.ndarray:
+        rows = [drifts.attraction(degree, dimension), drifts.normaliser(degree, dimension)]
         return np.stack([row for row in rows if row is not None], axis=-2)
 
-    return list(derivative_by(drift, name, both))
+    return list(derivative_by(drift, name, stacked_tables))
 
 
 def table_changes(drift: Narrowed, name: str, space: "Space") -> list[np.ndarray]:
     """Derivatives of the tables of multipliers on a space: see `multiplier_changes`."""
 
-    def both(many: Values) -> np.ndarray:
-        rows = [space.attraction(many), space.normaliser(many)]
+    def stacked_tables(drifts: Values) -> np.ndarray:
+        rows = [space.attraction(drifts), space.normaliser(drifts)]
         return np.stack([row for row in rows if row is not None], axis=-2)
 
-    return list(derivative_by(drift, name, both))
+    return list(derivative_by(drift, name, stacked_tables))

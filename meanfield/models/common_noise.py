@@ -263,12 +263,12 @@ class CommonMatrix(CommonNoise):
         return result
 
 
-def check_length(what: str, length: float) -> None:
+def check_length(subject: str, length: float) -> None:
     """Raise MeanfieldError if a step of this length is too long."""
     if not length <= LONGEST_NOISE_STEP:
         raise MeanfieldError(
-            f"A step of noise {what} {length:.3g} is too long to mean anything; expected at most "
-            f"{LONGEST_NOISE_STEP:g}, and much less than 1 to be accurate. Shorten dt."
+            f"A step of noise {subject} {length:.3g} is too long to mean anything; expected at "
+            f"most {LONGEST_NOISE_STEP:g}, and much less than 1 to be accurate. Shorten dt."
         )
 
 
@@ -281,10 +281,10 @@ def bounded(moves: np.ndarray) -> np.ndarray:
 # Matrix groups --------------------------------------------------------------------------------
 
 
-def _antisymmetric(d: int, above: np.ndarray) -> np.ndarray:
+def _antisymmetric(d: int, upper_entries: np.ndarray) -> np.ndarray:
     """Matrices (R, d, d) with these entries (R, d (d - 1)/2) above the diagonal."""
-    result = np.zeros((len(above), d, d))
-    result[:, *np.triu_indices(d, 1)] = above
+    result = np.zeros((len(upper_entries), d, d))
+    result[:, *np.triu_indices(d, 1)] = upper_entries
     return result - result.transpose(0, 2, 1)
 
 
@@ -293,11 +293,11 @@ def exponentials(generators: np.ndarray) -> np.ndarray:
     size = np.abs(generators).sum(axis=2).max(axis=1, initial=0.0)
     halvings = np.ceil(np.log2(np.maximum(2 * size, 1.0))).astype(int)  # each by its own size
     part = generators / 2.0 ** halvings[:, None, None]
-    one = np.eye(generators.shape[1])
-    result = np.broadcast_to(one, generators.shape)
+    identity = np.eye(generators.shape[1])
+    result = np.broadcast_to(identity, generators.shape)
     for degree in range(16, 0, -1):
-        result = one + part @ result / degree
-    for done in range(halvings.max(initial=0)):
-        left = halvings > done
-        result[left] = result[left] @ result[left]
+        result = identity + part @ result / degree
+    for squaring in range(halvings.max(initial=0)):
+        pending = halvings > squaring
+        result[pending] = result[pending] @ result[pending]
     return result

@@ -158,9 +158,9 @@ class Drift(Kind, family=True):
         """The drift with new values of some parameters, not checked if one is `Dual`."""
         if not any(isinstance(value, Dual) for value in parameters.values()):
             return self.replace(**parameters)
-        moved = copy(self)
-        moved._set(**parameters)
-        return moved
+        varied = copy(self)
+        varied._set(**parameters)
+        return varied
 
     @abstractmethod
     def rate(self, t: float = 0.0) -> np.ndarray:
@@ -204,9 +204,9 @@ class Drift(Kind, family=True):
 
     def check_potential(self, d: int, t: float = 0.0) -> None:
         """Raise MeanfieldError, with the reason, if there is no potential Phi for a reaction."""
-        if missing := self.why_no_potential(d, t):
+        if reason := self.why_no_potential(d, t):
             raise MeanfieldError(
-                f"reaction needs a potential: {missing}. Use such a drift, or reaction=0."
+                f"reaction needs a potential: {reason}. Use such a drift, or reaction=0."
             )
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:

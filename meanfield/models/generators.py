@@ -75,13 +75,13 @@ class Generator:
         """
         rates, blocks = np.zeros(2 * self._space.degrees.size), []
         with one_blas_thread():  # the same bits on any number of cores
-            for mine in self._components():
-                coordinates, rates_of_block, forth, back = self._block(mine)
+            for group in self._components():
+                coordinates, rates_of_block, forth, back = self._block(group)
                 with np.errstate(over="ignore"):  # no step is finite then
                     rates[coordinates] = self._strength * rates_of_block
                 blocks.append((coordinates, forth, back))
-        rest = np.setdiff1d(np.arange(rates.size), self._live)  # imaginary parts that are 0
-        blocks += [(rest[k : k + 1], np.eye(1), np.eye(1)) for k in range(rest.size)]
+        inactive = np.setdiff1d(np.arange(rates.size), self._live)  # imaginary parts that are 0
+        blocks += [(inactive[k : k + 1], np.eye(1), np.eye(1)) for k in range(inactive.size)]
         return rates, Eigenbasis.of(blocks)
 
     def _components(self) -> Iterator[np.ndarray]:
@@ -94,16 +94,16 @@ class Generator:
         degrees = np.repeat(self._space.degrees, 2)[self._live]
         order = np.argsort(degrees, kind="stable")
         sizes = np.bincount(labels)
-        what = f"eigenvectors of a noise on {self._space!r}, in blocks of {sizes.max()} modes"
-        check_memory(what, (2 * int((sizes**2).sum()) + 5 * int(sizes.max()) ** 2,), "degree")
+        subject = f"eigenvectors of a noise on {self._space!r}, in blocks of {sizes.max()} modes"
+        check_memory(subject, (2 * int((sizes**2).sum()) + 5 * int(sizes.max()) ** 2,), "degree")
         for label in range(count):
             yield order[labels[order] == label]
 
-    def _block(self, mine: np.ndarray) -> tuple[OfLibrary, ...]:
+    def _block(self, group: np.ndarray) -> tuple[OfLibrary, ...]:
         """The coordinates, rates, E^-1 and E of the component with these harmonics."""
-        coordinates = self._live[mine]
-        first, inner = int(mine[0] == 0), mine[mine > 0] - 1  # the constant comes first
-        rates, forth, back = np.zeros(mine.size), np.eye(mine.size), np.eye(mine.size)
+        coordinates = self._live[group]
+        first, inner = int(group[0] == 0), group[group > 0] - 1  # the constant comes first
+        rates, forth, back = np.zeros(group.size), np.eye(group.size), np.eye(group.size)
         if inner.size:
             rates[first:], forth[first:, first:], back[first:, first:] = _eigenvectors(
                 self._stiffness[inner][:, inner].toarray(), self._weight[inner][:, inner].toarray()
@@ -111,7 +111,7 @@ class Generator:
         if first:
             back[1:, 0] = self._stationary[inner]
             forth[1:, 0] = -forth[1:, 1:] @ back[1:, 0]
-        scales = self._scales[mine]
+        scales = self._scales[group]
         return coordinates, rates, forth * scales, back / scales[:, None]
 
 
@@ -166,15 +166,15 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
     if power == 2:
         stiffness = sparse.diags_array(-_laplacian(space)).tocsr()
     else:
-        wide = space.with_degree(space.degree + 1)
-        series = space.resample(space.to_coefficients(scale ** (2 - power)), wide.degree)
-        middle = _products(wide, wide.to_values(series))
+        finer = space.with_degree(space.degree + 1)
+        series = space.resample(space.to_coefficients(scale ** (2 - power)), finer.degree)
+        middle = _products(finer, finer.to_values(series))
         stiffness = sum(v.T @ middle @ v for v in _fields(space)[0])
     column, mass = weight[1:, [0]], weight[0, 0]
-    rest = weight[1:, 1:] - column @ column.T / mass  # the inverse of that part of W^-1
+    inverse_part = weight[1:, 1:] - column @ column.T / mass  # the inverse of that part of W^-1
     stationary = column.toarray()[:, 0] / mass
     return Generator(
-        space, _cleaned(stiffness[1:, 1:]), _cleaned(rest), stationary, np.square(largest)
+        space, _cleaned(stiffness[1:, 1:]), _cleaned(inverse_part), stationary, np.square(largest)
     )
 
 
@@ -224,9 +224,9 @@ def _products(space: Space, values: np.ndarray) -> OfLibrary:
     )
     rows, rounding = [], ENTRY_ROUNDING * np.abs(values).max()
     for begin in range(0, live.size, FUNCTIONS_AT_A_TIME):
-        mine = live[begin : begin + FUNCTIONS_AT_A_TIME]
-        unit = np.zeros((mine.size, factors.size))
-        unit[np.arange(mine.size), mine] = 1 / factors[mine]
+        indices = live[begin : begin + FUNCTIONS_AT_A_TIME]
+        unit = np.zeros((indices.size, factors.size))
+        unit[np.arange(indices.size), indices] = 1 / factors[indices]
         image = space.to_coefficients(values * space.to_values(unit.view(complex)))
         row = (image.view(float) * factors)[:, live]
         rows.append(sparse.csr_array(np.where(np.abs(row) > rounding, row, 0)))
@@ -238,11 +238,11 @@ def _fields(space: Space) -> tuple[list[OfLibrary], list[OfLibrary]]:
 
     2 <e_k, grad f> = Lap(x_k f) - x_k Lap f + (d - 1) x_k f
     """
-    wide, d = space.with_degree(space.degree + 1), space.dimension
-    kept = np.flatnonzero(_degrees(wide) <= space.degree)
-    above, below = sparse.diags_array(_laplacian(wide)), sparse.diags_array(_laplacian(space))
-    coordinates = [x[:, kept] for x in _coordinates(wide)]
-    derivatives = [(above @ x - x @ below + (d - 1) * x) / 2 for x in coordinates]
+    finer, d = space.with_degree(space.degree + 1), space.dimension
+    resolved = np.flatnonzero(_degrees(finer) <= space.degree)
+    outer, inner = sparse.diags_array(_laplacian(finer)), sparse.diags_array(_laplacian(space))
+    coordinates = [x[:, resolved] for x in _coordinates(finer)]
+    derivatives = [(outer @ x - x @ inner + (d - 1) * x) / 2 for x in coordinates]
     return derivatives, coordinates
 
 
@@ -263,8 +263,8 @@ def _coordinates(space: Space) -> list[OfLibrary]:
     sums[colours, live] = 1 / factors[live]
     values = space.to_values(sums.view(complex))
     rows, columns = [], []
-    for up, along, part in product((-1, 1), (-1, 0, 1), (0, 1)):
-        neighbour = number_of[degrees + 1 + up, orders + 1 + along, part]
+    for degree_step, order_step, part in product((-1, 1), (-1, 0, 1), (0, 1)):
+        neighbour = number_of[degrees + 1 + degree_step, orders + 1 + order_step, part]
         rows.append(np.flatnonzero(neighbour >= 0))
         columns.append(neighbour[rows[-1]])
     row, column = np.concatenate(rows), np.concatenate(columns)

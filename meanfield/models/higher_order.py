@@ -56,8 +56,8 @@ class HigherOrder(Drift):
         super().validate()
         modes = tuple(int(k) for k in self.modes)
         fits = 0 < len(modes) <= MOST_BODIES and all(0 < abs(k) <= MOST_MODE for k in modes)
-        wanted = f"1 to {MOST_BODIES} whole numbers, none 0, of modulus up to {MOST_MODE}"
-        fitting("modes", modes, wanted, fits)
+        expected = f"1 to {MOST_BODIES} whole numbers, none 0, of modulus up to {MOST_MODE}"
+        fitting("modes", modes, expected, fits)
         self._set(modes=modes)
 
     @property
@@ -101,11 +101,11 @@ class HigherOrder(Drift):
 
     def moments(self, x: Values, masses: Values) -> dict[int, tuple[Values, Values]]:
         """The moments of tokens x (..., n, 2) of masses (..., n), (..., 1), by |k|."""
-        found = {}
+        by_mode = {}
         for k in {abs(k) for k in self.modes}:
             parts = _multiple(x, k)
-            found[k] = tuple((masses * part).sum(axis=-1)[..., None] for part in parts)
-        return found
+            by_mode[k] = tuple((masses * part).sum(axis=-1)[..., None] for part in parts)
+        return by_mode
 
 
 def _multiple(x: Values, k: int) -> tuple[Values, Values]:

@@ -207,8 +207,8 @@ def frequencies_at(frequency: UserValue, index: np.ndarray) -> np.ndarray:
 
 
 def _checked(
-    name: str, values: UserValue, shape: tuple[int, ...], least: float = -np.inf
+    name: str, values: UserValue, shape: tuple[int, ...], smallest: float = -np.inf
 ) -> np.ndarray:
-    """Finite numbers >= least, of a shape, that a function returned; else TypeError, ValueError."""
+    """Finite numbers >= smallest, of a shape, from a function; else TypeError, ValueError."""
     values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
-    return returned(name, values, shape, least)
+    return returned(name, values, shape, smallest)

@@ -153,15 +153,15 @@ class Noise(Kind, family=True):
         """
         return True
 
-    def least_degree(self, space: "Space", tolerance: float, most: int) -> int:
-        """A degree, at most `most`, whose harmonics resolve L; MeanfieldError if there is none."""
-        for degree in (*(2**k for k in range(most.bit_length() - 1)), most):
+    def least_degree(self, space: "Space", tolerance: float, highest: int) -> int:
+        """A degree <= `highest` whose harmonics resolve L; MeanfieldError if there is none."""
+        for degree in (*(2**k for k in range(highest.bit_length() - 1)), highest):
             if self.resolved(space.with_degree(degree), tolerance):
                 return degree
         raise MeanfieldError(
-            f"The scale of the noise, or its reciprocal, is not resolved by max_degree = {most}: "
-            f"the last coefficients are more than {tolerance:.1g} of the largest. Use a smoother "
-            "scale, a larger rtol or, where memory allows, a larger max_degree."
+            f"The scale of the noise, or its reciprocal, is not resolved by max_degree = "
+            f"{highest}: the last coefficients are more than {tolerance:.1g} of the largest. Use a "
+            "smoother scale, a larger rtol or, where memory allows, a larger max_degree."
         )
 
     @cached_property
@@ -230,9 +230,9 @@ class Noise(Kind, family=True):
         return result
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
-        what, fits = f"The tokens of {type(self).__name__}", len(shape) == 3 and shape[2] >= 2
+        subject, fits = f"The tokens of {type(self).__name__}", len(shape) == 3 and shape[2] >= 2
         advice = "One replica is x[None]."
-        fitting(what, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
+        fitting(subject, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
 
     def _check(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> None:
         name = type(self).__name__
@@ -358,9 +358,9 @@ class Anisotropic(Noise):
         advice = "Independent components are np.diag(variances)."
         fitting("sigma.shape", shape, "(d, d) with d >= 2", square, advice=advice)
         rounding, advice = 1e-12 * np.abs(sigma).max(), "The law of B dW is that of B @ B.T."
-        off = float(np.abs(sigma - sigma.T).max())
-        fitting("The largest entry of sigma - sigma.T", off, "0: a covariance is symmetric",
-                off <= rounding, advice=advice)  # fmt: skip
+        asymmetry = float(np.abs(sigma - sigma.T).max())
+        fitting("The largest entry of sigma - sigma.T", asymmetry, "0: a covariance is symmetric",
+                asymmetry <= rounding, advice=advice)  # fmt: skip
         least, wanted = float(np.linalg.eigvalsh(sigma)[0]), ">= 0: sigma is positive semidefinite"
         fitting("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
 

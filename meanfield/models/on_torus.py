@@ -43,13 +43,13 @@ def multipliers(drift: ZonalDrift, name: str, space: "Torus") -> np.ndarray:
         if name == "normaliser":
             return np.broadcast_to(of_parts[0], (*drift.shape, space.degrees.size)).copy()
         factors = [np.asarray(factor)[..., None] for factor, _ in parts]
-        return np.asarray(sum(c * each for c, each in zip(factors, of_parts, strict=True)))
+        return np.asarray(sum(c * table for c, table in zip(factors, of_parts, strict=True)))
     if drift.exponent is not None:
         return _of_exponential(drift, name, space)
-    found = np.empty((*drift.shape, space.degrees.size))
+    tables = np.empty((*drift.shape, space.degrees.size))
     for index in np.ndindex(*drift.shape):
-        found[index] = _of_functions(drift.member(index), name, space)
-    return found
+        tables[index] = _of_functions(drift.member(index), name, space)
+    return tables
 
 
 def _of_exponential(drift: ZonalDrift, name: str, space: "Torus") -> np.ndarray:
@@ -77,9 +77,9 @@ def _of_exponential(drift: ZonalDrift, name: str, space: "Torus") -> np.ndarray:
         table = scaled * np.exp(exponent)[..., None]
     if name == "normaliser":
         return table
-    small = np.abs(beta)[..., None] < SMALLEST_BETA
+    is_small = np.abs(beta)[..., None] < SMALLEST_BETA
     linear = np.where(-space.laplacian == 1, 0.5, 0.0)
-    table = np.where(small, linear, table / np.where(small, 1.0, beta[..., None]))
+    table = np.where(is_small, linear, table / np.where(is_small, 1.0, beta[..., None]))
     if name == "attraction":
         table[..., 0] = 0
     return table
@@ -99,14 +99,14 @@ def _of_functions(drift: ZonalDrift, name: str, space: "Torus") -> np.ndarray:
         return by_quadrature(_of_inner_products(drift.weight), space).real
     if name == "interaction" and type(drift).potential is not ZonalDrift.potential:
         return by_quadrature(_of_inner_products(drift.potential), space).real
-    wide = space.with_degree(space.degree + 1)
-    slopes = by_quadrature(_of_inner_products(drift.slope), wide).real
+    finer = space.with_degree(space.degree + 1)
+    slopes = by_quadrature(_of_inner_products(drift.slope), finer).real
     # dW/dz_i = -W' sin(z_i): 2 k_i W_k = S_(k - e_i) - S_(k + e_i), for the largest |k_i|
     largest = np.abs(space.waves).argmax(axis=1)
     unit = np.eye(space.circles, dtype=int)[largest]
-    below, above = (slopes[_stored(wide, space.waves + s * unit)] for s in (-1, 1))
+    lower, upper = (slopes[_stored(finer, space.waves + s * unit)] for s in (-1, 1))
     k = (space.waves * unit).sum(axis=1)
-    table = np.divide(below - above, 2 * k, out=np.zeros(k.size), where=k != 0)
+    table = np.divide(lower - upper, 2 * k, out=np.zeros(k.size), where=k != 0)
     if name == "interaction":
         table[0] = np.nan  # the constant of W is not known
     return table
@@ -141,20 +141,20 @@ def by_quadrature(kernel: Callable[..., np.ndarray], space: "Torus") -> np.ndarr
     MeanfieldError
         If the rules do not agree up to 2^22 points: the function is not smooth.
     """
-    m, before, change = space.circles, None, np.inf
+    m, coarser, change = space.circles, None, np.inf
     size = 64
     while size < 2 * space.degree + 2:
         size *= 2
-    while size**m <= MOST_POINTS or before is None:
+    while size**m <= MOST_POINTS or coarser is None:
         values = values_on_grid(kernel, size, m)
         spectrum = np.fft.fftn(values, norm="forward")
         table = spectrum[tuple(space.waves.T % size)]
-        if before is not None:
+        if coarser is not None:
             scale = max(np.abs(values).max(), 1e-300)
-            change = np.abs(table - before).max() / scale
+            change = np.abs(table - coarser).max() / scale
             if change <= AGREE:
                 return np.where(np.abs(table) > ROUNDED_COEFFICIENT * scale, table, 0.0)
-        before, size = table, 2 * size
+        coarser, size = table, 2 * size
     raise MeanfieldError(
         f"The multipliers of the kernel did not converge: with {size // 2} points in each "
         f"direction they change by {change:.1e} of its largest value, expected {AGREE:g}. Give a "
@@ -167,5 +167,5 @@ def values_on_grid(kernel: Callable[..., np.ndarray], size: int, circles: int) -
     axis = 2 * np.pi * np.arange(size) / size
     angles = np.meshgrid(*[axis] * circles, indexing="ij")
     values = returned("kernel", kernel(*angles), angles[0].shape)
-    bad = np.count_nonzero(~np.isfinite(values))
-    return fitting("values of the kernel", values, f"finite, but {bad} are not", bad == 0)
+    count = np.count_nonzero(~np.isfinite(values))
+    return fitting("values of the kernel", values, f"finite, but {count} are not", count == 0)

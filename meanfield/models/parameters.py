@@ -112,11 +112,11 @@ def _layers(name: str, value: UserValue) -> np.ndarray:
     array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
     numbers = bool((array == array).all())
     fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
-    wanted, constant = (
+    expected, constant = (
         "a sequence with an entry for each layer",
         "One that never changes needs none.",
     )
-    fitting(f"The {name} of PerLayer", value, wanted, array.ndim and array.size, advice=constant)
+    fitting(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
     return array
 
 
@@ -136,7 +136,8 @@ class PerLayer(MatrixInTime, BetaInTime):
     """A parameter that is constant within each layer of a Transformer and jumps between them.
 
     Its value at time t is that of layer floor(t / duration); the first layer's before t = 0, and
-    the last one's for ever after. At a jump the later layer's value holds.
+    the last one's for ever after, which the `message` of a longer run says. At a jump the later
+    layer's value holds.
 
     Parameters
     ----------
@@ -194,6 +195,15 @@ class PerLayer(MatrixInTime, BetaInTime):
         return jumps[(jumps > start) & (jumps < end)]
 
 
+def end_of_layers(part: object) -> float:
+    """Time at which the last layer of the shortest `PerLayer` of a model ends; inf without one."""
+    if isinstance(part, PerLayer):
+        return len(part.values) * part.duration
+    if isinstance(part, Kind):
+        part = tuple(vars(part).values())
+    return min(map(end_of_layers, part), default=np.inf) if isinstance(part, tuple) else np.inf
+
+
 class FunctionOfTime:
     """A parameter given by a function of t; its shape is that of the first value.
 
@@ -227,11 +237,11 @@ class FunctionOfTime:
 
     def at(self, t: float) -> np.ndarray:
         """The checked value at time t; raises ValueError if its shape has changed."""
-        returned, call = self.function(t), f"{self.__qualname__}(t = {t!r})"
+        answer, call = self.function(t), f"{self.__qualname__}(t = {t!r})"
         try:
-            value = self._check(self._name, returned)
+            value = self._check(self._name, answer)
         except (TypeError, ValueError) as error:
-            advice = " Does it lack a return?" if returned is None else ""
+            advice = " Does it lack a return?" if answer is None else ""
             raise type(error)(f"{call}: {error}{advice}") from error
         if self.shape is None:
             self.shape = value.shape
@@ -360,10 +370,10 @@ def _in_time(
     if isinstance(value, PerLayer | FunctionOfTime):
         return value
     if callable(value):
-        wanted = "an array or a function of time"
+        expected = "an array or a function of time"
         layer = "Of a layer of a network it is an array such as layer.weight.detach().numpy()."
         fits = takes(value, 1) and not hasattr(value, "state_dict")
-        fitting(name, value, wanted, fits, TypeError, layer)
+        fitting(name, value, expected, fits, TypeError, layer)
         return FunctionOfTime(changing, name, value)
     return constant(name, value)
 

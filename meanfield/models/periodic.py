@@ -63,9 +63,9 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
     undefined = ""
 
     def validate(self) -> None:
-        own = getattr(self.potential, "__qualname__", type(self.potential).__qualname__)
+        potential_name = getattr(self.potential, "__qualname__", type(self.potential).__qualname__)
         fitting("circles", self.circles, "1, 2 or 3", self.circles <= 3)
-        self._set(name=self.name or own)
+        self._set(name=self.name or potential_name)
 
     @property
     def dimension(self) -> int:

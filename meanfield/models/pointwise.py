@@ -32,8 +32,8 @@ def _activation(name: str, f: UserValue) -> UserValue:
     except MeanfieldError:  # the placeholder of a function that a file does not store
         return f
     except (TypeError, AttributeError) as error:
-        wanted = "a function of arrays of numpy"
-        fitting(name, f, wanted, False, TypeError, f"It raised {type(error).__name__}: {error}")
+        expected = "a function of arrays of numpy"
+        fitting(name, f, expected, False, TypeError, f"It raised {type(error).__name__}: {error}")
     returned(name, values, ACTIVATION_PROBE.shape)
     return f
 

@@ -91,8 +91,8 @@ class Rotary(PositionalEncoding):
 
     def check_size(self, size: int) -> None:
         if size < (self.size or 2) or (self.size is None and size % 2):
-            wanted = "an even number of" if self.size is None else f"{self.size} or more"
-            raise ValueError(f"{self!r} needs heads of {wanted} coordinates k; got k = {size}.")
+            expected = "an even number of" if self.size is None else f"{self.size} or more"
+            raise ValueError(f"{self!r} needs heads of {expected} coordinates k; got k = {size}.")
 
     def turned(self, rows: np.ndarray) -> np.ndarray:
         self.check_size(rows.shape[-1])
@@ -100,12 +100,12 @@ class Rotary(PositionalEncoding):
         half, result = size // 2, rows.copy()
         angles = np.arange(rows.shape[-2])[:, None] * self.base ** (-np.arange(half) / half)
         cosine, sine = (f(angles).astype(rows.dtype) for f in (np.cos, np.sin))
-        one, other = slice(half), slice(half, size)
+        abscissae, ordinates = slice(half), slice(half, size)
         if self.interleaved:
-            one, other = slice(0, size, 2), slice(1, size, 2)
-        u, w = rows[..., one], rows[..., other]
-        result[..., one] = u * cosine - w * sine
-        result[..., other] = w * cosine + u * sine
+            abscissae, ordinates = slice(0, size, 2), slice(1, size, 2)
+        u, w = rows[..., abscissae], rows[..., ordinates]
+        result[..., abscissae] = u * cosine - w * sine
+        result[..., ordinates] = w * cosine + u * sine
         return result
 
 

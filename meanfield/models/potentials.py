@@ -49,9 +49,9 @@ class _Exponential(ZonalDrift):
         with np.errstate(divide="ignore"):
             log_size = log_gap + np.log(np.abs(beta))
             size = np.exp(log_size)
-            small = np.where(log_size < SMALL_LOGARITHM, log_size, np.log(-np.expm1(-size)))
+            logs = np.where(log_size < SMALL_LOGARITHM, log_size, np.log(-np.expm1(-size)))
         sign = np.sign(beta * np.ones_like(log_gap))
-        return sign, small + np.where(sign > 0, size, 0.0)
+        return sign, logs + np.where(sign > 0, size, 0.0)
 
     def potential(self, t: np.ndarray) -> np.ndarray:
         """exp(beta t) / beta, infinite where it overflows; t at beta = 0."""
@@ -293,10 +293,10 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
     derivative: Function | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
-        what: UserValue = self.potential
-        _check_argument("potential", what)
+        W: UserValue = self.potential
+        _check_argument("potential", W)
         _check_argument("derivative", self.derivative)
-        self._set(name=self.name or getattr(what, "__qualname__", type(what).__qualname__))
+        self._set(name=self.name or getattr(W, "__qualname__", type(W).__qualname__))
 
     @staticmethod
     def chebyshev(coefficients: Sequence[float], name: str = "") -> "CosineSeries":
@@ -323,8 +323,8 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
         )
         series = np.where(np.arange(FILE_DEGREE + 1) == 0, 1.0, 2.0) * multipliers
         significant = np.flatnonzero(np.abs(series) > ROUNDED_COEFFICIENT * np.abs(series).max())
-        kept = series[: significant[-1] + 1] if significant.size else series[:1]
-        return CosineSeries(kept, self.name, self.derivative)
+        significant_series = series[: significant[-1] + 1] if significant.size else series[:1]
+        return CosineSeries(significant_series, self.name, self.derivative)
 
     def __repr__(self) -> str:
         return f"Interaction({self.name})"

@@ -58,8 +58,8 @@ class Sum(Drift):
         self._set(factors=factors, drifts=drifts)
         dimensions = {d.dimension for d in drifts} - {None}
         if len(dimensions) > 1:
-            listed = ", ".join(f"{d!r} for d = {d.dimension}" for d in drifts if d.dimension)
-            raise ValueError(f"The parts of a sum must be for one dimension d; got {listed}.")
+            names = ", ".join(f"{d!r} for d = {d.dimension}" for d in drifts if d.dimension)
+            raise ValueError(f"The parts of a sum must be for one dimension d; got {names}.")
         super().validate()
 
     @property
@@ -118,9 +118,9 @@ class Sum(Drift):
             inner = {n.removeprefix(prefix): by for n, by in rates.items() if n.startswith(prefix)}
             factors.append(rising(factor, rates[key]) if key in rates else factor)
             drifts.append(drift.along(inner))
-        moved = copy(self)
-        moved._set(drifts=tuple(drifts), factors=tuple(factors))
-        return moved
+        varied = copy(self)
+        varied._set(drifts=tuple(drifts), factors=tuple(factors))
+        return varied
 
     def replace(self, **changes: PassedOn) -> Self:
         """A sum with other drifts or factors, or values of some of its `parameters`."""
@@ -128,8 +128,8 @@ class Sum(Drift):
         for k, (factor, drift) in enumerate(self.terms):
             factors.append(changes.pop(f"factors[{k}]", factor))
             keys = {f"drifts[{k}].{name}": name for name in drift.parameters}
-            new = {name: changes.pop(key) for key, name in keys.items() if key in changes}
-            drifts.append(drift.replace(**new) if new else drift)
+            part_changes = {name: changes.pop(key) for key, name in keys.items() if key in changes}
+            drifts.append(drift.replace(**part_changes) if part_changes else drift)
         return super().replace(**{"drifts": drifts, "factors": factors, **changes})
 
     def resolve(self, sizes: StateSizes) -> Self:
@@ -161,9 +161,9 @@ class Sum(Drift):
         """A zonal part divided by Z * mu, and another part that differs from it; else None."""
         parts = [drift.as_zonal() for drift in self.drifts]
         divided = next((part for part in parts if part.normalised), parts[0])
-        others = (part for part in parts if divided.normalised and part != divided)
-        other = next(others, None)
-        return None if other is None else (divided, other)
+        conflicting = (part for part in parts if divided.normalised and part != divided)
+        conflict = next(conflicting, None)
+        return None if conflict is None else (divided, conflict)
 
     @property
     def why_no_density(self) -> str:  # type: ignore[override]
@@ -226,8 +226,8 @@ class Sum(Drift):
             else:
                 sign = "-" if np.signbit(factor) else "+"
                 size = np.abs(factor).item()
-                alone = sign == "+" and len(self.drifts) == 1  # which is no sum
-                part = part if size == 1 and not alone else f"{shown(size)}*{part}"
+                is_single = sign == "+" and len(self.drifts) == 1  # which is no sum
+                part = part if size == 1 and not is_single else f"{shown(size)}*{part}"
             text += f" {sign} {part}" if text else part if sign == "+" else f"-{part}"
         return text
 
@@ -322,11 +322,11 @@ class _ZonalSum(Sum, ZonalDrift):
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The mean of the contrasts of the parts, with weights c_k W_k'(1 - gap)."""
         parts = list(self._spread(log_gap))
-        there = [c * part.slope(1 - np.exp(log_gap)) for c, part in parts]
+        slopes = [c * part.slope(1 - np.exp(log_gap)) for c, part in parts]
         contrasts = [part.contrast(log_gap) for _, part in parts]
         top = np.max([log_size for _, log_size in contrasts], axis=0)
         top = np.where(np.isfinite(top), top, 0.0)
-        scaled = [w * s * np.exp(l - top) for w, (s, l) in zip(there, contrasts, strict=True)]
+        scaled = [w * s * np.exp(l - top) for w, (s, l) in zip(slopes, contrasts, strict=True)]
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = sum(scaled) / sum(there)
+            ratio = sum(scaled) / sum(slopes)
             return np.sign(ratio), np.log(np.abs(ratio)) + top

@@ -208,12 +208,12 @@ class Transformer(Kind, Shown, family=True):
 
     def along(self, names: Sequence[str | None]) -> Self:
         """The model with `Dual` parameters; names[i] changes at the rate 1 along tangent i."""
-        moved, rates = copy.copy(self), unit_rates(names)
+        varied, rates = copy.copy(self), unit_rates(names)
         reaction = rates.pop("reaction", None)
         if reaction is not None:
-            moved._set(reaction=Dual(self.reaction, reaction))
-        moved._set(drift=self.drift.along(rates))
-        return moved
+            varied._set(reaction=Dual(self.reaction, reaction))
+        varied._set(drift=self.drift.along(rates))
+        return varied
 
     @property
     def zonal(self) -> ZonalDrift:
@@ -273,8 +273,8 @@ class Transformer(Kind, Shown, family=True):
     @property
     def keeps_axes(self) -> bool:
         """Whether the flow without noise keeps laws that are symmetric about an axis symmetric."""
-        plain = self.feedforward is None and self.normalisation.is_identity
-        return plain and self.drift.is_zonal
+        attention_only = self.feedforward is None and self.normalisation.is_identity
+        return attention_only and self.drift.is_zonal
 
     @property
     def is_zonal(self) -> bool:
@@ -317,5 +317,5 @@ class Transformer(Kind, Shown, family=True):
         return title.strip().splitlines()[0], rows, lambda: FIGURES["pull"](self)
 
     def __repr__(self) -> str:
-        name, _, rest = super().__repr__().partition("drift=")
-        return name + rest
+        name, _, arguments = super().__repr__().partition("drift=")
+        return name + arguments

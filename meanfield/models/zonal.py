@@ -53,17 +53,17 @@ def remembered(compute: Function) -> Function:
     names = list(inspect.signature(compute).parameters)[1:]
 
     @functools.wraps(compute)
-    def multipliers(self: "ZonalDrift", *of: object, **named: object) -> np.ndarray | None:
-        of += tuple(named.pop(name) for name in names[len(of) :] if name in named)
-        if named or len(of) != len(names):
-            compute(self, *of, **named)  # raises TypeError
+    def multipliers(self: "ZonalDrift", *of: object, **keywords: object) -> np.ndarray | None:
+        of += tuple(keywords.pop(name) for name in names[len(of) :] if name in keywords)
+        if keywords or len(of) != len(names):
+            compute(self, *of, **keywords)  # raises TypeError
         cache = self._multipliers
         key = compute.__name__, *of
         if key not in cache:  # a new mapping, as another thread may be reading this one
             cache = {**cache, key: compute(self, *of)}
             self.__dict__["_multipliers"] = cache
-        kept = cache[key]
-        return None if kept is None else kept.copy()
+        stored = cache[key]
+        return None if stored is None else stored.copy()
 
     return multipliers
 
@@ -116,8 +116,8 @@ class ZonalDrift(Drift):
 
     @classmethod
     def _refuse_closed_forms_of_another_slope(cls) -> None:
-        above: AnyObject = super(cls, cls)
-        if above.slope is ZonalDrift.slope or not {"slope", "weight"} & set(vars(cls)):
+        parent: AnyObject = super(cls, cls)
+        if parent.slope is ZonalDrift.slope or not {"slope", "weight"} & set(vars(cls)):
             return
         inherited = [
             name
@@ -184,9 +184,9 @@ class ZonalDrift(Drift):
                 integrals.append(Primitive(member.slope))
             except MeanfieldError as error:
                 integrals.append(f"the slope of {member!r}: {error}")
-        if missing := next((why for why in integrals if isinstance(why, str)), None):
+        if reason := next((why for why in integrals if isinstance(why, str)), None):
             warnings.warn(
-                f"Interaction energies are nan, as W is the integral of {missing}. Write "
+                f"Interaction energies are nan, as W is the integral of {reason}. Write "
                 f"{type(self).__name__}.potential(t), which is W.",
                 UnresolvedWarning,
                 stacklevel=4,
@@ -247,9 +247,9 @@ class ZonalDrift(Drift):
         The constant (entry 0) is nan if the potential is not known.
         """
         multipliers = self.attraction(degree, dimension)
-        missing = self.why_no_potential(dimension)
+        reason = self.why_no_potential(dimension)
         multipliers[..., :1] = (
-            np.nan if missing else self._of_members(lambda drift: drift.potential_at, 0, dimension)
+            np.nan if reason else self._of_members(lambda drift: drift.potential_at, 0, dimension)
         )
         return multipliers
 
@@ -282,14 +282,14 @@ class ZonalDrift(Drift):
         the difference is computed from the mean of W'' on [1 - gap, 1].
         """
         gap = np.exp(log_gap)
-        there = self.slope(1 - gap)
+        slopes = self.slope(1 - gap)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (self.slope(np.ones_like(gap)) - there) / there
+            ratio = (self.slope(np.ones_like(gap)) - slopes) / slopes
             sign, log_size = np.array(np.sign(ratio)), np.array(np.log(np.abs(ratio)))
             for index in np.argwhere(gap < CLOSE_SLOPES):
                 entry = tuple(index)
                 curvature = self.member(entry[: len(self.shape)])._curvature
-                mean = curvature(1 - gap[entry] * GAUSS_NODES) @ GAUSS_WEIGHTS / there[entry]
+                mean = curvature(1 - gap[entry] * GAUSS_NODES) @ GAUSS_WEIGHTS / slopes[entry]
                 sign[entry] = np.sign(mean)
                 log_size[entry] = np.log(np.abs(mean)) + log_gap[entry]
         return sign, log_size
@@ -356,21 +356,21 @@ def _with_tangents(
         return returned(name, values, t.shape)
     except (TypeError, AttributeError):
         moving = {n: v for n, v in drift.parameters.items() if isinstance(v, Dual)}
-    count = len(next(each for each in (t, *moving.values()) if isinstance(each, Dual)).changes)
+    count = len(next(array for array in (t, *moving.values()) if isinstance(array, Dual)).changes)
     plain = drift._with({n: v.value for n, v in moving.items()})
     value, changes = np.empty(t.shape), np.zeros((count, *t.shape))
     for index in np.ndindex(*drift.shape):
-        member, inner, here = plain.member(index), value_of(t)[index], (slice(None), *index)
+        member, inner, entry = plain.member(index), value_of(t)[index], (slice(None), *index)
         value[index] = evaluate(member, inner)
         if isinstance(t, Dual):
-            changes[here] = slope_of(functools.partial(evaluate, member))(inner) * t.changes[here]
+            changes[entry] = slope_of(functools.partial(evaluate, member))(inner) * t.changes[entry]
 
         def of_many(many: Values, inner: np.ndarray = inner) -> np.ndarray:
             return evaluate(many, np.broadcast_to(inner, (*many.shape, *inner.shape)))
 
-        for parameter, each in moving.items():
-            rates = changes_of(np.broadcast_to(each, drift.shape), count)[here]
-            changes[here] += np.multiply.outer(rates, derivative_by(member, parameter, of_many))
+        for parameter, array in moving.items():
+            rates = changes_of(np.broadcast_to(array, drift.shape), count)[entry]
+            changes[entry] += np.multiply.outer(rates, derivative_by(member, parameter, of_many))
     return Dual(value, changes)
 
 

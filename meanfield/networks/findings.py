@@ -11,7 +11,7 @@ import xarray as xr
 from meanfield import SA, MeanfieldError, UnresolvedWarning
 from meanfield.extending import PassedOn, shown
 
-from .fitting.fit import Fit
+from .fitting.fit import Fit, estimate_in_words
 from .fitting.fit import fit as fit_flow
 from .nulls import NULLS_IN_WORDS
 from .quantities import MeanCosine, directions
@@ -423,7 +423,7 @@ def _numbers(fit: Fit, by: str = "model") -> str:
         return "the search for values that fit did not converge"
     values = fit.family.values(fit.estimate.point)
     names = zip(fit.family.labels, values, fit.interval(by=by), strict=True)
-    return "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
+    return "; ".join(f"{name} {estimate_in_words(v, ends, '.3g')}" for name, v, ends in names)
 
 
 # Bootstrap --------------------------------------------------------------------------------------

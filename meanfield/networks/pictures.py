@@ -18,6 +18,7 @@ from meanfield.plotting.theme import INK, ORDER_MAP, PALETTE, figure, style
 from .advice import Advice
 from .findings import Changes, interval
 from .fitting import Fit
+from .fitting.fit import is_undetermined
 
 SUBLAYER_COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
 HISTOGRAM_PANELS = 16  # largest number of histograms
@@ -227,7 +228,8 @@ def of_fit(fit: Fit) -> Figure:
         for k, (middle_of, ends, value) in enumerate(rows):
             left.plot(ends, [k, k], "-", color="C0")
             left.plot(middle_of, k, "o", color="C0")
-            left.annotate(f"{value:.3g}", (middle_of, k), xytext=(0, 7), ha="center",
+            text = "not determined" if is_undetermined(ends) else f"{value:.3g}"
+            left.annotate(text, (middle_of, k), xytext=(0, 7), ha="center",
                           textcoords="offset points")  # fmt: skip
         left.set(yticks=range(len(labels)), yticklabels=labels, xlabel="relative to the estimate",
                  title=f"{fit.family.name}: {fit.status}",

@@ -564,8 +564,10 @@ def finish(panels: Panels, title: str | None) -> Figure:
 
 def verdict(solution: Solution) -> tuple[str, str] | None:
     """Text and colour of the banner, or None for a solution that is resolved and finished."""
-    if not solution.resolved:
+    if not solution.resolved_after_start:
         return f"NOT RESOLVED: {solution.message}", theme.WARNING
+    if not solution.resolved:
+        return f"INITIAL DENSITY CUT OFF: {solution.message}", theme.CAUTION
     if not solution.success:
         return f"STOPPED EARLY ({solution.status}): {solution.message}", theme.CAUTION
     return None

@@ -9,9 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.annotations import Snapshot
 from ..core.checks import available_memory
-
-Snapshot = dict[str, Any]  # arrays by name
 
 KEPT_BYTES = 1 << 29  # of all snapshots of a run
 OVERHEAD = 160  # bytes of an array without its numbers

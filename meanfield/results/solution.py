@@ -168,11 +168,19 @@ class Solution(Result):
         For characteristics: whether their nodes resolved every state. For indexed densities also
         whether the nodes of the index resolve the last state, see `Indexed.resolved`.
         """
+        return self.resolved_after_start and self.stats.get("resolved_at_start", True)
+
+    @property
+    def resolved_after_start(self) -> bool:
+        """`resolved`, but for coefficients of the initial density that are too large to end there.
+
+        The run is then an accurate solution from the initial density without the harmonics that its
+        space lacks.
+        """
         of_members = np.ravel(self.stats.get("status", self.status))
         in_index = np.all(self.stats.get("resolved_in_index", True))
         in_time = all(t is None for t in self._unresolved_since)
-        at_start = self.stats.get("resolved_at_start", True)
-        return "unresolved" not in of_members and in_time and bool(in_index) and at_start
+        return "unresolved" not in of_members and in_time and bool(in_index)
 
     @property
     def _unresolved_since(self) -> list[float | None]:

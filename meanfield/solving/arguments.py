@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState
 from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive, TimeSpan, nearest
@@ -52,9 +53,9 @@ class Requested(NamedTuple):
         The keys are "scheme", "dt" and "degrees". Raises ValueError if they do not fit the motion.
         """
         scheme, dt = motion.chosen_scheme(self.scheme, self.dt, start)
-        least = np.spacing(max(abs(start), abs(end)))  # shorter steps do not change the time
-        wanted = f"at least {least:.3g}, by which numbers of the size of the times differ"
-        fitting("dt", dt, wanted, dt is None or dt >= least)
+        shortest = np.spacing(max(abs(start), abs(end)))  # shorter steps do not change the time
+        expected = f"at least {shortest:.3g}, by which numbers of the size of the times differ"
+        fitting("dt", dt, expected, dt is None or dt >= shortest)
         degrees = _degrees(motion, (start, end), self.min_degree, self.max_degree)
         return {"scheme": scheme, "dt": dt, "degrees": degrees}
 
@@ -99,7 +100,7 @@ class Arguments:
     """
 
     model: Transformer
-    state: Any
+    state: MovedState
     start: float
     times: np.ndarray
     default_times: bool
@@ -126,14 +127,14 @@ class Arguments:
     threads: int
     progress: bool | None
     keeper: Keeper
-    provenance: dict[str, Any]
+    provenance: JsonTable
     make_motion: Callable[[], Any]
 
     @classmethod
     def of(
         cls,
         model: Transformer,
-        state: Any,
+        state: MovedState,
         t_span: TimeSpan,
         t_eval: Any,
         breaks: Sequence[float],
@@ -166,10 +167,10 @@ class Arguments:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
         scheme = requested.scheme
         if not isinstance(scheme, Scheme | Splitting | None):
-            names, where = [one.name for one in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
+            names, template = [known.name for known in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
             raise TypeError(
-                f"scheme must be one of the objects {', '.join(map(where.format, names))}; got "
-                f"scheme = {as_given(scheme)}{nearest(str(scheme), names, where) or '.'}"
+                f"scheme must be one of the objects {', '.join(map(template.format, names))}; got "
+                f"scheme = {as_given(scheme)}{nearest(scheme, names, template) or '.'}"
             )
         start, times = times_of(t_span, t_eval, requested.dt if scheme is Layers else None)
         user_breaks = breaks_of(breaks, t_span)
@@ -177,7 +178,7 @@ class Arguments:
             if not state.parts:
                 state.check_arrays()
             model = model.resolve(StateSizes(state.dimension, state.tokens, state.shape))
-        kind = motion_for(state)
+        kind = motion_for(state, model)
         state = kind.prepared(model, state)
         _check_outputs(len(times), state)
         events = (events,) if callable(events) else tuple(events)
@@ -218,9 +219,9 @@ class Arguments:
             each=motion.draws_by_member,
             common=model.common is not None,
         )
-        apart = motion.semilinear and state.shape != () and not motion.random
-        alone = 1 if apart else threads
-        fitting("threads", threads, "1, as there is no ensemble of densities", alone == 1)
+        own_times = motion.semilinear and state.shape != () and not motion.random
+        shared_threads = 1 if own_times else threads
+        fitting("threads", threads, "1, as there is no ensemble of densities", shared_threads == 1)
         return cls(
             model=model,
             state=state,
@@ -241,7 +242,7 @@ class Arguments:
             rng=streams[0],
             common_rng=streams[1],
             seed=seed,
-            apart=apart,
+            apart=own_times,
             autonomous=motion.autonomous,
             threads=threads,
             keeper=keeper,
@@ -271,15 +272,15 @@ class Arguments:
                 choices[key] |= {"model": make().model, "autonomous": make().autonomous}
             yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> JsonTable:
         """Options that determine the result, besides model and state, as plain data."""
-        kept = {}
+        described = {}
         if self.motion.random or self.motion.options & {"engine", "merge"}:
-            kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
+            described = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
         if self.breaks:
-            kept["breaks"] = list(self.breaks)
+            described["breaks"] = list(self.breaks)
         if self.dense:
-            kept["dense"] = True
+            described["dense"] = True
         return {
             "t_start": self.start,
             "t_eval": self.times.tolist(),
@@ -290,7 +291,7 @@ class Arguments:
             "min_degree": self.degrees[0],
             "max_degree": self.degrees[1],
             "events": list(map(_name_of, self.events)),
-            **kept,
+            **described,
             **self.motion.recorded(),
         }
 
@@ -343,33 +344,33 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
         raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
-    within = start <= times[0] and times[-1] <= end
-    fitting("t_eval", t_eval, f"within t_span = [{start}, {end}]", within)
+    is_within = start <= times[0] and times[-1] <= end
+    fitting("t_eval", t_eval, f"within t_span = [{start}, {end}]", is_within)
     return start, times
 
 
 def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, ...]:
     """Checked argument `breaks` of `solve`: increasing times within `t_span`, ends included."""
     start, end = t_span
-    increase = all(one < other for one, other in pairwise(breaks))
+    increase = all(earlier < later for earlier, later in pairwise(breaks))
     fitting("breaks", breaks, "times that increase strictly", increase)
-    within = all(start <= t <= end for t in breaks)
+    is_within = all(start <= t <= end for t in breaks)
     advice = "Leave out those of another part of the run."
-    fitting("breaks", breaks, f"times within t_span = [{start}, {end}]", within, advice=advice)
+    fitting("breaks", breaks, f"times within t_span = [{start}, {end}]", is_within, advice=advice)
     return tuple(breaks)
 
 
-def _check_outputs(outputs: int, state: Any) -> None:
+def _check_outputs(outputs: int, state: MovedState) -> None:
     """Raise ValueError if memory cannot hold the states at all outputs."""
     if isinstance(state, Density):
         numbers = 2 * state.coefficients.size
     else:
         numbers = sum(np.size(array) for _, array in state.arrays().values())
-    what = f"t_eval: {outputs} outputs of {numbers} numbers"
-    check_memory(what, (outputs, numbers), "the number of outputs, or the size of the state")
+    subject = f"t_eval: {outputs} outputs of {numbers} numbers"
+    check_memory(subject, (outputs, numbers), "the number of outputs, or the size of the state")
 
 
-def _plain_data(provenance: Any) -> dict[str, Any]:
+def _plain_data(provenance: Any) -> JsonTable:
     """Argument `provenance`, or {} for None.
 
     Raises TypeError unless it is a dict that JSON can write, ValueError if it has a key that the
@@ -409,19 +410,19 @@ def _degrees(
     return max(min_degree, motion.least_degree(span, max_degree)), max_degree
 
 
-def _random(rng: Any, read: bool, checkpoint: Path | None) -> tuple[Any, object]:
-    """Generator or `Seeds` of a run, and plain data that identify it; both None unless `read`.
+def _random(rng: Any, draws: bool, checkpoint: Path | None) -> tuple[Any, object]:
+    """Generator or `Seeds` of a run, and plain data that identify it; both None unless `draws`.
 
     Parameters
     ----------
     rng : Generator, seed, Seeds or None
         None draws a new seed, except with a checkpoint, which raises ValueError.
-    read : bool
+    draws : bool
         Whether the run needs random numbers.
     checkpoint : Path or None
         File of the checkpoint.
     """
-    if not read:
+    if not draws:
         generator(rng)  # checks it only
         return None, None
     if rng is None and checkpoint is not None:
@@ -461,19 +462,19 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
     return start + dt * np.arange(round(layers) + 1)
 
 
-def check_layers(elapsed: Any, dt: float | None, what: str) -> None:
+def check_layers(elapsed: Any, dt: float | None, subject: str) -> None:
     """Raise ValueError unless times relative to the start are multiples of dt, to rounding.
 
-    `what` names the times in the message.
+    `subject` names the times in the message.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
         layers = np.asarray(elapsed) / (dt or np.nan)
-        off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
-    if layers.size and not off.max() <= LAYER_ROUNDING:
-        worst = float(layers[off.argmax()])
+        deviations = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
+    if layers.size and not deviations.max() <= LAYER_ROUNDING:
+        worst = float(layers[deviations.argmax()])
         raise ValueError(
-            f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "
-            "after the start: expected a whole number. Leave t_eval out to see every layer."
+            f"steppers.Layers takes steps of exactly dt = {dt:g}, and {subject} is {worst:g} "
+            "layers after the start: expected a whole number. Leave t_eval out to see every layer."
         )
 
 

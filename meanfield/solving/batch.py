@@ -64,11 +64,11 @@ class DensityBatch:
 
     def evolution(self, run: Any, space: Space) -> Any:
         """Equation of a run on the modes of a space; one for all runs if they share a motion."""
-        shared = self._motion is not None
-        key = None if shared else run.row, space.degree
+        one_model = self._motion is not None
+        key = None if one_model else run.row, space.degree
         if key not in self._evolutions:
-            motion = self._motion if shared else run.motion
-            self._evolutions[key] = motion.evolution(space, separate_members=shared)
+            motion = self._motion if one_model else run.motion
+            self._evolutions[key] = motion.evolution(space, separate_members=one_model)
         return self._evolutions[key]
 
     @np.errstate(**NO_FLOAT_WARNINGS)
@@ -79,17 +79,17 @@ class DensityBatch:
         `first_steps`.
         """
         part = FIRST_CHANGE * self._arguments.rtol**0.25
-        for rows, together in _by_rows(runs):
-            which = np.array([run.row for run in together])
-            states = [run.first.coefficients.reshape(run.members, -1) for run in together]
-            rows.begin(which, np.array(states), 0.0)
-            rates = rows.rates_of_change(which, rows.metric)
-            moving, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
+        for rows, batch in _by_rows(runs):
+            indices = np.array([run.row for run in batch])
+            states = [run.first.coefficients.reshape(run.members, -1) for run in batch]
+            rows.begin(indices, np.array(states), 0.0)
+            rates = rows.rates_of_change(indices, rows.metric)
+            moving, growths = (0 < rates) & (rates < np.inf), np.zeros(len(indices))
             if moving.any() and not self._arguments.dt:
-                growths[moving] = rows.growths(which[moving], part, 0.0)
+                growths[moving] = rows.growths(indices[moving], part, 0.0)
             rates[~moving] = 0.0
             first = first_steps(part, rates, growths, runs[0].duration)
-            for run, step in zip(together, first.tolist(), strict=True):
+            for run, step in zip(batch, first.tolist(), strict=True):
                 run.stepper.check()
                 run.clock = started(run.dt or step)
 
@@ -99,17 +99,17 @@ class DensityBatch:
         The codes are those of `Integration.advance`.
         """
         limit = dict(zip(runs, limits, strict=True))
-        moved = [run for run in runs if not run.within]
-        self.step(moved, output, [limit[run] for run in moved])
+        outside = [run for run in runs if not run.within]
+        self.step(outside, output, [limit[run] for run in outside])
         return [run.arrive(output) for run in runs]
 
     def step(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> None:
         """Advance the clock of each run to the output, by at most its limit of attempts."""
         tasks = {run: run.task(output, n) for run, n in zip(runs, limits, strict=True)}
         counts = {run: run.stepper.counts.tolist() for run in runs}
-        for _, together in _by_rows(runs):
-            ends = advance_rows([run.stepper for run in together], [tasks[run] for run in together])
-            for run, (code, clock) in zip(together, ends, strict=True):
+        for _, batch in _by_rows(runs):
+            ends = advance_rows([run.stepper for run in batch], [tasks[run] for run in batch])
+            for run, (code, clock) in zip(batch, ends, strict=True):
                 run.stepped(code, clock, counts[run])
         for run in runs:
             run.stepper.check()

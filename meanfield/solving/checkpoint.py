@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
@@ -63,7 +64,7 @@ class Keeper:
         if self._lock is not None:
             self._lock.release()
 
-    def opened(self, identity: dict[str, Any]) -> dict[str, np.ndarray]:
+    def opened(self, identity: JsonTable) -> dict[str, np.ndarray]:
         """Lock the file, and return the arrays to resume from by name; {} for a new run.
 
         Parameters
@@ -86,8 +87,8 @@ class Keeper:
             self._lock = Lock(path)
         except StorageError as error:
             raise CheckpointError(f"No checkpoint can be kept: {error}") from error
-        there = path.exists()
-        if there and not self._resume and path.stat().st_size:
+        exists = path.exists()
+        if exists and not self._resume and path.stat().st_size:
             what, way = "is not a checkpoint", ""
             if is_checkpoint(path):
                 what, way = "is the checkpoint of an earlier run", "Continue it with resume=True. "
@@ -102,14 +103,14 @@ class Keeper:
                 "numbers, arrays and Python functions that it is made of."
             ) from error
         self._last = time.monotonic()
-        return self._load(path) if there and self._resume else {}
+        return self._load(path) if exists and self._resume else {}
 
-    def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
+    def save_now_and_then(self, arrays: Callable[[], Snapshot]) -> None:
         """Save the arrays that `arrays()` returns, if the last checkpoint is old enough."""
         if self.path is not None and time.monotonic() - self._last >= self._every:
             self.save(arrays)
 
-    def save(self, arrays: Callable[[], dict[str, Any]]) -> None:
+    def save(self, arrays: Callable[[], Snapshot]) -> None:
         """Write the arrays that `arrays()` returns, replacing the previous checkpoint atomically.
 
         If that fails, for instance on a full disk, a warning is issued and the previous checkpoint

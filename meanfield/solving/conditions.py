@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import MovedState
 from ..core.checks import as_given, fitting, takes
 
 EventFunction = Callable[[float, Any], Any]
@@ -20,10 +21,10 @@ class Condition:
         takes_both = takes(function, 2) and not isinstance(function, type)
         self.function = fitting("until", function, "a function (t, state)", takes_both, TypeError)
 
-    def __call__(self, t: float, state: Any) -> float:
+    def __call__(self, t: float, state: MovedState) -> float:
         return 1.0 if self.holds(t, state) else -1.0
 
-    def holds(self, t: float, state: Any) -> bool:
+    def holds(self, t: float, state: MovedState) -> bool:
         """Whether the function is True; raises TypeError unless it is a bool."""
         answer = self.function(t, state)
         if isinstance(answer, bool | np.bool_):
@@ -34,7 +35,7 @@ class Condition:
         )
 
 
-def holding(events: tuple[EventFunction, ...], t: float, state: Any) -> list[int]:
+def holding(events: tuple[EventFunction, ...], t: float, state: MovedState) -> list[int]:
     """Indices of the events that are conditions and hold."""
-    each = enumerate(events)
-    return [i for i, g in each if isinstance(g, Condition) and g.holds(t, state)]
+    numbered = enumerate(events)
+    return [i for i, g in numbered if isinstance(g, Condition) and g.holds(t, state)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Snapshot
 from ..derivatives.journal import EnsembleJournal
 from ..spaces.density import Density
 from ..steppers.advance import PAUSED, REACHED, STEADY
@@ -51,7 +52,7 @@ class EnsembleIntegration(Integration):
         Times of events, by event function and member.
     """
 
-    state: Any = None
+    state: MovedState = None
 
     def __init__(self, arguments: Arguments):
         super().__init__(arguments)
@@ -95,8 +96,8 @@ class EnsembleIntegration(Integration):
     @property
     def size(self) -> str:
         """Number of members that have not ended, in words, for the progress bar."""
-        left = sum(member.elapsed < self.duration for member in self._moving)
-        return f"{left} of {len(self.members)} members on their way"
+        moving_count = sum(member.elapsed < self.duration for member in self._moving)
+        return f"{moving_count} of {len(self.members)} members on their way"
 
     @property
     def progress(self) -> float:
@@ -126,14 +127,14 @@ class EnsembleIntegration(Integration):
         REACHED: all members that go on are at the output. PAUSED: some are not yet. ALL_ENDED:
         there are none.
         """
-        waiting = deque(self._batches)
+        queue = deque(self._batches)
         until = time.monotonic() + ADVANCE_SECONDS
-        threads = min(self._arguments.threads, len(waiting))
+        threads = min(self._arguments.threads, len(queue))
         if threads > 1:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda _: self._move(waiting, output, until), range(threads)))
+                list(pool.map(lambda _: self._move(queue, output, until), range(threads)))
         else:
-            self._move(waiting, output, until)
+            self._move(queue, output, until)
         if all(self.ends):
             self._arrive(max(map(self._time, range(len(self.members)))) - self.start)
             return ALL_ENDED
@@ -142,11 +143,11 @@ class EnsembleIntegration(Integration):
         self._arrive(output)
         return REACHED
 
-    def _move(self, waiting: deque[range], output: float, until: float) -> None:
+    def _move(self, queue: deque[range], output: float, until: float) -> None:
         """Take batches from the queue and integrate each to the output, until the time `until`."""
-        while waiting and time.monotonic() < until:
+        while queue and time.monotonic() < until:
             try:
-                numbers = waiting.popleft()
+                numbers = queue.popleft()
             except IndexError:  # taken by another thread
                 return
             while moving := [i for i in numbers if self._goes_on(i, output)]:
@@ -163,23 +164,23 @@ class EnsembleIntegration(Integration):
 
     def _step(self, moving: list[int], output: float) -> None:
         """Advance members of one batch by some steps, and record which of them end."""
-        members, most = [self.members[i] for i in moving], self._arguments.max_steps
-        before = [member.elapsed for member in members]
+        members, max_steps = [self.members[i] for i in moving], self._arguments.max_steps
+        starts = [member.elapsed for member in members]
         pauses = [1 if self._watches else max(1, m.pause // len(members)) for m in members]
-        limits = [min(most - m.attempts, n) for m, n in zip(members, pauses, strict=True)]
+        limits = [min(max_steps - m.attempts, n) for m, n in zip(members, pauses, strict=True)]
         codes = members[0].batch.advance(members, output, limits)
-        for i, elapsed, code in zip(moving, before, codes, strict=True):
+        for i, elapsed, code in zip(moving, starts, codes, strict=True):
             self.ends[i] = self._end_of(i, elapsed, code)
 
-    def _end_of(self, i: int, before: float, code: int) -> str | None:
-        """Reason why member i ends after steps that began at `before` and returned `code`, or None.
+    def _end_of(self, i: int, step_start: float, code: int) -> str | None:
+        """Reason why member i ends after steps from `step_start` that returned `code`, or None.
 
         Records the events of these steps.
         """
         member = self.members[i]
         if code in FAILURES:
             return FAILURES[code]
-        if self._watches and (member.elapsed > before or code == STALLED):
+        if self._watches and (member.elapsed > step_start or code == STALLED):
             for index, t, state, terminal in self._watches[i].crossed(member):
                 self.t_events[index][i].append(t)
                 if terminal:
@@ -211,10 +212,10 @@ class EnsembleIntegration(Integration):
 
         It is the first failure of a member, else "steady" if all members are steady, else "event".
         """
-        failed = [end for end in self.ends if end and end in FAILURES.values()]
-        return failed[0] if failed else "steady" if set(self.ends) == {"steady"} else "event"
+        failures = [end for end in self.ends if end and end in FAILURES.values()]
+        return failures[0] if failures else "steady" if set(self.ends) == {"steady"} else "event"
 
-    def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
+    def ending(self, cause: str, _state: MovedState, _t: float) -> JsonTable:
         """Description of the end as plain data, see `Integration.ending`.
 
         The counts, "status" and "t_end" in "stats" are nested lists of the shape of the ensemble.
@@ -223,33 +224,33 @@ class EnsembleIntegration(Integration):
         rtol = self._arguments.rtol
         certain = self._arguments.motion.without_warning(states, self.t, rtol)
         causes = [end or cause for end in self.ends]
-        each = [
-            member.plain_ending(why)
-            if certain[i] and why not in FAILURES.values()
-            else member.ending(why, states[i], times[i])
-            for i, (member, why) in enumerate(zip(self.members, causes, strict=True))
+        endings = [
+            member.plain_ending(cause_of_end)
+            if certain[i] and cause_of_end not in FAILURES.values()
+            else member.ending(cause_of_end, states[i], times[i])
+            for i, (member, cause_of_end) in enumerate(zip(self.members, causes, strict=True))
         ]
-        statuses = [one["status"] for one in each]
-        failed = [i for i, end in enumerate(self.ends) if end in FAILURES.values()]
-        for one, t in zip(each, times, strict=True):
-            one["stats"] |= {"status": one["status"], "t_end": t}
+        statuses = [ending_of["status"] for ending_of in endings]
+        failures = [i for i, end in enumerate(self.ends) if end in FAILURES.values()]
+        for ending_of, t in zip(endings, times, strict=True):
+            ending_of["stats"] |= {"status": ending_of["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
-        warned, warning = [i for i, one in enumerate(each) if one["warning"]], None
+        warned, warning = [i for i, ending_of in enumerate(endings) if ending_of["warning"]], None
         if warned:
             index = tuple(int(k) for k in np.unravel_index(warned[0], self._shape))
-            others = f" The same or the like holds of {len(warned) - 1} more." if warned[1:] else ""
-            warning = f"Member {index}: {each[warned[0]]['warning']}{others}"
-        message = f"Of {len(each)} members {counts}, at t = {self.t:g}."
+            more = f" The same or the like holds of {len(warned) - 1} more." if warned[1:] else ""
+            warning = f"Member {index}: {endings[warned[0]]['warning']}{more}"
+        message = f"Of {len(endings)} members {counts}, at t = {self.t:g}."
         return {
-            "status": statuses[failed[0]] if failed and cause not in RESUMABLE else cause,
+            "status": statuses[failures[0]] if failures and cause not in RESUMABLE else cause,
             "message": f"{message} {warning}" if warning else message,
             "warning": warning,
-            "stats": nested([one["stats"] for one in each], self._shape),
+            "stats": nested([ending_of["stats"] for ending_of in endings], self._shape),
         }
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Arrays of the ensemble, and the snapshots of all members joined array by array."""
         motion = self._arguments.motion
         last = {i: t for i, (t, _) in self._last.items()}
@@ -266,7 +267,7 @@ class EnsembleIntegration(Integration):
             **_packed([member.snapshot() for member in self.members]),
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Continue from the data that `snapshot` returned."""
         motion = self._arguments.motion
         about = json.loads(str(snapshot["ensemble"]))
@@ -281,18 +282,18 @@ class EnsembleIntegration(Integration):
         self._watches = [EventWatch(events, m) for m in self.members if events]
 
 
-def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+def _packed(snapshots: list[Snapshot]) -> dict[str, np.ndarray]:
     """Snapshots of all members in one dict: for each array name two entries.
 
     "member.NAME" is the flattened arrays one after the other, "shapes.NAME" (members, axes) their
     shapes. The numbers of axes must agree.
     """
-    joined = {}
+    packed = {}
     for name in snapshots[0]:
         arrays = [np.asarray(snapshot[name]) for snapshot in snapshots]
-        joined[f"member.{name}"] = np.concatenate([array.ravel() for array in arrays])
-        joined[f"shapes.{name}"] = np.array([array.shape for array in arrays], dtype=np.int64)
-    return joined
+        packed[f"member.{name}"] = np.concatenate([array.ravel() for array in arrays])
+        packed[f"shapes.{name}"] = np.array([array.shape for array in arrays], dtype=np.int64)
+    return packed
 
 
 def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -308,15 +309,15 @@ def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     return members
 
 
-def nested(each: list[Any], shape: tuple[int, ...]) -> Any:
+def nested(tables: list[Any], shape: tuple[int, ...]) -> Any:
     """Values of all members as nested lists of the shape of the ensemble.
 
     If the values are dictionaries with common keys, the result is one dictionary of such lists.
     """
-    if isinstance(each[0], dict):
-        return {name: nested([one[name] for one in each], shape) for name in each[0]}
-    values = np.empty(len(each), dtype=object)
-    values[:] = each
+    if isinstance(tables[0], dict):
+        return {name: nested([one[name] for one in tables], shape) for name in tables[0]}
+    values = np.empty(len(tables), dtype=object)
+    values[:] = tables
     return values.reshape(shape).tolist()
 
 

@@ -32,23 +32,23 @@ def evaluated(run: Solution, t: Any) -> Any:
     several = times.ndim == 1 and times.size > 0 and bool((np.diff(times) > 0).all())
     fitting("t", t, "a time, or increasing times", times.ndim == 0 or several)
     start = run.options.get("t_start", run.t[0])
-    within = start <= times.min() and times.max() <= run.t[-1]
-    fitting("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", within)
-    saved = dict(zip(run.t.tolist(), run.states, strict=True))
+    is_within = start <= times.min() and times.max() <= run.t[-1]
+    fitting("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", is_within)
+    states_by_time = dict(zip(run.t.tolist(), run.states, strict=True))
     integrations: dict[float, Integration] = {}
     states = tuple(
-        saved[one] if one in saved else _state_at(run, one, integrations)
-        for one in times.ravel().tolist()
+        states_by_time[time] if time in states_by_time else _state_at(run, time, integrations)
+        for time in times.ravel().tolist()
     )
     if times.ndim == 0:
         return states[0]
     stored = {name: run.stored[name] for name in OF_ALL_TIMES if name in run.stored}
-    found = replace(run, t=times, states=states, stored={**stored, "observed": {}})
+    result = replace(run, t=times, states=states, stored={**stored, "observed": {}})
     if observe := run.stored.get("functions", {}).get("observe"):
         arguments = arguments_of(run, run.options["t_eval"])
         observables = checked_observables(observe, start_of(arguments))
-        found.stored["observed"] = observed(observables, found)
-    return found
+        result.stored["observed"] = observed(observables, result)
+    return result
 
 
 def _kept(run: Solution) -> KeptSteps | None:
@@ -61,10 +61,10 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
 
     `integrations` has one integration for each end of the run, to be used again.
     """
-    kept, elapsed = _kept(run), t - run.options.get("t_start", 0.0)
-    snapshot = kept.before(elapsed) if kept else None
-    if kept is None or snapshot is None:
-        since = "" if kept is None else f", and kept steps from t = {_first(run, kept):g} on"
+    steps, elapsed = _kept(run), t - run.options.get("t_start", 0.0)
+    snapshot = steps.before(elapsed) if steps else None
+    if steps is None or snapshot is None:
+        since = "" if steps is None else f", and kept steps from t = {_first(run, steps):g} on"
         nearest = run.t[np.abs(run.t - t).argmin()]
         raise MeanfieldError(
             f"The run has no state at t = {t:.17g}{since}. Give dense=True to solve, and to "
@@ -84,8 +84,8 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
     return integration.state
 
 
-def _first(run: Solution, kept: KeptSteps) -> float:
-    return float(run.options["t_start"]) + float(kept.snapshots[0][AT])
+def _first(run: Solution, steps: KeptSteps) -> float:
+    return float(run.options["t_start"]) + float(steps.snapshots[0][AT])
 
 
 def _integration(run: Solution, end: float, apart: bool) -> Integration:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable
 from ..core.calls import checked_call
 from ..core.checks import check_memory, fitting, real_array
 from ..core.descriptions import build
@@ -105,11 +106,11 @@ def extend(
     fitting("t_end", t_end, later, t_end > old[-1] or goes_on)
     functions = run.stored.get("functions")
     watched = until if events is None else events
-    given = {"events": watched, "observe": observe}
+    new_functions = {"events": watched, "observe": observe}
     if not functions:
-        wanted = {"events": run.options["events"], "observe": list(run.stored["observed"])}
-        for name, names in wanted.items():
-            if names and given[name] is None:
+        needed_names = {"events": run.options["events"], "observe": list(run.stored["observed"])}
+        for name, names in needed_names.items():
+            if names and new_functions[name] is None:
                 raise MeanfieldError(
                     f"The run was solved with {name} = {names}, and a file holds no functions: "
                     f"give them again, extend(run, t_end, {name}=...)."
@@ -140,8 +141,8 @@ def extend(
     return extended
 
 
-def arguments_of(run: Solution, outputs: Sequence[float], **more: Any) -> Arguments:
-    """Arguments with which a run was solved, but for its outputs, and for functions and `more`."""
+def arguments_of(run: Solution, outputs: Sequence[float], **changes: Any) -> Arguments:
+    """Arguments with which a run was solved, but for its outputs, functions and `changes`."""
     given: dict[str, Any] = {"events": (), "callback": None, "progress": False}
     given |= {"max_steps": UNBOUNDED, "threads": 1}
     return Arguments.of(
@@ -161,7 +162,7 @@ def arguments_of(run: Solution, outputs: Sequence[float], **more: Any) -> Argume
         rng=_random_numbers(run.options.get("seed")),
         keeper=Keeper(None, 0.0, False),
         provenance=_provenance(run),
-        **given | more,
+        **given | changes,
     )
 
 
@@ -170,11 +171,11 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
     if t_eval is not None:
         times = np.atleast_1d(real_array("t_eval", t_eval))
         increase = times.ndim == 1 and times.size and (np.diff(times) > 0).all()
-        within = increase and old[-1] < times[0] and times[-1] <= end
+        is_later = increase and old[-1] < times[0] and times[-1] <= end
         wanted = (
             f"increasing times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
         )
-        return fitting("t_eval", times, wanted, bool(within))
+        return fitting("t_eval", times, wanted, bool(is_later))
     first, intervals = (old[0], len(old) - 1) if len(old) > 1 else (start, 1)
     distance = (old[-1] - first) / intervals
     if not (distance > 0 and end > old[-1]):
@@ -188,9 +189,9 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
 
 def _requested(run: Solution, functions: dict[str, Any] | None) -> Requested:
     """Scheme, step and bounds of the degree of a run, as a user would ask for them."""
-    named = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS)}
+    schemes = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS)}
     options = run.options
-    scheme = functions["scheme"] if functions else named.get(options["scheme"])
+    scheme = functions["scheme"] if functions else schemes.get(options["scheme"])
     if scheme is None and options["scheme"]:
         raise MeanfieldError(
             f"The run was solved with the scheme {options['scheme']!r}, which is not of the "
@@ -205,10 +206,10 @@ def _engine_of(described: Any) -> Summation | None:
     return None if described is None else build(Summation, described, Reading(result=True))
 
 
-def _provenance(run: Solution) -> dict[str, Any]:
+def _provenance(run: Solution) -> JsonTable:
     """Entries of the provenance of a run that the user gave, such as a configuration."""
-    given = run.stored.get("extra", run.stored.get("provenance", {}))
-    return {n: value for n, value in given.items() if n not in {*PROVENANCE_KEYS, "command_line"}}
+    extra = run.stored.get("extra", run.stored.get("provenance", {}))
+    return {n: value for n, value in extra.items() if n not in {*PROVENANCE_KEYS, "command_line"}}
 
 
 def _random_numbers(seed: Any) -> Any:

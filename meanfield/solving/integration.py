@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Snapshot
 from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..derivatives.journal import Journal
@@ -137,12 +138,12 @@ class Integration(ABC):
             PAUSED or STEADY, STALLED, ALL_ENDED of an ensemble, or a key of FAILURES.
         """
 
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+    def step_from(self, state: MovedState, elapsed: float, dt: float) -> Any:
         """State after a single step of length `dt` from `state`, whose time is `elapsed`."""
         raise NotImplementedError
 
     @abstractmethod
-    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+    def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
         """Description of a run that ends with `state` at the time `t`, as plain data.
 
         `cause` is a status of `Solution` or a value of FAILURES. The entries are "status",
@@ -150,14 +151,14 @@ class Integration(ABC):
         """
 
     @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """All data that are needed to continue the run, and its counts, as arrays by name."""
 
     @abstractmethod
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Continue from the data that `snapshot` returned."""
 
-    def extend(self, snapshot: dict[str, Any], duration: float) -> None:
+    def extend(self, snapshot: Snapshot, duration: float) -> None:
         """Continue from the snapshot of a run of another duration, which may have ended."""
         longer, self.duration = self.duration, duration
         self.restore(snapshot)
@@ -273,12 +274,12 @@ class SteppedIntegration(Integration):
         if (start, end) == self._piece:
             return False
         self._piece = start, end
-        before, after = (
+        lead, lag = (
             min(JUMP_MARGIN * max(abs(self.start), abs(edge)), (end - start) / 4)
             for edge in (start, end)
         )
         for motion in self.motions:
-            motion.enter(start + before, end - after)
+            motion.enter(start + lead, end - lag)
         return True
 
     def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
@@ -329,14 +330,14 @@ class SteppedIntegration(Integration):
             return np.reshape(values, (-1, *(1,) * (y.ndim - 1)))
 
         with np.errstate(**NO_FLOAT_WARNINGS):
-            who = f"{type(motion).__name__}.velocity"
-            velocity = returned(who, motion.velocity(y, start), y.shape)
+            callee = f"{type(motion).__name__}.velocity"
+            velocity = returned(callee, motion.velocity(y, start), y.shape)
             self.check_finite(velocity, y)
             fastest = np.abs(velocity).max(axis=axes)
             direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
             sizes = errors(direction)  # squares of velocities may overflow
-            moved = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
-            growths = errors(motion.velocity(moved, start) - velocity) / part
+            nearby = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
+            growths = errors(motion.velocity(nearby, start) - velocity) / part
             return first_steps(part, sizes * fastest, growths, self.duration)
 
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
@@ -352,43 +353,43 @@ class SteppedIntegration(Integration):
     def attempts(self) -> int:
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> JsonTable:
         """Numbers of steps and evaluations, steps of each scheme, and counts of the policies."""
         totals = [int(sum(column)) for column in zip(*self.tally.values(), strict=True)]
-        counts: dict[str, Any] = dict(zip(STEP_COUNTS, totals, strict=True))
+        counts: JsonTable = dict(zip(STEP_COUNTS, totals, strict=True))
         counts["schemes"] = {scheme: int(steps[0]) for scheme, steps in self.tally.items()}
         for policy in self.policies.values():
             counts |= policy.stats(self.start)
         return counts
 
     @np.errstate(**NO_FLOAT_WARNINGS)
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
+    def stats(self, state: MovedState, t: float) -> JsonTable:
         """Counts of the run, with the entries of `Motion.stats` for its last state."""
         return self.counts() | self.motion.stats(state, t)
 
-    def situation(self, stats: dict[str, Any]) -> Failure:
+    def situation(self, stats: JsonTable) -> Failure:
         """Time, coordinates, step and counts at the end of the run, for the message about it."""
         now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
-    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+    def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
         stats = self.stats(state, t)
         at = self.situation(stats)
-        stuck = cause in FAILURES.values()
-        text = self.motion.failure(cause, at) if stuck else self._message(cause)
-        failed = stuck and cause != "blow-up"
-        warning = None if failed else self.motion.warning(state, t, at)
+        has_stopped = cause in FAILURES.values()
+        text = self.motion.failure(cause, at) if has_stopped else self._message(cause)
+        has_failed = has_stopped and cause != "blow-up"
+        warning = None if has_failed else self.motion.warning(state, t, at)
         remark = self.motion.remark(state)
         most_rejected = stats["rejected"] > np.maximum(stats["steps"], FEWEST_REJECTED)
-        rough = ROUGH_DRIFT if np.any(most_rejected) else ""  # one replica is enough
+        roughness_text = ROUGH_DRIFT if np.any(most_rejected) else ""  # one replica is enough
         return {
             "status": STATUS_OF_CAUSE.get(cause, cause),
-            "message": " ".join(filter(None, (text, warning, remark, rough))),
-            "warning": text if failed else warning,
+            "message": " ".join(filter(None, (text, warning, remark, roughness_text))),
+            "warning": text if has_failed else warning,
             "stats": stats | {"rate_of_change": self.rate},
         }
 
-    def plain_ending(self, cause: str) -> dict[str, Any]:
+    def plain_ending(self, cause: str) -> JsonTable:
         """Status, warning (None) and counts of a member that ended without failure or warning."""
         stats = self.counts() | {"rate_of_change": self.rate}
         return {"status": STATUS_OF_CAUSE.get(cause, cause), "warning": None, "stats": stats}
@@ -406,7 +407,7 @@ class SteppedIntegration(Integration):
             "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",
         }[status]
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return {
             "elapsed": self.elapsed,
             "schemes": list(self.tally),
@@ -418,14 +419,14 @@ class SteppedIntegration(Integration):
             },
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         self.elapsed = float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
             part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
             policy.restore(part, self)
 
-    def extend(self, snapshot: dict[str, Any], duration: float) -> None:
+    def extend(self, snapshot: Snapshot, duration: float) -> None:
         jumps, self.jumps = self.jumps, [jump for jump in self.jumps if jump <= duration]
         super().extend(snapshot, duration)
         self.jumps = jumps
@@ -572,8 +573,8 @@ class FlowIntegration(SteppedIntegration):
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
-        flow, before, counts = self.flow, self.clock_time, self.flow.counts.copy()
-        if self.enter_piece(before):
+        flow, start_time, counts = self.flow, self.clock_time, self.flow.counts.copy()
+        if self.enter_piece(start_time):
             flow.renew()
         target = self.goal(output, self.has_dense_output)
         code = int(flow.advance(target)[0])
@@ -585,7 +586,7 @@ class FlowIntegration(SteppedIntegration):
             return END_OF_CODE[code]
         if self.clock_time == target:
             return REACHED
-        return STALLED if self._stepped and self.clock_time == before else PAUSED
+        return STALLED if self._stepped and self.clock_time == start_time else PAUSED
 
     def _note(self) -> None:
         """Add the last step to the journal, with its stages while there is room for them."""
@@ -617,7 +618,7 @@ class FlowIntegration(SteppedIntegration):
         self.flow.restart(y, self.start + self.clock.t, rows)
 
     @np.errstate(**NO_FLOAT_WARNINGS)
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+    def step_from(self, state: MovedState, elapsed: float, dt: float) -> Any:
         merging: Any = self.policies.get("merging")
         rows = None
         if merging is not None and merging.times:
@@ -627,28 +628,28 @@ class FlowIntegration(SteppedIntegration):
         y = np.array(motion.coordinates(state if rows is None else rows), dtype=float)
         flow = type(self.flow)(self.flow.scheme, motion, y, **self.flow_options)
         velocity = motion.velocity(y, self.start + elapsed)
-        new, _, _ = flow.step(y, velocity, elapsed, dt)
+        next_y, _, _ = flow.step(y, velocity, elapsed, dt)
         if merging is not None:
-            new = merging.spread(new, bool(motion.model.reaction))
-        return self.motion.state_of(new)
+            next_y = merging.spread(next_y, bool(motion.model.reaction))
+        return self.motion.state_of(next_y)
 
-    def stats(self, state: Any, t: float) -> dict[str, Any]:
-        merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
+    def stats(self, state: MovedState, t: float) -> JsonTable:
+        merges: JsonTable = {"merges": []} if "merge" in self.motion.options else {}
         return merges | super().stats(state, t)
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         flow = self.flow
-        before = flow.before if self._ahead.size else ()
+        last_step = flow.before if self._ahead.size else ()
         return super().snapshot() | {
             "coordinates": flow.x,
             "clocks": flow.clocks,
             "stalls": flow.stalls,
             "counts": flow.counts,
             "times": flow.t,
-            "before": before[:1],
-            "step": before[1:],
+            "before": last_step[:1],
+            "step": last_step[1:],
             "random": random_state(self._rng),
             "common": random_state(self._common),
             "motion": json.dumps(self.motion.snapshot()),
@@ -664,7 +665,7 @@ class FlowIntegration(SteppedIntegration):
         """Indices of the groups whose last step ends after the time `elapsed`."""
         return np.flatnonzero(self.flow.clocks[:, 0] > self.elapsed)
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         for name, rng in (("random", self._rng), ("common", self._common)):
             restore_random(rng, snapshot[name])
         self.motion.restore(json.loads(str(snapshot["motion"])))

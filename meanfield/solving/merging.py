@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable
 from ..core.checks import fitting
 from ..core.errors import SlowWarning
 from ..dynamics.motion import Motion
@@ -97,23 +98,26 @@ class Merging(Policy):
         Row index of each token.
     shares : ndarray, (count,)
         Share of each token in the mass of its row; constant once a token has merged.
+    masses : ndarray, (rows,)
+        Masses of the rows after the last merger, empty before the first. Their last bits depend on
+        the order of the mergers.
     times : list of (t, rows)
         Time of each merger, and the number of rows left.
     """
 
-    memory = ("labels", "shares", "times")
+    memory = ("labels", "shares", "masses", "times")
     always = True
 
     def __init__(self, count: int, distance: float):
         self.distance = distance
-        self.labels, self.shares = np.arange(count), np.ones(count)
+        self.labels, self.shares, self.masses = np.arange(count), np.ones(count), np.empty(0)
         self.times: list[tuple[float, int]] = []
 
     def after_step(self, run: Any, code: int) -> None:
         """Merge tokens that have come close in the last step, and continue with fewer rows."""
-        step, before = None, run.flow.before
-        if before is not None and run.flow.dense:
-            step = run.start + before.elapsed, before.dt, _gaps(run.flow.interpolant, run.rows)
+        step, prior = None, run.flow.before
+        if prior is not None and run.flow.dense:
+            step = run.start + prior.elapsed, prior.dt, _gaps(run.flow.interpolant, run.rows)
         rows = self.merge(run.rows.state_of(run.flow.x), run.start + run.clock.t, step)
         if rows is not None:
             motion = run.motion.with_state(rows)
@@ -147,17 +151,17 @@ class Merging(Policy):
 
         graph = coo_array((np.ones(len(links)), links.T), shape=(len(rows), len(rows)))
         labels = connected_components(graph, directed=False)[1]
-        left = _merged(rows, labels)
+        merged_tokens = _merged(rows, labels)
         with np.errstate(invalid="ignore"):
-            shares = rows.masses / left.masses[labels]
-        shares[left.masses[labels] == 0] = 1.0
+            shares = rows.masses / merged_tokens.masses[labels]
+        shares[merged_tokens.masses[labels] == 0] = 1.0
         self.shares = self.shares * shares[self.labels]
-        self.labels = labels[self.labels]
+        self.labels, self.masses = labels[self.labels], merged_tokens.masses
         parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
         for i in np.flatnonzero(np.diff(parts, append=2.0) > SIMULTANEOUS):
-            when = t if step is None else min(t, step[0] + parts[i] * step[1])
-            self.times.append((float(when), len(rows) - int(i) - 1))
-        return left
+            merge_time = t if step is None else min(t, step[0] + parts[i] * step[1])
+            self.times.append((float(merge_time), len(rows) - int(i) - 1))
+        return merged_tokens
 
     def _parts(self, links: np.ndarray, gaps: Gaps) -> np.ndarray:
         """Fractions of the last step at which pairs of rows came close, increasing; by bisection.
@@ -174,8 +178,7 @@ class Merging(Policy):
 
     def rows_of(self, tokens: Tokens) -> Tokens:
         """Tokens with one row for all that have merged, from all tokens (merged ones coincide)."""
-        first = np.unique(self.labels, return_index=True)[1]
-        masses = np.bincount(self.labels, tokens.masses)
+        first, masses = np.unique(self.labels, return_index=True)[1], self.masses
         radii = None if tokens.radii is None else tokens.radii[first]
         return Tokens(tokens.x[first], masses, radii, on_sphere=tokens.on_sphere)
 
@@ -192,7 +195,7 @@ class Merging(Policy):
                 y[..., -1] += np.log(self.shares)
         return y
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Times of the mergers and the numbers of rows left, as "merges"."""
         return {"merges": [[t, int(rows)] for t, rows in self.times]}
 
@@ -207,14 +210,14 @@ def _gaps(interpolant: Any, motion: Any) -> Gaps:
     """Distances between rows within the last step, from its interpolant; see `Merging.merge`."""
     d = motion.dimension
 
-    def gaps(one: np.ndarray, two: np.ndarray) -> Lengths:
-        apart = interpolant.of(lambda y: y[0, one, :d] - y[0, two, :d])
+    def gaps(rows: np.ndarray, others: np.ndarray) -> Lengths:
+        separation = interpolant.of(lambda y: y[0, rows, :d] - y[0, others, :d])
         if not motion.has_radii:
-            return lambda s: np.linalg.norm(apart(s), axis=1)
-        longer = interpolant.of(lambda y: y[0, one, d, None] - y[0, two, d, None])
-        radii = interpolant.of(lambda y: y[0, two, d, None])
+            return lambda s: np.linalg.norm(separation(s), axis=1)
+        longer = interpolant.of(lambda y: y[0, rows, d, None] - y[0, others, d, None])
+        radii = interpolant.of(lambda y: y[0, others, d, None])
         return lambda s: np.linalg.norm(
-            np.concatenate([apart(s), np.log1p(longer(s) / radii(s))], axis=1), axis=1
+            np.concatenate([separation(s), np.log1p(longer(s) / radii(s))], axis=1), axis=1
         )
 
     return gaps
@@ -246,7 +249,7 @@ def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:
     A centre of mass is projected to the sphere. Its error is of the order of the square of the
     distance between the merged tokens.
     """
-    masses, alone = np.bincount(labels, tokens.masses), np.bincount(labels) == 1
+    masses, is_single = np.bincount(labels, tokens.masses), np.bincount(labels) == 1
     weights = np.where(masses[labels] > 0, tokens.masses, 1.0)  # without mass any weights will do
     total = np.bincount(labels, weights)
 
@@ -256,7 +259,7 @@ def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:
     x = np.stack([averaged(column) for column in tokens.x.T], axis=1)
     if tokens.on_sphere:
         x /= np.linalg.norm(x, axis=1, keepdims=True)
-    untouched = alone[labels]
+    untouched = is_single[labels]
     x[labels[untouched]] = tokens.x[untouched]
     radii = None if tokens.radii is None else averaged(tokens.radii)
     return Tokens(x, masses, radii, on_sphere=tokens.on_sphere)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..steppers.clock import replanned
 from ..steppers.radau import Radau, StiffFlow, jacobian
 
@@ -47,11 +48,11 @@ class Policy(ABC):
         Returns the code of the reason why the run ends, or None if it goes on.
         """
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Entries for `stats` of the result."""
         return {}
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """The attributes in `memory`, as arrays."""
         return {name: np.array(getattr(self, name)) for name in self.memory}
 
@@ -93,7 +94,7 @@ class BlowUp(Policy):
         growth = run.motion.growth(run.flow.x, run.flow.velocity, run.t)
         return BLOWN_UP if self.look(run.elapsed, run.flow.before.dt, growth) else None
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Time T of the blow-up and its power p; None where they are not known."""
         time = None if self.elapsed is None else start + self.elapsed
         return {"blow_up_time": time, "blow_up_power": self.power}
@@ -110,36 +111,36 @@ class BlowUp(Policy):
         growth : float
             Growth rate r at the end of the step.
         """
-        left = 1 / growth if 0 < growth < np.inf else np.inf
-        power, slope = self._power(step, left), self._slope(step, left, NEAR_BLOW_UP * elapsed)
-        if power * left <= NEAR_BLOW_UP * elapsed:
-            self.elapsed, self.power = elapsed + power * left, power
+        tau = 1 / growth if 0 < growth < np.inf else np.inf
+        power, slope = self._power(step, tau), self._slope(step, tau, NEAR_BLOW_UP * elapsed)
+        if power * tau <= NEAR_BLOW_UP * elapsed:
+            self.elapsed, self.power = elapsed + power * tau, power
         elif slope < np.inf:
-            self.elapsed = elapsed + slope * left
+            self.elapsed = elapsed + slope * tau
         return self.elapsed is not None
 
-    def _power(self, step: float, left: float) -> float:
-        """Estimate of p, if the last steps agree, else inf; `left` is 1/r after the step."""
-        before, expected, since, steps = self.alike
-        power = step / (before - left) if left < before < np.inf else np.inf
+    def _power(self, step: float, tau: float) -> float:
+        """Estimate of p, if the last steps agree, else inf; `tau` is 1/r after the step."""
+        last_tau, expected, since, steps = self.alike
+        power = step / (last_tau - tau) if tau < last_tau < np.inf else np.inf
         if abs(power - expected) <= POWER_TOLERANCE * expected < np.inf:
             steps += 1
         else:
-            expected, since, steps = power, left, 1
-        self.alike = left, expected, since, steps
-        agreed = steps >= AGREEING_STEPS and left * AGREEING_GROWTH <= since
+            expected, since, steps = power, tau, 1
+        self.alike = tau, expected, since, steps
+        agreed = steps >= AGREEING_STEPS and tau * AGREEING_GROWTH <= since
         return power if agreed and SLOWEST_POWER < power < 1 / SLOWEST_POWER else np.inf
 
-    def _slope(self, step: float, left: float, near: float) -> float:
+    def _slope(self, step: float, tau: float, limit: float) -> float:
         """Estimate of p from two values of 1/r whose ratio is FAR_GROWTH or more; inf without them.
 
-        `left` is 1/r after the step; the first value is the first one that is at most `near`.
+        `tau` is 1/r after the step; the first value is the first one that is at most `limit`.
         """
         first, time = self.close[0], self.close[1] + step
         if first == np.inf or time * SLOWEST_POWER > first:
-            first, time = left if left <= near else np.inf, 0.0
+            first, time = tau if tau <= limit else np.inf, 0.0
         self.close = first, time
-        slope = time / (first - left) if left * FAR_GROWTH <= first < np.inf else np.inf
+        slope = time / (first - tau) if tau * FAR_GROWTH <= first < np.inf else np.inf
         return slope if slope > SLOWEST_POWER else np.inf
 
 
@@ -175,14 +176,14 @@ class Stiffness(Policy):
             run.flow.renew()
         return CANCELLED_RATES if self._cancelled(run) else None
 
-    def _rates(self, run: Any, every: int) -> tuple[float, float]:
+    def _rates(self, run: Any, interval: int) -> tuple[float, float]:
         """Largest rates of decay and of growth, from the eigenvalues of the Jacobian.
 
-        They are computed once in `every` accepted steps; nan at other steps, for more than
+        They are computed once in `interval` accepted steps; nan at other steps, for more than
         IMPLICIT_COORDINATES coordinates, and for a Jacobian that is not finite.
         """
         y = run.flow.x
-        if run.accepted % every or y.size > IMPLICIT_COORDINATES:
+        if run.accepted % interval or y.size > IMPLICIT_COORDINATES:
             return np.nan, np.nan
         J = jacobian(run.motion, y, run.t)
         if not np.isfinite(J).all():
@@ -202,12 +203,12 @@ class Stiffness(Policy):
         noise = np.finfo(float).eps * decay / max(growth, 1 / run.elapsed) / run.rtol
         if noise > CANCELLING_NOISE:
             return True
-        steps, before = self.mark
-        due = growth >= 0 and run.accepted >= steps + CRAWLING_STEPS
-        if not (noise > NOISE_IN_STEPS and due):
+        steps, marked_time = self.mark
+        is_due = growth >= 0 and run.accepted >= steps + CRAWLING_STEPS
+        if not (noise > NOISE_IN_STEPS and is_due):
             return False
         self.mark = np.array([run.accepted, run.elapsed])  # growth by less than e since the last
-        return bool(growth * run.elapsed > OLD_GROWTH and growth * (run.elapsed - before) < 1)
+        return bool(growth * run.elapsed > OLD_GROWTH and growth * (run.elapsed - marked_time) < 1)
 
     def _go_implicit(self, run: Any) -> None:
         run.flow = StiffFlow(Radau, run.rows, run.flow.x, **run.flow_options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, MovedState, Snapshot
 from ..dynamics.motion import Failure
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from ..steppers.clock import ACCEPTED, Stall
@@ -70,8 +71,8 @@ class ReplicaIntegration(FlowIntegration):
 
     @property
     def size(self) -> str:
-        left = np.count_nonzero(self._moving)
-        return f"{left} of {len(self.ends)} replicas, {self.motion.size(self.flow.x)}"
+        moving_count = np.count_nonzero(self._moving)
+        return f"{moving_count} of {len(self.ends)} replicas, {self.motion.size(self.flow.x)}"
 
     @property
     def within(self) -> bool:
@@ -81,9 +82,9 @@ class ReplicaIntegration(FlowIntegration):
 
     def take_steps(self, output: float, limit: int) -> int:
         """Attempt one step of each replica that is before the output, whatever `limit` is."""
-        before = np.flatnonzero(self._moving & (self._times < output))
-        if before.size:
-            self._attempt(before, output)
+        indices = np.flatnonzero(self._moving & (self._times < output))
+        if indices.size:
+            self._attempt(indices, output)
         return PAUSED
 
     def arrive(self, output: float) -> int:
@@ -153,17 +154,17 @@ class ReplicaIntegration(FlowIntegration):
     def accepted(self) -> int:
         return int(self.flow.counts[0].max())
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> JsonTable:
         """Counts, status and last time of every replica, as nested lists of the ensemble shape."""
-        flow, ended = self.flow, np.where(self._moving, self.elapsed, self._times)
-        each: dict[str, Any] = dict(zip(STEP_COUNTS, flow.counts, strict=True))
-        each["t_end"] = self.start + ended
-        each["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
+        flow, end_times = self.flow, np.where(self._moving, self.elapsed, self._times)
+        columns: JsonTable = dict(zip(STEP_COUNTS, flow.counts, strict=True))
+        columns["t_end"] = self.start + end_times
+        columns["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
         shape = self.motion.like.shape
-        counts: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
+        counts: JsonTable = {name: v.reshape(shape).tolist() for name, v in columns.items()}
         return counts | {"schemes": {flow.scheme.name: int(flow.counts[0].sum())}}
 
-    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+    def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
         """Description of the end as plain data, see `Integration.ending`.
 
         If the run can be resumed, replicas that have not ended have its status.
@@ -175,7 +176,7 @@ class ReplicaIntegration(FlowIntegration):
             end["stats"]["status"] = np.where(moving, cause, of_each).tolist()
         return end
 
-    def situation(self, stats: dict[str, Any]) -> Failure:
+    def situation(self, stats: JsonTable) -> Failure:
         """Time, coordinates and step of the first replica that failed, for the message about it.
 
         If none failed they are those of the first replica.
@@ -192,10 +193,10 @@ class ReplicaIntegration(FlowIntegration):
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return super().snapshot() | {"kept": self._kept, "ends": self.ends}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         self._kept, self.ends = np.array(snapshot["kept"]), np.array(snapshot["ends"])
         super().restore(snapshot)
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..core.calls import checked_call
 from ..core.descriptions import describe
 from ..core.errors import CheckpointError, UnresolvedWarning
@@ -20,6 +21,7 @@ from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
 from ..lowlevel.progress import Interruption, Progress
+from ..models.parameters import end_of_layers
 from ..models.transformer import Transformer
 from ..results.kept_steps import KeptSteps
 from ..results.solution import Solution, State
@@ -68,7 +70,7 @@ def solve(
     checkpoint: str | Path | None = None,
     checkpoint_every: NonNegative = 60.0,
     resume: bool = False,
-    provenance: dict[str, Any] | None = None,
+    provenance: JsonTable | None = None,
 ) -> Solution:
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
@@ -153,9 +155,6 @@ def solve(
         nodes, or coefficients of all nodes; if each node has its own beta, "beta" changes all by
         the same number, and "beta[0]" that of one node. For Tokens, Characteristics and Gaussian,
         without noise, a direction is a change of their arrays: see the page Derivatives.
-    dense : bool
-        Keep snapshots of steps, so that the result can be evaluated at any time, ``run(t)``, as if
-        with an output there. Not for runs with random numbers. They take at most 0.5 GB.
     dense : bool
         Keep snapshots of steps, at most 0.5 GB, so that the result can be evaluated at any time,
         ``run(t)``, as if with an output there. Not for runs with random numbers.
@@ -261,22 +260,22 @@ def solved(
 ) -> Solution:
     """Result of a run with checked arguments, which may go on from the end of an earlier one."""
     observables = checked_observables(observe, start_of(arguments))
-    wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
+    directions = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
-        one = _SolvedRun(arguments, progress_bar, earlier)
-        if wanted:
-            known_steps(one.journal)  # before a run that is resumed goes on without them
-        record = one.to_the_end()
-    run = _solution(one.arguments, record)
+        solved_run = _SolvedRun(arguments, progress_bar, earlier)
+        if directions:
+            known_steps(solved_run.journal)  # before a run that is resumed goes on without them
+        record = solved_run.to_the_end()
+    run = _solution(solved_run.arguments, record)
     run.stored["observed"] = observed(observables, run)
-    run.stored.update(journal=one.journal, initial=arguments.state)
+    run.stored.update(journal=solved_run.journal, initial=arguments.state)
     engine, given = describe(arguments.engine), OwnFunctions(observe=observe)
     given.update({name: getattr(arguments, name) for name in ("scheme", "events", "callback")})
-    run.stored.update(last=one.last, engine=engine, functions=given)
-    if one.kept is not None:
-        run.stored["dense"] = one.kept
-    if wanted:
-        run.stored["tangents"] = tangents_of(run, *recorded(run), wanted, arguments.motion)
+    run.stored.update(last=solved_run.last, engine=engine, functions=given)
+    if solved_run.kept is not None:
+        run.stored["dense"] = solved_run.kept
+    if directions:
+        run.stored["tangents"] = tangents_of(run, *recorded(run), directions, arguments.motion)
     return run
 
 
@@ -306,14 +305,14 @@ class _SolvedRun:
         separate = None if earlier is None else separate_steps(earlier.stored["last"])
         self._integration = integration_of(arguments, apart=separate)
         self._record = _Record([[] for _ in arguments.events], arguments.times.tolist())
-        self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
+        self._keeper, content = arguments.keeper, arguments.keeper.opened(self._identity())
         self.last: dict[str, Any] = {}
         self.kept = KeptSteps() if arguments.dense else None
         self._marks = _marks(arguments, self._integration)
-        self._resumed = bool(kept or earlier)
-        if kept:
-            self._go_on(kept, _Record.of_arrays(kept, arguments.motion))
-            self.kept = KeptSteps.of_arrays(kept) if arguments.dense else None
+        self._resumed = bool(content or earlier)
+        if content:
+            self._go_on(content, _Record.of_arrays(content, arguments.motion))
+            self.kept = KeptSteps.of_arrays(content) if arguments.dense else None
         elif earlier is not None:
             self._go_on(earlier.stored["last"], _Record.of_solution(earlier))
             if self.kept is not None and "dense" in earlier.stored:
@@ -322,38 +321,38 @@ class _SolvedRun:
         if arguments.events and not arguments.apart:
             self._watch = EventWatch(arguments.events, self._integration)
 
-    def _go_on(self, snapshot: dict[str, Any], record: "_Record") -> None:
+    def _go_on(self, snapshot: Snapshot, record: "_Record") -> None:
         """Continue a run with this snapshot and record, to a later end if this run has one.
 
         Raises CheckpointError if the outputs are neither those of the run nor begin with them.
         """
-        arguments, path, asked = self.arguments, self._keeper.path, self._record.outputs
+        arguments, path, outputs = self.arguments, self._keeper.path, self._record.outputs
         old, end = record.outputs, record.outputs[-1]
-        if asked[-1] < end:
+        if outputs[-1] < end:
             raise CheckpointError(
-                f"{path} has a run to t = {end:g}, and this one ends at t = {asked[-1]:g}: a run "
+                f"{path} has a run to t = {end:g}, and this one ends at t = {outputs[-1]:g}: a run "
                 "can be extended, not shortened. Choose a later end, or another file."
             )
-        if asked[-1] > end and arguments.default_times:
-            asked = [*old, *(t for t in asked if t > end)]
-            self.arguments = replace(arguments, times=np.array(asked))
+        if outputs[-1] > end and arguments.default_times:
+            outputs = [*old, *(t for t in outputs if t > end)]
+            self.arguments = replace(arguments, times=np.array(outputs))
             self._integration.outputs = self.arguments.times - arguments.start
-        if asked[: len(old)] != old or (asked[-1] == end and asked != old):
+        if outputs[: len(old)] != old or (outputs[-1] == end and outputs != old):
             raise CheckpointError(
                 f"{path} belongs to another run, whose arguments differ: t_eval. Resume with the "
                 "same ones, or use another file; a run to a later end has the old outputs first."
             )
         self._integration.extend(snapshot, end - arguments.start)
-        if asked != old and record.end and record.end["status"] == "finished":
+        if outputs != old and record.end and record.end["status"] == "finished":
             record.end = None
-        self._record, self.last = replace(record, outputs=asked), snapshot
+        self._record, self.last = replace(record, outputs=outputs), snapshot
 
     @property
     def journal(self) -> Journal | EnsembleJournal | None:
         """Record of the accepted steps; None if not all are known, as after a run was resumed."""
         return self._integration.journal
 
-    def _identity(self) -> dict[str, Any]:
+    def _identity(self) -> JsonTable:
         """Arguments that must be the same when a checkpoint is resumed."""
         arguments = self.arguments
         return {
@@ -405,17 +404,17 @@ class _SolvedRun:
         if self.kept is not None:
             limit = min(limit, STEPS_BETWEEN)
         while run.elapsed < elapsed:
-            before, left = run.elapsed, arguments.max_steps - run.attempts
-            if left <= 0 and not run.within:
+            start_time, steps_left = run.elapsed, arguments.max_steps - run.attempts
+            if steps_left <= 0 and not run.within:
                 return "max_steps"
             mark = min((m for m in self._marks if m > run.elapsed), default=elapsed)
-            code = run.advance(min(mark, elapsed), min(limit, left))
+            code = run.advance(min(mark, elapsed), min(limit, steps_left))
             if code in FAILURES:
                 return FAILURES[code]
-            moved = run.elapsed > before or code == STALLED
-            if moved:
+            has_moved = run.elapsed > start_time or code == STALLED
+            if has_moved:
                 self._keep()
-            if looked_at and moved and (status := self._look()):
+            if looked_at and has_moved and (status := self._look()):
                 return status
             if code == STEADY:
                 return "steady"
@@ -448,11 +447,11 @@ class _SolvedRun:
         callback, run = self.arguments.callback, self._integration
         return "stopped" if callback and asks_to_stop(callback(run.t, run.state)) else None
 
-    def _arrays(self) -> dict[str, Any]:
+    def _arrays(self) -> Snapshot:
         """Content of a checkpoint: the snapshot of the integration, and the record."""
         record = self._record.arrays(self.arguments.motion, self._seconds())
-        kept = {} if self.kept is None else self.kept.arrays()
-        return self._integration.snapshot() | record | kept
+        kept_arrays = {} if self.kept is None else self.kept.arrays()
+        return self._integration.snapshot() | record | kept_arrays
 
     def _seconds(self) -> float:
         return self._record.seconds + time.perf_counter() - self._began
@@ -463,9 +462,9 @@ class _SolvedRun:
         The checkpoint of a run that can be resumed is written without the end.
         """
         run, record = self._integration, self._record
-        over = status not in RESUMABLE
+        is_over = status not in RESUMABLE
         self.last = {name: np.array(values) for name, values in run.snapshot().items()}
-        if not over:  # the last state is no output: the checkpoint must not contain it
+        if not is_over:  # the last state is no output: the checkpoint must not contain it
             self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # otherwise the last state is saved already
             record.save(run.t, run.state)
@@ -477,9 +476,15 @@ class _SolvedRun:
         if warning and record.end["status"] != "unresolved":  # its own message says more
             record.end["message"] = f"{warning} {record.end['message']}"
             record.end["stats"]["resolved_at_start"] = False
+        depth = end_of_layers(arguments.model)
+        if record.times[-1] > depth + np.spacing(1e3 * abs(depth)):
+            record.end["message"] += (
+                f" Layers of PerLayer end at t = {depth:g}, before the run: until t = "
+                f"{record.times[-1]:g} the last layer acts."
+            )
         self._look_back()
         record.end["stats"]["seconds"] = self._seconds()
-        if over:
+        if is_over:
             self._keeper.save(self._arrays)
 
     def _look_back(self) -> None:
@@ -492,10 +497,10 @@ class _SolvedRun:
         last, shape = len(record.times) - 1, self.arguments.state.shape
         since: Any = None
         for i, (t, state) in enumerate(zip(record.times, record.states, strict=True)):
-            wrong = motion.is_wrong(state, t, rtol, thoroughly=i == last)
-            if wrong.any():
-                since = np.full(wrong.size, np.inf) if since is None else since
-                since[wrong & np.isinf(since)] = t
+            unresolved = motion.is_wrong(state, t, rtol, thoroughly=i == last)
+            if unresolved.any():
+                since = np.full(unresolved.size, np.inf) if since is None else since
+                since[unresolved & np.isinf(since)] = t
         if since is None:
             return
         times = [None if np.isinf(t) else t for t in since.tolist()]
@@ -515,8 +520,8 @@ class _SolvedRun:
         if not state.shape:
             return f"The density at t = {t:g} {motion.why_wrong(state, t, at)}"
         index = tuple(map(int, np.unravel_index(member, state.shape)))
-        why = motion.of_members(member).why_wrong(state[index], t, at)
-        return f"The density of member {index} at t = {t:g} {why}"
+        verb_phrase = motion.of_members(member).why_wrong(state[index], t, at)
+        return f"The density of member {index} at t = {t:g} {verb_phrase}"
 
 
 def integration_of(arguments: Arguments, *, apart: bool | None = None) -> Integration:
@@ -539,9 +544,9 @@ def _marks(arguments: Arguments, integration: Integration) -> np.ndarray:
     They are for ensembles whose members have separate steps: between outputs these are at different
     times. Without dense output there are none, as steps would end at them.
     """
-    apart = isinstance(integration, EnsembleIntegration | ReplicaIntegration)
+    by_member = isinstance(integration, EnsembleIntegration | ReplicaIntegration)
     continuous = getattr(arguments.scheme, "dense", True) is not None
-    if not (arguments.dense and apart and continuous):
+    if not (arguments.dense and by_member and continuous):
         return np.zeros(0)
     return np.linspace(0.0, integration.duration, PAUSES + 1)[1:]
 
@@ -569,7 +574,7 @@ class _Record:
     times: list[float] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     seconds: float = 0.0
-    end: dict[str, Any] | None = None
+    end: JsonTable | None = None
 
     def save(self, t: float, state: State) -> None:
         """Append a state, unless the last saved state has the same time."""
@@ -579,7 +584,7 @@ class _Record:
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
         """The record as arrays by name, for a checkpoint."""
-        about: dict[str, Any] = {"t_events": self.t_events, "outputs": self.outputs}
+        about: JsonTable = {"t_events": self.t_events, "outputs": self.outputs}
         about["times"] = self.times
         about |= {"seconds": seconds, "end": self.end}
         states = enumerate(map(motion.packed, self.states))
@@ -588,8 +593,8 @@ class _Record:
     @classmethod
     def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "_Record":
         """Record from the arrays that `arrays` returned for a run with the same motion."""
-        kept = sorted(key for key in content if key.startswith("record."))
-        states = [motion.unpacked(content[key]) for key in kept]
+        state_keys = sorted(key for key in content if key.startswith("record."))
+        states = [motion.unpacked(content[key]) for key in state_keys]
         return cls(states=states, **json.loads(str(content["record"])))
 
     @classmethod
@@ -599,8 +604,8 @@ class _Record:
         end: Any = {name: getattr(run, name) for name in ("status", "message", "stats")}
         end["warning"] = None
         if run.status in RESUMABLE:
-            end, kept = None, len(times) - (times[-1] not in outputs)
-            times, states = times[:kept], states[:kept]
+            end, output_count = None, len(times) - (times[-1] not in outputs)
+            times, states = times[:output_count], states[:output_count]
         events = [_listed(t) for t in run.t_events]
         return cls(events, outputs, times, states, run.stats["seconds"], end)
 
@@ -615,7 +620,7 @@ def _listed(times: np.ndarray) -> list[Any]:
 
 def start_of(arguments: Arguments) -> Solution:
     """Solution that consists of the initial state alone."""
-    end: dict[str, Any] = {"status": "finished", "message": "", "stats": {}, "warning": None}
+    end: JsonTable = {"status": "finished", "message": "", "stats": {}, "warning": None}
     return _solution(arguments, _Record([], [], [arguments.start], [arguments.state], end=end))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable, Snapshot
 from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
@@ -159,8 +160,8 @@ class SpectralIntegration(SteppedIntegration):
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         fine = state.resample(self.space.degree)
         first = fine.coefficients.reshape(self.stepper.state.shape)
-        new, _ = self.stepper.step(first, dt, elapsed)
-        return type(state)(self.space, new.reshape(*self._shape, -1))
+        coefficients, _ = self.stepper.step(first, dt, elapsed)
+        return type(state)(self.space, coefficients.reshape(*self._shape, -1))
 
     def enter(self, density: Density, scheme: Scheme) -> None:
         """Continue from `density`, on its modes and with `scheme`."""
@@ -179,8 +180,8 @@ class SpectralIntegration(SteppedIntegration):
 
     def stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
         """Stepper of a scheme on the modes of a density, which is the state of a new stepper."""
-        stepper, new = self._stepper(density.space, scheme)
-        if new:
+        stepper, is_new = self._stepper(density.space, scheme)
+        if is_new:
             stepper.state = density.coefficients.reshape(self.members, -1)
         return stepper
 
@@ -190,22 +191,22 @@ class SpectralIntegration(SteppedIntegration):
         If kappa changes with time, its linear part is that at the present time.
         """
         key = space.degree, scheme.name
-        new = key not in self._steppers
-        if new:
+        is_new = key not in self._steppers
+        if is_new:
             self._steppers[key] = self.batch.stepper(self, space, scheme)
         stepper = self._steppers[key]
         if self._kappa_changes:
             evolution = self.batch.evolution(self, space)
             evolution.freeze(self.start + self.clock.t)
             stepper.replace_linear(evolution.linear)
-        return stepper, new
+        return stepper, is_new
 
     # The result, and a checkpoint ----------------------------------------------------------
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> JsonTable:
         return super().counts() | {"weights": self.weights}
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Snapshot with the coefficients at the end of the last step.
 
         If the state is within a step, they are those at its beginning: `restore` repeats the step.
@@ -221,17 +222,17 @@ class SpectralIntegration(SteppedIntegration):
             "weighed_step": self.stepper.weighed_step,
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         self.journal = None  # a checkpoint does not store it
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])
         super().restore(snapshot)
         self.clock = restored(snapshot["clock"])
-        within, self.clock = self.within, restored(snapshot["before"])
+        had_pause, self.clock = self.within, restored(snapshot["before"])
         self.enter_piece(self.clock.t)
         self.enter(type(self.first)(space, coefficients), self.schemes[int(snapshot["scheme"])])
         self.stepper.weighed_step = float(snapshot["weighed_step"])
-        if within:
+        if had_pause:
             task = self.task(self.elapsed, 1)._replace(limit=1)  # whatever comparison is due
             ((self._code, self.clock),) = advance_rows([self.stepper], [task])
         self.weights = int(snapshot["weights"])
@@ -261,9 +262,9 @@ class CommonNoiseIntegration(SpectralIntegration):
 
     def take_steps(self, output: float, limit: int) -> int:
         counts, code = self.stepper.counts.tolist(), PAUSED
-        left = self.until_review(limit)
-        while code == PAUSED and left > 0:
-            code, left = self._step(output), left - 1
+        steps_left = self.until_review(limit)
+        while code == PAUSED and steps_left > 0:
+            code, steps_left = self._step(output), steps_left - 1
         self.stepped(code, self.clock, counts)
         return code
 
@@ -279,8 +280,8 @@ class CommonNoiseIntegration(SpectralIntegration):
         dt = planned_to(self.clock, goal, True).step
 
         self._go_to(self.clock.t, first := self._after_noise(u, self.clock.t, dt / 2))
-        plain = rules._replace(tail=0.0, coarse_tail=0.0)
-        code, clock = stepper.advance(self.clock, plain, goal, 1, output)
+        unchecked_rules = rules._replace(tail=0.0, coarse_tail=0.0)
+        code, clock = stepper.advance(self.clock, unchecked_rules, goal, 1, output)
         if code in (PAUSED, REACHED):
             last = self._after_noise(stepper.state, clock.t, dt / 2)
             tail = max(self._beyond(rules.tail_degree, moved) for moved in (first, last))
@@ -309,10 +310,10 @@ class CommonNoiseIntegration(SpectralIntegration):
         """Largest modulus of the coefficients of degrees above `degree`."""
         return float(np.abs(u[:, self.space.degrees > degree]).max(initial=0.0))
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return super().snapshot() | {"common": random_state(self._rng)}
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         super().restore(snapshot)
         restore_random(self._rng, snapshot["common"])
 
@@ -341,12 +342,12 @@ class DegreeAdaptation(Policy):
         if code == FINER and degree >= self._most:
             return DEGREE_EXHAUSTED
         if code == FINER:
-            wanted = min(finer(degree, run.space.halfway), self._most)
+            target = min(finer(degree, run.space.halfway), self._most)
         elif code == COARSER:
-            wanted = self._coarser(degree)
+            target = self._coarser(degree)
         else:
             return None
-        run.enter(run.state.resample(wanted), run.scheme)
+        run.enter(run.state.resample(target), run.scheme)
         self.changes += 1
         selection = run.selection  # the next comparison of schemes comes soon
         selection.at = min(selection.at, run.attempts + FIRST_REVIEW)
@@ -386,7 +387,7 @@ class DegreeAdaptation(Policy):
         """Next lower degree that is allowed; `degree` itself if there is none."""
         return max(coarser(degree, self._space.halfway), min(self._least, degree))
 
-    def stats(self, start: float) -> dict[str, Any]:
+    def stats(self, start: float) -> JsonTable:
         """Number of changes of the degree, and the highest degree so far."""
         return {"degree_changes": self.changes, "highest_degree": self.highest}
 
@@ -414,35 +415,35 @@ class SchemeSelection(Policy):
     def after_step(self, run: SpectralIntegration, code: int) -> None:
         """Compare the schemes if it is due; the interval doubles each time the scheme stays."""
         if self.at <= run.attempts:
-            changed = self._review(run)
-            self.interval = REVIEW_INTERVAL if changed else min(2 * self.interval, LONGEST_INTERVAL)
+            renewed = self._review(run)
+            self.interval = REVIEW_INTERVAL if renewed else min(2 * self.interval, LONGEST_INTERVAL)
             self.at = run.attempts + self.interval
 
     def _review(self, run: SpectralIntegration) -> bool:
         """Change to another scheme if it advances further per evaluation; True if it changed."""
-        density, state, left = run.state, run.stepper.state, run.duration - run.clock.t
-        step = min(run.clock.proposal, left)
-        enough = SCHEME_GAIN * _reach(run.scheme, step, left)
+        density, state, time_left = run.state, run.stepper.state, run.duration - run.clock.t
+        step = min(run.clock.proposal, time_left)
+        least_reach = SCHEME_GAIN * _reach(run.scheme, step, time_left)
         for scheme in run.schemes:
             longest = run.stepper.longest_step(scheme)
-            if scheme is run.scheme or not _reach(scheme, longest, left) >= enough > 0:
+            if scheme is run.scheme or not _reach(scheme, longest, time_left) >= least_reach > 0:
                 continue
             run.count(scheme.name, 0, 0, scheme.evaluations + 1)
             other = run.stepper_for(density, scheme)
             expected = other.expected_step(state, step, run.rtol)
-            if _reach(scheme, expected, left) >= enough:
+            if _reach(scheme, expected, time_left) >= least_reach:
                 run.enter(density, scheme)
                 run.clock = replanned(run.clock, expected)
                 return True
         return False
 
 
-def _reach(scheme: Scheme, step: float, left: float) -> float:
-    """Time advanced per evaluation in a step of length `step`, or `left` if that is shorter.
+def _reach(scheme: Scheme, step: float, time_left: float) -> float:
+    """Time advanced per evaluation in a step of length `step`, or `time_left` if that is shorter.
 
-    `left` is the time to the end of the run.
+    `time_left` is the time to the end of the run.
     """
-    return min(step, left) / scheme.evaluations if step > 0 else 0.0
+    return min(step, time_left) / scheme.evaluations if step > 0 else 0.0
 
 
 def finer(degree: int, halfway: bool) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import JsonTable
 from ..core.checks import fitting
 from ..core.errors import CheckpointError
 
@@ -65,11 +66,11 @@ class Seeds:
             If the number of seeds is not the number of members.
         """
         members = int(np.prod(shape))
-        wanted = f"{members} seeds, one for each member"
-        fitting("rng", self, wanted, shape and len(self.numbers) == members)
-        each = [np.random.default_rng(seed) for seed in self.numbers]
-        shared = Streams([_children(rng, 1)[0] for rng in each]) if common else None
-        return Streams(each), shared
+        expected = f"{members} seeds, one for each member"
+        fitting("rng", self, expected, shape and len(self.numbers) == members)
+        generators = [np.random.default_rng(seed) for seed in self.numbers]
+        common_stream = Streams([_children(rng, 1)[0] for rng in generators]) if common else None
+        return Streams(generators), common_stream
 
 
 def streams_of(
@@ -103,9 +104,9 @@ def streams_of(
     if rng is None or not (common or (shape and each)):
         return rng, None
     members = int(np.prod(shape))
-    first, *others = _children(rng, 1 + members * bool(shape and each))
-    shared: Any = Streams(_children(first, members)) if shape else first
-    return (Streams(others) if others else rng), (shared if common else None)
+    first, *children = _children(rng, 1 + members * bool(shape and each))
+    common_stream: Any = Streams(_children(first, members)) if shape else first
+    return (Streams(children) if children else rng), (common_stream if common else None)
 
 
 def _children(rng: np.random.Generator, count: int) -> list[np.random.Generator]:
@@ -132,7 +133,7 @@ def state_as_json(rng: np.random.Generator) -> str:
     return json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
 
 
-def generator_of(state: dict[str, Any]) -> np.random.Generator:
+def generator_of(state: JsonTable) -> np.random.Generator:
     """Generator with the state that `state_as_json` described, and so many spawned children."""
     kind = getattr(np.random, state["bit_generator"])
     rng = np.random.Generator(kind())

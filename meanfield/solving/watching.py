@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import MovedState
 from ..core.checks import as_given, fitting, real_array
 from ..results.files import GROUP
 from ..results.solution import DATASET_AXES, Solution, State, axes_of, observable_arrays
@@ -35,18 +36,18 @@ class EventWatch:
 
         Each is (index of the function, t, state, terminal).
         """
-        end, after = run.elapsed, run.state
-        values = [self._value(g, end, after) for g in self._functions]
+        end, end_state = run.elapsed, run.state
+        values = [self._value(g, end, end_state) for g in self._functions]
         events = []
-        for index, (g, old, new) in enumerate(
+        for index, (g, last, value) in enumerate(
             zip(self._functions, self._values, values, strict=True)
         ):
             direction = getattr(g, "direction", 0)
-            if (old < 0 <= new and direction >= 0) or (old > 0 >= new and direction <= 0):
-                elapsed, state = self._locate(g, run, end, after)
+            if (last < 0 <= value and direction >= 0) or (last > 0 >= value and direction <= 0):
+                elapsed, state = self._locate(g, run, end, end_state)
                 terminal = bool(getattr(g, "terminal", False))
                 events.append((index, self._start + elapsed, state, terminal))
-        self._before, self._values = (end, after), values
+        self._before, self._values = (end, end_state), values
         return sorted(events, key=lambda event: event[1])
 
     def _value(self, g: EventFunction, elapsed: float, state: State) -> float:
@@ -54,14 +55,14 @@ class EventWatch:
         t = self._start + elapsed
         value = real_array("The value of an event function", answer := g(t, state))
         if value.shape != () or not np.isfinite(value) or isinstance(answer, bool | np.bool_):
-            apart = (
+            advice = (
                 f" It sees all members of the state, of shape {state.shape}, at one time: for an "
                 "event of each give events=[lambda t, state, i=i: g(t, state[i]) for i in "
                 "np.ndindex(state.shape)]."
             )
             raise ValueError(
                 "An event function must return one finite number, which changes its sign at the "
-                f"event; {g!r} returned {answer!r} at t = {t:g}.{apart * bool(state.shape)}"
+                f"event; {g!r} returned {answer!r} at t = {t:g}.{advice * bool(state.shape)}"
             )
         return float(value)
 
@@ -121,24 +122,24 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     """
     if observe is None:
         return {}
-    named = isinstance(observe, Mapping) and all(isinstance(name, str) for name in observe)
-    fits = named and all(map(callable, observe.values()))
+    has_names = isinstance(observe, Mapping) and all(isinstance(name, str) for name in observe)
+    fits = has_names and all(map(callable, observe.values()))
     fitting("observe", observe, "a mapping of names to functions of a state", fits, TypeError)
-    tried = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
-    state: Any = start.final
+    shapes_known = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
+    state: MovedState = start.final
     arrays = observable_arrays(start) | state.stacked(start.states)
     axes = [dims for dims, _ in arrays.values()]
-    axes += [axes_of(name, shape, start.shape) for name, (_, shape) in tried.items()]
-    taken = {GROUP, *arrays, *DATASET_AXES, *start.parameters}.union(*axes)
+    axes += [axes_of(name, shape, start.shape) for name, (_, shape) in shapes_known.items()]
+    taken_names = {GROUP, *arrays, *DATASET_AXES, *start.parameters}.union(*axes)
     for name in observe:
-        wanted = "made of letters, digits and underscores, none of the digits first"
-        fitting("a name in observe", name, wanted, name.isidentifier())
-        if name in taken:
+        expected = "made of letters, digits and underscores, none of the digits first"
+        fitting("a name in observe", name, expected, name.isidentifier())
+        if name in taken_names:
             raise ValueError(
                 f"observe: {name!r} is an observable, an array, a parameter or an axis of a run "
-                f"already, as are {', '.join(sorted(taken - {name}))}. Choose another name."
+                f"already, as are {', '.join(sorted(taken_names - {name}))}. Choose another name."
             )
-    return tried
+    return shapes_known
 
 
 def observed(observe: Observables, run: Solution) -> Arrays:
@@ -168,6 +169,6 @@ def observed(observe: Observables, run: Solution) -> Arrays:
     return arrays
 
 
-def _value(name: str, function: Callable[[Any], Any], state: Any) -> np.ndarray:
+def _value(name: str, function: Callable[[Any], Any], state: MovedState) -> np.ndarray:
     """Value of a function of `observe` as a real array."""
     return real_array(f"observe[{name!r}]", function(state))

@@ -112,8 +112,8 @@ class Characteristics(State):
         usual = chart.usual_nodes
         count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_CHARACTERISTICS)
         check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
-        counted = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
-        degree = int(space.degrees[counted].max())
+        significant = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
+        degree = int(space.degrees[significant].max())
         peak = max(1.0, float(density.values[..., space.judged].max()))
         coordinates, weights, halves = chart.nodes(count, degree, peak)
         masses = weights * density.at(chart.points(coordinates))
@@ -168,8 +168,8 @@ class Characteristics(State):
         """Nodes with other coordinates, and with other masses if they are given."""
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
-        wanted = f"finite, of shape {self.coordinates.shape}"
-        fitting("coordinates", coordinates, wanted, fits)
+        expected = f"finite, of shape {self.coordinates.shape}"
+        fitting("coordinates", coordinates, expected, fits)
         if coordinates.ndim > 1:
             check_unit("moved", value_of(coordinates))
         masses = self.masses if masses is None else masses
@@ -271,13 +271,13 @@ class Characteristics(State):
         It bounds their error if the flow is smooth; if the density splits between two clusters, it
         is about the mass of one node at the boundary.
         """
-        most = COMPARED_MOMENTS
-        fine, exact = self.space.with_degree(most), self.coefficients(most)
+        order = COMPARED_MOMENTS
+        fine, exact = self.space.with_degree(order), self.coefficients(order)
         halved = [
-            self.chart.moments(self.coordinates[half], 2 * self.masses[half], most)
+            self.chart.moments(self.coordinates[half], 2 * self.masses[half], order)
             for half in self.halves
         ]
-        return max(fine.amplitude(m - exact, k).item() for m in halved for k in range(1, most + 1))
+        return max(fine.amplitude(m - exact, k).item() for m in halved for k in range(1, order + 1))
 
 
 def _array(values: Any) -> Any:

@@ -70,8 +70,8 @@ class NodeChart(ABC):
         """
         arguments: Any = (coordinates, masses, attraction, normaliser)
         if not isinstance(coordinates, Dual):
-            none = np.empty((0, *coordinates.shape))
-            return self.velocity_tangents(coordinates, masses, none, none, arguments[2:], [])[0]
+            empty = np.empty((0, *coordinates.shape))
+            return self.velocity_tangents(coordinates, masses, empty, empty, arguments[2:], [])[0]
         x, m, *tables = (value_of(each) for each in arguments)
         moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in arguments)
         pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
@@ -249,22 +249,22 @@ def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarr
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
     ends = ((amount + log(peak) + constant) / power for amount in (NEAR_MASS, FAR_MASS))
-    near, far = (y + np.log1p(np.sqrt(-np.expm1(-2 * y))) for y in ends)  # arccosh(e^y)
-    bulk, extra = 3 / sqrt(power), (near + far) / 2
-    first, last = (s + extra * np.tanh(s / bulk) for s in (-near, far))
-    s = _solved(first + (last - first) / nodes * (np.arange(nodes) + 0.5), bulk, extra)
-    slope = 1 / (1 + extra / bulk / np.cosh(s / bulk) ** 2)
+    lower_end, upper_end = (y + np.log1p(np.sqrt(-np.expm1(-2 * y))) for y in ends)  # arccosh(e^y)
+    bulk, margin = 3 / sqrt(power), (lower_end + upper_end) / 2
+    first, last = (s + margin * np.tanh(s / bulk) for s in (-lower_end, upper_end))
+    s = _solved(first + (last - first) / nodes * (np.arange(nodes) + 0.5), bulk, margin)
+    slope = 1 / (1 + margin / bulk / np.cosh(s / bulk) ** 2)
     size = np.abs(s)
     log_cosh = size + np.log1p(np.exp(-2 * size)) - log(2)
     weights = slope * np.exp(-power * log_cosh)
     return s, weights / weights.sum()
 
 
-def _solved(u: np.ndarray, bulk: float, extra: float) -> np.ndarray:
-    """s with s + extra tanh(s / bulk) = u, by bisection."""
-    low, high = u - extra, u + extra
+def _solved(u: np.ndarray, bulk: float, margin: float) -> np.ndarray:
+    """s with s + margin tanh(s / bulk) = u, by bisection."""
+    low, high = u - margin, u + margin
     for _ in range(64):
         s = (low + high) / 2
-        above = s + extra * np.tanh(s / bulk) > u
-        low, high = np.where(above, low, s), np.where(above, s, high)
+        overshoots = s + margin * np.tanh(s / bulk) > u
+        low, high = np.where(overshoots, low, s), np.where(overshoots, s, high)
     return (low + high) / 2

@@ -51,8 +51,8 @@ class Circle(Space):
 
     def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)
-        what = f"degree = {self.degree}: a density and its values"
-        check_memory(what, (24, self.degree + 1), "degree")
+        subject = f"degree = {self.degree}: a density and its values"
+        check_memory(subject, (24, self.degree + 1), "degree")
         degrees = np.arange(self.degree + 1)
         self._set(degrees=degrees, parseval=np.where(degrees == 0, 1.0, 2.0))
 
@@ -162,8 +162,8 @@ class Circle(Space):
     def rotate(self, coefficients: np.ndarray, rotation: float) -> np.ndarray:
         """Rotation by an angle in radians, anticlockwise, or by a rotation matrix (2, 2)."""
         if plain_array("rotation", rotation).ndim == 2:
-            wanted = "an angle, or a rotation matrix (2, 2)"
-            matrix = orthogonal(rotation, 2, wanted, reflections=False)
+            expected = "an angle, or a rotation matrix (2, 2)"
+            matrix = orthogonal(rotation, 2, expected, reflections=False)
             rotation = np.arctan2(matrix[1, 0], matrix[0, 0])
         angle = one_number("rotation", rotation, "angle rotation in radians")
         return coefficients * np.exp(-1j * self.degrees * angle)

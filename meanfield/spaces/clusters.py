@@ -45,18 +45,18 @@ def clusters_among(
 
     Cost: O(n) for each of the cells of side `radius` that the points occupy.
     """
-    free, clusters = masses.copy(), []
+    unassigned, clusters = masses.copy(), []
     centres, shares = _occupied(points, masses, radius)
     heights = _masses_around(centres, shares, 1.25 * radius)  # roughly those of the caps there
     for centre in centres[np.argsort(-heights, kind="stable")[: np.sum(heights >= least / 2)]]:
         for _ in range(3):
-            near = _distances(points, centre) < radius
-            centre = mean_direction(points, np.where(near, free, 0), centre)
+            in_cap = _distances(points, centre) < radius
+            centre = mean_direction(points, np.where(in_cap, unassigned, 0), centre)
         distances = _distances(points, centre)
-        cap, mass = cap_at(centre, distances, masses, radius), free[distances < radius].sum()
+        cap, mass = cap_at(centre, distances, masses, radius), unassigned[distances < radius].sum()
         if cap and mass >= max(least, (1 - ISOLATED) * cap.mass):
             clusters.append(Cluster(cap.point, float(mass)))
-            free[distances < radius] = 0
+            unassigned[distances < radius] = 0
     return sorted(clusters, key=lambda cluster: -cluster.mass)
 
 

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..core.annotations import FromAbove
+from ..core.annotations import FromAbove, RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
@@ -46,23 +46,23 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> float:
-    """Value as a float; raises ValueError unless it is one finite number >= `least`.
+def one_number(name: str, value: Any, expected: str, smallest: float = -np.inf) -> float:
+    """Value as a float; raises ValueError unless it is one finite number >= `smallest`.
 
-    `name` and `wanted`, a description of the number, are for the message.
+    `name` and `expected`, a description of the number, are for the message.
     """
     number = real_array(name, value)
-    fits = number.shape == () and np.isfinite(number) and number >= least
-    fitting(name, value, f"one finite {wanted}", fits, advice="For an ensemble: Density.stack.")
+    fits = number.shape == () and np.isfinite(number) and number >= smallest
+    fitting(name, value, f"one finite {expected}", fits, advice="For an ensemble: Density.stack.")
     return float(number)
 
 
-def orthogonal(rotation: Any, d: int, wanted: str, reflections: bool) -> np.ndarray:
+def orthogonal(rotation: Any, d: int, expected: str, reflections: bool) -> np.ndarray:
     """A matrix (d, d) of a rotation, or of a reflection if these are allowed; else ValueError."""
     matrix = real_array("rotation", rotation)
     fits = matrix.shape == (d, d) and np.abs(matrix @ matrix.T - np.eye(d)).max() <= 1e-12
     fits = fits and (reflections or np.linalg.det(matrix) > 0)
-    return fitting("rotation", matrix, wanted, fits)
+    return fitting("rotation", matrix, expected, fits)
 
 
 def bands_of(attraction: np.ndarray) -> np.ndarray:
@@ -204,13 +204,13 @@ class Space(Kind, family=True):
         point = real_array(name, point)
         d = self.dimension
         unit = point.shape == (d,) and abs(np.linalg.norm(point) - 1) <= UNIT
-        wanted = f"a unit vector of shape ({d},)"
-        fitting(name, point, wanted, unit, advice="Divide it by its norm.")
+        expected = f"a unit vector of shape ({d},)"
+        fitting(name, point, expected, unit, advice="Divide it by its norm.")
         return point / np.linalg.norm(point)
 
-    def check_points(self, who: str, points: np.ndarray) -> None:
-        """Raise ValueError unless rows of an array are points of the space, as `who` wants."""
-        check_unit(who, points)
+    def check_points(self, caller: str, points: np.ndarray) -> None:
+        """Raise ValueError unless rows of an array are points of the space, as `caller` wants."""
+        check_unit(caller, points)
 
     def tokens(self, points: np.ndarray) -> "State":
         """Tokens of equal masses at points (n, d) of the space."""
@@ -296,8 +296,8 @@ class Space(Kind, family=True):
             the grid: f needs a higher degree. The latter is not checked for a table of values on
             the grid.
         """
-        what = f"f({', '.join(self.arguments)})"
-        coefficients, missed = expanded(self, f, what)
+        signature = f"f({', '.join(self.arguments)})"
+        coefficients, missed = expanded(self, f, signature)
         return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
@@ -327,7 +327,7 @@ class Space(Kind, family=True):
 
         return Indexed.of_function(self, f, Positions() if index is None else index)
 
-    def perturbed(self, amplitude: float, *, rng: Any, degrees: Any = None) -> Density:
+    def perturbed(self, amplitude: float, *, rng: RandomSource, degrees: Any = None) -> Density:
         """Uniform density plus a random perturbation, whose coefficients are normal numbers.
 
         The coefficients are those of cos(k theta) and sin(k theta) on the circle; of the real
@@ -349,14 +349,14 @@ class Space(Kind, family=True):
             If a degree is outside 1, ..., degree, or the density is negative somewhere.
         """
         amplitude, rng = one_number("amplitude", amplitude, "amplitude"), generator(rng)
-        usual = range(1, min(8, self.degree) + 1)
-        chosen = real_array("degrees", usual if degrees is None else degrees)
-        within = np.isin(chosen, self.degrees[1:]).all()
-        fits = chosen.ndim == 1 and within and 0 < chosen.size == np.unique(chosen).size
+        default = range(1, min(8, self.degree) + 1)
+        numbers = real_array("degrees", default if degrees is None else degrees)
+        known = np.isin(numbers, self.degrees[1:]).all()
+        fits = numbers.ndim == 1 and known and 0 < numbers.size == np.unique(numbers).size
         fitting("degrees", degrees, f"different whole numbers between 1 and {self.degree}", fits)
         coefficients = self.uniform().coefficients.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-            for l in chosen.astype(int):
+            for l in numbers.astype(int):
                 coefficients[self.degrees == l] = self.perturbation(l, amplitude, rng)
         try:
             return Density(self, coefficients).checked_positive()
@@ -374,18 +374,18 @@ class Space(Kind, family=True):
         """
         coefficients = np.atleast_1d(coefficients)
         count, shape = coefficients.shape[-1], coefficients.shape
-        wanted = f"that of {letter}_0, ..., {letter}_{self.degree} at most, on {self!r}"
+        expected = f"that of {letter}_0, ..., {letter}_{self.degree} at most, on {self!r}"
         advice = f"Use a degree of {count - 1} or more."
         fits = count <= self.degree + 1
-        fitting("The shape of the coefficients", shape, wanted, fits, advice=advice)
+        fitting("The shape of the coefficients", shape, expected, fits, advice=advice)
         result = np.zeros((*coefficients.shape[:-1], self.degree + 1), dtype=coefficients.dtype)
         result[..., : coefficients.shape[-1]] = coefficients
         return result
 
-    def _exponential(self, concentration: Any, least: float) -> np.ndarray:
+    def _exponential(self, concentration: Any, smallest: float) -> np.ndarray:
         """Multipliers of exp(concentration t) divided by the first one, (degree + 1,)."""
-        wanted = f"concentration{' >= 0' if least == 0 else ''}"
-        number = one_number("concentration", concentration, wanted, least)
+        expected = f"concentration{' >= 0' if smallest == 0 else ''}"
+        number = one_number("concentration", concentration, expected, smallest)
         multipliers = exponential_multipliers(number, self.degree, self.dimension)
         fits = np.isfinite(multipliers / multipliers[0]).all()
         fitting("concentration", number, "smaller: its law is one point", fits)
@@ -408,16 +408,16 @@ class Space(Kind, family=True):
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
         """Coefficients up to another degree: truncated, or padded with zeros."""
-        kept = min(self.degree, degree) + 1
+        common_count = min(self.degree, degree) + 1
         result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=self.dtype)
-        result[..., :kept] = coefficients[..., :kept]
+        result[..., :common_count] = coefficients[..., :common_count]
         return result
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
         """Values at `points`, (..., N), of expansions (..., modes)."""
         members, size = coefficients.shape[:-1], self.weights.size
-        what = f"values of a density of degree {self.degree} at {size} points"
-        check_memory(what, (*members, 2, size), "degree or the ensemble" if members else "degree")
+        about = f"values of a density of degree {self.degree} at {size} points"
+        check_memory(about, (*members, 2, size), "degree or the ensemble" if members else "degree")
         values = self.synthesis(coefficients.reshape(-1, self.degrees.size))
         return values.reshape(*members, -1)
 
@@ -453,8 +453,8 @@ class Space(Kind, family=True):
 
         It is 1 for a Dirac, and |int P_k(<x, e>) dmu| for a density symmetric about e.
         """
-        chosen, count = self.harmonics(k)
-        power = (self.parseval[chosen] * np.abs(coefficients[..., chosen]) ** 2).sum(axis=-1)
+        modes, count = self.harmonics(k)
+        power = (self.parseval[modes] * np.abs(coefficients[..., modes]) ** 2).sum(axis=-1)
         return np.sqrt(power / count)
 
     def harmonics(self, k: int) -> tuple[np.ndarray, float]:
@@ -474,8 +474,8 @@ class Space(Kind, family=True):
         moment = self.moment(change, k)
         if moment.ndim < change.ndim:
             return moment
-        chosen, count = self.harmonics(k)
-        pairs = self.parseval[chosen] * (np.conj(coefficients) * change)[..., chosen].real
+        modes, count = self.harmonics(k)
+        pairs = self.parseval[modes] * (np.conj(coefficients) * change)[..., modes].real
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = pairs.sum(axis=-1) / count
             return mean / self.amplitude(coefficients, k)
@@ -558,8 +558,8 @@ class Space(Kind, family=True):
         degree + 1), or (1, degree + 1) if shared; `normaliser` None means Z = 1. With `pairs` the
         map is (mu, nu) -> -div(mu v[nu]), see `Transport`.
         """
-        made = self.transports[normaliser is not None]
-        return made(self, attraction, normaliser, members, pairs)
+        kind = self.transports[normaliser is not None]
+        return kind(self, attraction, normaliser, members, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         """Highest degree (n,) that counts in the velocity of each potential.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.annotations import RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
@@ -77,13 +78,13 @@ class Density(State):
 
         a_space = isinstance(space, Space)
         fitting("space", space, "a space, such as Circle(64)", a_space, TypeError)
-        read = real_array if space.dtype.kind == "f" else complex_array
-        coefficients = read(f"The coefficients of a density on {space!r}", coefficients)
+        checked_array = real_array if space.dtype.kind == "f" else complex_array
+        coefficients = checked_array(f"The coefficients of a density on {space!r}", coefficients)
         modes = space.degrees.size
-        shape, wanted = coefficients.shape, f"(..., {modes}) on {space!r}"
-        fitting("coefficients.shape", shape, wanted, shape[-1:] == (modes,) and coefficients.size)
-        bad = np.count_nonzero(~np.isfinite(coefficients))
-        fitting("coefficients", coefficients, f"finite, but {bad} are not", bad == 0)
+        shape, expected = coefficients.shape, f"(..., {modes}) on {space!r}"
+        fitting("coefficients.shape", shape, expected, shape[-1:] == (modes,) and coefficients.size)
+        count = np.count_nonzero(~np.isfinite(coefficients))
+        fitting("coefficients", coefficients, f"finite, but {count} are not", count == 0)
         error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
         if error > UNIT_MASS:
             raise ValueError(
@@ -91,8 +92,8 @@ class Density(State):
                 "Divide by the mass, or let the weights of a mixture sum to 1."
             )
         imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
-        wanted = "real in the coefficients of order 0"
-        fitting("The imaginary part", imaginary, wanted, imaginary <= REAL_ENOUGH)
+        expected = "real in the coefficients of order 0"
+        fitting("The imaginary part", imaginary, expected, imaginary <= REAL_ENOUGH)
         self._set(space=space, coefficients=coefficients)
 
     @classmethod
@@ -137,11 +138,11 @@ class Density(State):
         return members
 
     def _mapped(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
-        changed = super()._mapped(change)
+        mapped = super()._mapped(change)
         degrees = change(self.member_degrees, ())
-        if changed.shape:
-            return changed.with_member_degrees(degrees)
-        return changed.resample(int(degrees))
+        if mapped.shape:
+            return mapped.with_member_degrees(degrees)
+        return mapped.resample(int(degrees))
 
     @property
     def dimension(self) -> int:
@@ -217,8 +218,8 @@ class Density(State):
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
         points, d = real_array("points", points), self.space.dimension
         advice = "Angles on the circle: at(circle.embed(theta))."
-        wanted, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
-        fitting("points.shape", points.shape, wanted, fits, advice=advice)
+        expected, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
+        fitting("points.shape", points.shape, expected, fits, advice=advice)
         self.space.check_points("at(points)", points)
         return self.space.at(self.coefficients, points)
 
@@ -236,12 +237,12 @@ class Density(State):
         """
         integral, size = self._integral(f)
         other, _ = self.resample(self.space.next_degree)._integral(f)
-        error, most = np.abs(other - integral), GRID_ERROR * size
-        if (error > most).any():
-            worst = np.unravel_index(np.argmax(error - most), error.shape)
+        error, bound = np.abs(other - integral), GRID_ERROR * size
+        if (error > bound).any():
+            at = np.unravel_index(np.argmax(error - bound), error.shape)
             warnings.warn(
                 "f varies faster than the grid of the density shows: int f dmu = "
-                f"{integral[worst]:.6g} changes by {error[worst]:.1e} on a slightly finer grid. "
+                f"{integral[at]:.6g} changes by {error[at]:.1e} on a slightly finer grid. "
                 "Use density.resample(degree).expect(f), of the same density on a finer grid.",
                 UnresolvedWarning,
                 stacklevel=2,
@@ -289,7 +290,7 @@ class Density(State):
 
     # Making others -------------------------------------------------------------------------
 
-    def sample(self, n: int, *, rng: Any) -> Tokens:
+    def sample(self, n: int, *, rng: RandomSource) -> Tokens:
         """n independent tokens with this density.
 
         Parameters
@@ -331,8 +332,8 @@ class Density(State):
         """An ensemble of densities, on the space of the highest degree among them."""
         densities = DENSITIES.check("densities", densities)
         shapes = {density.shape for density in densities}
-        wanted = "at least one density, all of one ensemble shape"
-        fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
+        expected = "at least one density, all of one ensemble shape"
+        fitting("densities", sorted(shapes), expected, len(shapes) == 1)
         fine = _on_one_space(densities)
         kind = type(fine[0])
         ensemble = kind(fine[0].space, np.stack([density.coefficients for density in fine]))
@@ -346,9 +347,9 @@ class Density(State):
         finest = spaces[int(sizes.max())]
         coefficients = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
         for size, coarse in spaces.items():
-            chosen = sizes == size
+            of_size = sizes == size
             chosen_rows = np.array([row for row in rows if len(row) == size])
-            coefficients[chosen] = coarse.resample(chosen_rows, finest.degree)
+            coefficients[of_size] = coarse.resample(chosen_rows, finest.degree)
         density = cls.computed(coefficients, finest)
         density._set(_degrees=np.array([spaces[size].degree for size in sizes.tolist()]))
         return density
@@ -365,8 +366,8 @@ class Density(State):
         weights = real_array("weights", weights).ravel().tolist()
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
         valid = valid and abs(sum(weights) - 1) <= UNIT_MASS
-        wanted = f"{len(densities)} numbers >= 0 of sum 1, one for each density"
-        fitting("weights", weights, wanted, valid)
+        expected = f"{len(densities)} numbers >= 0 of sum 1, one for each density"
+        fitting("weights", weights, expected, valid)
         fine = _on_one_space(densities)
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
         return type(fine[0])(fine[0].space, total)
@@ -388,12 +389,12 @@ class Density(State):
         Values down to -`tolerance` times the maximum are accepted as rounding or solver errors.
         """
         real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
-        allowed = tolerance * float(self.values[..., self.space.judged].max())
-        worst = float(self.minimum.min())
-        if worst < -allowed:
+        tolerated = tolerance * float(self.values[..., self.space.judged].max())
+        minimum = float(self.minimum.min())
+        if minimum < -tolerated:
             raise ValueError(
-                f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
-                f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
+                f"A density must not be negative; its minimum is {minimum:.3g}, of which errors of "
+                f"computation explain {tolerated:.1g}. Use smaller coefficients or, where the "
                 "series is cut off, a higher degree."
             )
         return self
@@ -405,16 +406,16 @@ class Density(State):
         times the tolerance there is a warning too.
         """
         real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
-        tail, why = float(self.spectral_tail.max()), ""
+        tail, reason = float(self.spectral_tail.max()), ""
         if tail > tolerance:
-            why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
+            reason = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
         elif missed > 10 * tolerance:
-            why = f"between points of the grid its root mean square error is {missed:.1e}"
-        if why:
+            reason = f"between points of the grid its root mean square error is {missed:.1e}"
+        if reason:
             space = self.space
-            wanted = degree_above(space.degree, space.degrees, self.coefficients, tolerance)
-            why = f"The density is not resolved: {why}. Use {wanted}."
-            warnings.warn(why, UnresolvedWarning, stacklevel=3)
+            advised_degree = degree_above(space.degree, space.degrees, self.coefficients, tolerance)
+            reason = f"The density is not resolved: {reason}. Use {advised_degree}."
+            warnings.warn(reason, UnresolvedWarning, stacklevel=3)
         return self
 
 
@@ -445,13 +446,13 @@ def _on_one_space(densities: Sequence[Density]) -> list[Density]:
     degree = max(density.space.degree for density in densities)
     spaces = [density.space.with_degree(degree) for density in densities]
     if any(space != spaces[0] for space in spaces):
-        different = sorted({repr(density.space) for density in densities})
-        raise ValueError(f"These densities live on different spaces: {', '.join(different)}.")
+        space_names = sorted({repr(density.space) for density in densities})
+        raise ValueError(f"These densities live on different spaces: {', '.join(space_names)}.")
     return [density.resample(degree) for density in densities]
 
 
 def checked_degree(k: Any) -> int:
     """Degree of a moment as an int; raises TypeError if it is not a whole number."""
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
-    fitting("k", k, "a whole number", whole, TypeError)
+    is_whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
+    fitting("k", k, "a whole number", is_whole, TypeError)
     return whole_number("k", k, least=-(2**63))

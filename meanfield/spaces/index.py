@@ -70,8 +70,8 @@ class Index(Kind, family=True):
         By default s must be a node, and there is no interpolation. Raises TypeError or ValueError
         for another s.
         """
-        wanted = f"values of the index, {as_given(self.nodes.tolist())}"
-        s = _values_in(s, wanted, lambda s: np.isin(s, self.nodes))
+        expected = f"values of the index, {as_given(self.nodes.tolist())}"
+        s = _values_in(s, expected, lambda s: np.isin(s, self.nodes))
         return (s[..., None] == self.nodes).astype(float)
 
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
@@ -106,15 +106,15 @@ class Index(Kind, family=True):
         J = self._coupling(model.coupling)
         divided = any(part.normalised and part.interacts for _, part in model.drift.terms)
         fits = not divided or ((J >= 0).all() and (J.sum(axis=1) > 0).all())
-        wanted = f">= 0, and not all 0 for any index, under {model.drift!r}, which divides by sums"
-        return fitting("coupling", J, wanted, fits) * self.weights
+        needed = f">= 0, and not all 0 for any index, under {model.drift!r}, which divides by sums"
+        return fitting("coupling", J, needed, fits) * self.weights
 
     def _coupling(self, coupling: Any) -> np.ndarray:
         """Matrix (P, P) of a coupling, which is a matrix or a function of two arrays (P, P)."""
         shape = (len(self),) * 2
         if not callable(coupling):
-            wanted = f"a matrix of shape {shape}, one number for each pair of nodes"
-            return fitting("coupling", coupling, wanted, coupling.shape == shape)
+            expected = f"a matrix of shape {shape}, one number for each pair of nodes"
+            return fitting("coupling", coupling, expected, coupling.shape == shape)
         s, tau = np.broadcast_arrays(self.nodes[:, None], self.nodes[None])
         values = coupling(s.copy(), tau.copy())
         values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
@@ -176,8 +176,8 @@ class Positions(Index):
         """
         pieces = whole_number("pieces", pieces)
         real("ratio", ratio, "a number > 1", lambda number: 1 < number < np.inf)
-        least = float(ratio) ** (1 - pieces)
-        fitting("pieces", pieces, "fewer, or a smaller ratio", least > np.finfo(float).tiny)
+        smallest = float(ratio) ** (1 - pieces)
+        fitting("pieces", pieces, "fewer, or a smaller ratio", smallest > np.finfo(float).tiny)
         breaks = np.concatenate([[0.0], float(ratio) ** np.arange(1 - pieces, 1)])
         return cls(breaks, order, **options)
 
@@ -207,12 +207,12 @@ class Positions(Index):
         """Values (n, order) of the Lagrange polynomials of a piece at s (n,)."""
         x, w = gauss_rule(self.order)
         barycentric = (-1.0) ** np.arange(self.order) * np.sqrt((1 - x**2) * w)
-        apart = s[:, None] - self._rule[0][piece]
+        offsets = s[:, None] - self._rule[0][piece]
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = barycentric / apart
+            terms = barycentric / offsets
             values = terms / terms.sum(axis=1, keepdims=True)
-        at_node = (apart == 0).any(axis=1)
-        values[at_node] = apart[at_node] == 0
+        at_node = (offsets == 0).any(axis=1)
+        values[at_node] = offsets[at_node] == 0
         return values
 
     def _integrals(
@@ -247,8 +247,8 @@ class Positions(Index):
         weights = np.zeros((flat.size, len(self)))
         pieces = np.maximum(np.searchsorted(self.breaks, flat, side="left") - 1, 0)
         for piece in np.unique(pieces):
-            inside = pieces == piece
-            weights[inside, self._columns(piece)] = self._lagrange(piece, flat[inside])
+            in_piece = pieces == piece
+            weights[in_piece, self._columns(piece)] = self._lagrange(piece, flat[in_piece])
         if self.sink:
             weights[flat == 0] = np.eye(len(self))[0]
         return weights.reshape(*s.shape, -1)
@@ -292,14 +292,14 @@ class Positions(Index):
             influence = self._seen(causal, self.order + 2 * DECAY_NODES)
             coarse = self._seen(causal, self.order + DECAY_NODES)
             error = np.abs(influence - coarse).max() / (np.abs(influence).max() or 1.0)
-            wanted = f"smooth, but two rules for its integrals differ by {error:.1g}"
-            smooth, advice = error <= DECAY_TOLERANCE, "A jump is a window."
-            fitting("decay", causal.decay, wanted, smooth, advice=advice)
+            expected = f"smooth, but two rules for its integrals differ by {error:.1g}"
+            is_smooth, advice = error <= DECAY_TOLERANCE, "A jump is a window."
+            fitting("decay", causal.decay, expected, is_smooth, advice=advice)
         if mean:
             sums = influence.sum(axis=1, keepdims=True)
             s, fits = self.nodes[np.argmin(sums)], (sums > 0).all()
-            why = f"position {s:g} sees nothing: decay is 0, or the window too short"
-            fitting("causal", causal, "seen from every position", fits, advice=why)
+            blind_spot = f"position {s:g} sees nothing: decay is 0, or the window too short"
+            fitting("causal", causal, "seen from every position", fits, advice=blind_spot)
             influence /= sums
         return influence
 
@@ -310,8 +310,8 @@ class Positions(Index):
         end_of_sink = self._end_of_sink(causal)
         for i, s in enumerate(self.nodes):
             begin = max(0.0, s - window)
-            apart = begin > end_of_sink
-            stretches = [(0.0, end_of_sink), (begin, s)] if apart else [(0.0, s)]
+            disjoint = begin > end_of_sink
+            stretches = [(0.0, end_of_sink), (begin, s)] if disjoint else [(0.0, s)]
             weight = None if causal.decay is None else (lambda tau, s=s: causal.weights(s - tau))
             for first, last in stretches:
                 influence[i] += self._integrals(first, last, order, EDGE_ROUNDING * s, weight)
@@ -323,8 +323,8 @@ class Positions(Index):
         """Position up to which tokens are visible from everywhere, whatever the window is."""
         if causal.sink is None:
             return 0.0
-        wanted = f">= {self.sink:g}, the mass of the atom at s = 0, which is seen as a whole"
-        fitting("causal.sink", causal.sink, wanted, causal.sink >= self.sink - SINK_ROUNDING)
+        expected = f">= {self.sink:g}, the mass of the atom at s = 0, which is seen as a whole"
+        fitting("causal.sink", causal.sink, expected, causal.sink >= self.sink - SINK_ROUNDING)
         return float(self._at_level(np.array(causal.sink)))
 
 
@@ -349,9 +349,9 @@ class Classes(Index):
         fits = v.ndim == 1 and v.size >= 1 and (np.diff(v) > 0).all()
         fitting("values", v, "different numbers (P,), increasing", fits)
         shares = np.full(v.shape, 1 / v.size) if self.shares is None else self.shares
-        whole = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
-        wanted = f"numbers > 0 of sum 1, one for each of {v.size} values"
-        fitting("shares", self.shares, wanted, whole)
+        valid = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
+        expected = f"numbers > 0 of sum 1, one for each of {v.size} values"
+        fitting("shares", self.shares, expected, valid)
         self._set(shares=shares)
 
     @property
@@ -388,8 +388,8 @@ class NormalIndex(Index):
     centre: float = 0.0
 
     def validate(self) -> None:
-        most = MOST_HERMITE_NODES
-        fitting("count", self.count, f"at most {most} nodes", self.count <= most)
+        largest_count = MOST_HERMITE_NODES
+        fitting("count", self.count, f"at most {largest_count} nodes", self.count <= largest_count)
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:
@@ -405,14 +405,14 @@ class NormalIndex(Index):
         return self._rule[1]
 
 
-def _values_in(s: Any, wanted: str, allowed: Callable[[np.ndarray], Any]) -> np.ndarray:
+def _values_in(s: Any, expected: str, fits: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Values of an index as an array; TypeError or ValueError unless they are numbers and allowed.
 
-    `wanted` describes the allowed values in the message.
+    `expected` describes the allowed values in the message.
     """
-    values, wanted = real_array("s", s), f"{wanted}, or an array of them"
-    fitting("s", s, wanted, plain_array("s", s).dtype != bool, TypeError)
-    fitting("s", s, wanted, values.size > 0 and allowed(values).all())
+    values, expected = real_array("s", s), f"{expected}, or an array of them"
+    fitting("s", s, expected, plain_array("s", s).dtype != bool, TypeError)
+    fitting("s", s, expected, values.size > 0 and fits(values).all())
     return values
 
 

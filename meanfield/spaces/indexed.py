@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.annotations import FromAbove
+from ..core.annotations import FromAbove, RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     boolean,
@@ -32,8 +32,8 @@ def _slicewise(name: str) -> Any:
     A slice is the density at one node.
     """
 
-    def method(self: "IndexedSpace", flat: np.ndarray, *rest: Any) -> np.ndarray:
-        return self.joined(getattr(self.slice_space, name)(self.split(flat), *rest))
+    def method(self: "IndexedSpace", flat: np.ndarray, *arguments: Any) -> np.ndarray:
+        return self.joined(getattr(self.slice_space, name)(self.split(flat), *arguments))
 
     return method
 
@@ -89,9 +89,9 @@ class IndexedSpace(Space):
         return flat.reshape(*flat.shape[:-1], count, flat.shape[-1] // count)
 
     @staticmethod
-    def joined(each: np.ndarray) -> np.ndarray:
+    def joined(slices: np.ndarray) -> np.ndarray:
         """Array (..., P K) from one with an axis for the nodes, (..., P, K)."""
-        return each.reshape(*each.shape[:-2], -1)
+        return slices.reshape(*slices.shape[:-2], -1)
 
     def slice_at(self, coefficients: np.ndarray, s: Any) -> np.ndarray:
         """Coefficients (*ensemble, *s.shape, K) at index s, interpolated from (*ensemble, P K).
@@ -99,9 +99,9 @@ class IndexedSpace(Space):
         The interpolation is `Index.interpolation`: the polynomial of the piece that contains s, at
         a break of the piece on its left.
         """
-        each, weights = self.split(coefficients), self.index.interpolation(s)
-        slices = np.tensordot(each, weights, axes=(-2, -1))  # (*ensemble, K, *s.shape)
-        return np.moveaxis(slices, each.ndim - 2, -1)
+        node_slices, weights = self.split(coefficients), self.index.interpolation(s)
+        slices = np.tensordot(node_slices, weights, axes=(-2, -1))  # (*ensemble, K, *s.shape)
+        return np.moveaxis(slices, node_slices.ndim - 2, -1)
 
     def mean_slice(self, coefficients: np.ndarray) -> np.ndarray:
         """Coefficients (*ensemble, K) of int mu_s dm(s), from (*ensemble, P K); m is the index."""
@@ -229,8 +229,8 @@ class Indexed(Density):
 
     def __init__(self, space: Any, coefficients: Any) -> None:
         product = isinstance(space, IndexedSpace)
-        wanted = "a product of a space and an index: use circle.indexed(f, index)"
-        fitting("space", space, wanted, product, TypeError)
+        expected = "a product of a space and an index: use circle.indexed(f, index)"
+        fitting("space", space, expected, product, TypeError)
         super().__init__(space, coefficients)
 
     @classmethod
@@ -242,16 +242,16 @@ class Indexed(Density):
     def of_function(cls, space: Space, f: Callable[..., Any], index: Index) -> "Indexed":
         """Densities proportional to f(s, ...) at each node s, normalised to mass 1."""
         product = IndexedSpace(space, index)
-        what = f"f({', '.join([index.label, *space.arguments])})"
-        coefficients, missed = expanded(space, f, what, index.nodes.reshape(-1, 1))
+        signature = f"f({', '.join([index.label, *space.arguments])})"
+        coefficients, missed = expanded(space, f, signature, index.nodes.reshape(-1, 1))
         return cls(product, product.joined(coefficients)).warn_if_unresolved(missed=missed)
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":
         """Indexed densities from P single densities, one for each node of an index."""
         stacked = Density.stack(densities)
-        wanted = f"{len(index)} single densities, one for each node"
-        fitting("densities", stacked.shape, wanted, stacked.shape == (len(index),))
+        expected = f"{len(index)} single densities, one for each node"
+        fitting("densities", stacked.shape, expected, stacked.shape == (len(index),))
         space = IndexedSpace(stacked.space, index)
         return cls(space, space.joined(stacked.coefficients))
 
@@ -297,8 +297,8 @@ class Indexed(Density):
 
         It estimates the error that comes from the finite number of nodes.
         """
-        each = self.each
-        return self.index.tail(np.concatenate([each.real, each.imag], axis=-1))
+        slices = self.each
+        return self.index.tail(np.concatenate([slices.real, slices.imag], axis=-1))
 
     @property
     def resolved(self) -> bool:
@@ -349,7 +349,7 @@ class Indexed(Density):
 
     # Tokens --------------------------------------------------------------------------------
 
-    def sample(self, n: int, *, rng: Any, ordered: bool = True) -> Tokens:
+    def sample(self, n: int, *, rng: RandomSource, ordered: bool = True) -> Tokens:
         """Independent tokens (n,), ordered by their positions; each has the law at its position.
 
         Parameters
@@ -381,31 +381,31 @@ class Indexed(Density):
         accepted with the probability mu_s / sum |l_j| mu_j at the point.
         """
         weights = self.index.interpolation(s)
-        result, left = np.empty((s.size, self.dimension)), np.arange(s.size)
+        result, undrawn = np.empty((s.size, self.dimension)), np.arange(s.size)
         for _ in range(PROPOSAL_ROUNDS):
-            if not left.size:
+            if not undrawn.size:
                 return result
-            size = np.abs(weights[left])
-            level = rng.random(left.size) * size.sum(axis=1)
+            size = np.abs(weights[undrawn])
+            level = rng.random(undrawn.size) * size.sum(axis=1)
             node = (size.cumsum(axis=1) < level[:, None]).sum(axis=1)
             node = np.minimum(node, len(self.index) - 1)
-            points = np.empty((left.size, self.dimension))
+            points = np.empty((undrawn.size, self.dimension))
             for j in np.unique(node):
-                chosen = node == j
-                points[chosen] = self.slice_space.sample(self.each[j], int(chosen.sum()), rng)
-            values = self._values_at(points, weights[left])
+                from_node = node == j
+                points[from_node] = self.slice_space.sample(self.each[j], int(from_node.sum()), rng)
+            values = self._values_at(points, weights[undrawn])
             lowest = float((values[:, 0] / values[:, 1]).min())
             if lowest < -NEGATIVE_SHARE:
                 raise ValueError(
                     f"A density between nodes is negative, {lowest:.2g} of those at the nodes: it "
                     "varies too fast in the index. Use more nodes."
                 )
-            accepted = rng.random(left.size) * values[:, 1] <= values[:, 0]
-            result[left[accepted]] = points[accepted]
-            left = left[~accepted]
+            accepted = rng.random(undrawn.size) * values[:, 1] <= values[:, 0]
+            result[undrawn[accepted]] = points[accepted]
+            undrawn = undrawn[~accepted]
         raise MeanfieldError(
-            f"{left.size} tokens were not drawn in {PROPOSAL_ROUNDS} rounds: the densities differ "
-            "too much between neighbouring nodes. Use more nodes."
+            f"{undrawn.size} tokens were not drawn in {PROPOSAL_ROUNDS} rounds: the densities "
+            "differ too much between neighbouring nodes. Use more nodes."
         )
 
     def _values_at(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -414,12 +414,12 @@ class Indexed(Density):
         `weights` (n, P) are the l_j of each point.
         """
         sums = np.zeros((len(points), 2))
-        used = weights != 0
-        for j in np.flatnonzero(used.any(axis=0)):
-            chosen = used[:, j]
-            values = np.maximum(self.slice_space.at(self.each[j], points[chosen]), 0.0)
-            factors = weights[chosen, j]
-            sums[chosen] += np.stack([factors * values, np.abs(factors) * values], axis=1)
+        has_weight = weights != 0
+        for j in np.flatnonzero(has_weight.any(axis=0)):
+            rows = has_weight[:, j]
+            values = np.maximum(self.slice_space.at(self.each[j], points[rows]), 0.0)
+            factors = weights[rows, j]
+            sums[rows] += np.stack([factors * values, np.abs(factors) * values], axis=1)
         return sums
 
     # Files ---------------------------------------------------------------------------------

@@ -48,10 +48,10 @@ class IndexedTransport(Transport):
         self.speed, self.time = first.speed, first.time
         self._shape = members, len(influence) * 8 * size // self.dtype.itemsize
         self._of_pairs(False)
-        called = [(one.address, one.context) for one in self._inner]
+        evaluators = [(transport.address, transport.context) for transport in self._inner]
         self._shared: dict[str, Any] = {
             "size": size,
-            "called": np.array(called, dtype=np.int64),
+            "called": np.array(evaluators, dtype=np.int64),
             "influence": np.array(influence, order="C"),
         }
         self._fill(rows)
@@ -63,8 +63,8 @@ class IndexedTransport(Transport):
         self._enter(_tangents, NODE_TANGENTS.filled(**self._shared, **work))
 
     def check(self) -> None:
-        for one in self._inner:
-            one.check()
+        for transport in self._inner:
+            transport.check()
 
 
 class IndexedAdjoint(IndexedTransport):
@@ -130,9 +130,9 @@ _tangents_at, _adjoint_at = NODE_TANGENTS.at, NODE_ADJOINT.at
 def _ranges(influence: np.ndarray) -> np.ndarray:
     """Range (first, last + 1) of the columns that are not 0 in each row of `influence`, (P, 2)."""
     acts = influence != 0
-    some, columns = acts.any(axis=1), influence.shape[1]
-    last = np.where(some, columns - acts[:, ::-1].argmax(axis=1), 0)
-    return np.stack([np.where(some, acts.argmax(axis=1), 0), last], axis=1).astype(np.int64)
+    nonzero, columns = acts.any(axis=1), influence.shape[1]
+    last = np.where(nonzero, columns - acts[:, ::-1].argmax(axis=1), 0)
+    return np.stack([np.where(nonzero, acts.argmax(axis=1), 0), last], axis=1).astype(np.int64)
 
 
 @CompiledFunction

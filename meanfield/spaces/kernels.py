@@ -72,16 +72,16 @@ def exponential_multipliers(beta: Any, degree: int, dimension: int) -> np.ndarra
     l, order = np.arange(degree + 1), dimension / 2 - 1
     size, half = np.abs(beta), l + dimension / 2
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
-        small = size**2 <= 0.4 * half
-        large, constant = np.where(small, 1.0, size), gammaln(dimension / 2)
-        near = np.minimum(large, FAR_NODES)
-        bessel = np.log(_scaled_bessel(l + order, near)) + 0.5 * np.log(near / large)
-        closed = np.exp(constant + order * np.log(2 / large) + bessel)
-        small |= np.isneginf(bessel)  # I_l underflows, the multiplier need not
-        x = np.where(small, size, 0.0)
+        use_series = size**2 <= 0.4 * half
+        safe_size, constant = np.where(use_series, 1.0, size), gammaln(dimension / 2)
+        capped = np.minimum(safe_size, FAR_NODES)
+        bessel = np.log(_scaled_bessel(l + order, capped)) + 0.5 * np.log(capped / safe_size)
+        closed = np.exp(constant + order * np.log(2 / safe_size) + bessel)
+        use_series |= np.isneginf(bessel)  # I_l underflows, the multiplier need not
+        x = np.where(use_series, size, 0.0)
         logs = constant - gammaln(half) + xlogy(l, x / 2) - x + _log_hypergeometric(half, x)
         sign = np.where((beta < 0) & (l % 2 == 1), -1.0, 1.0)
-        return sign * np.where(small, np.exp(logs), closed)
+        return sign * np.where(use_series, np.exp(logs), closed)
 
 
 def _log_hypergeometric(half: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -109,20 +109,20 @@ def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(far, expansion, ive(order, np.where(far, 1.0, x)))
 
 
-def values_at(what: str, f: Kernel, t: np.ndarray, *, finite: bool = False) -> np.ndarray:
+def values_at(role: str, f: Kernel, t: np.ndarray, *, finite: bool = False) -> np.ndarray:
     """Values of a zonal function f at inner products t; f is called with a copy of t.
 
     Raises TypeError for values that are not real, ValueError for another shape than that of t, and
-    with `finite` for values that are not finite. `what` names f in the messages.
+    with `finite` for values that are not finite. `role` names f in the messages.
     """
-    values = real_array(f"The values of a {what}", f(t.copy()))
+    values = real_array(f"The values of a {role}", f(t.copy()))
     fits = values.shape == t.shape
     bad = t[~np.isfinite(values)] if finite and fits else t[:0]
     if not fits or bad.size:
-        some = f"{bad.size} that are not finite, the first at t = {bad[0]:.6g}" if bad.size else ""
+        text = f"{bad.size} that are not finite, the first at t = {bad[0]:.6g}" if bad.size else ""
         raise ValueError(
-            f"A zonal {what} must map an array of inner products t in [-1, 1] to finite numbers of "
-            f"the same shape; got {some or f'shape {values.shape} for {t.shape}'}."
+            f"A zonal {role} must map an array of inner products t in [-1, 1] to finite numbers of "
+            f"the same shape; got {text or f'shape {values.shape} for {t.shape}'}."
         )
     return values
 
@@ -153,8 +153,8 @@ def polynomial_multipliers(
     kernel: Kernel, kernel_degree: int, degree: int, dimension: int
 ) -> np.ndarray:
     """Multipliers of a kernel that is a polynomial of `kernel_degree`, by an exact rule."""
-    needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST_RULE_NODES)
-    size = 2 ** (needed - 1).bit_length()
+    least_nodes = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST_RULE_NODES)
+    size = 2 ** (least_nodes - 1).bit_length()
     return _without_rounding(_by_rule(kernel, size, degree, dimension), dimension)
 
 
@@ -166,8 +166,8 @@ def _without_rounding(multipliers: np.ndarray, dimension: int) -> np.ndarray:
     """
     if dimension > 3:
         sizes = np.abs(multipliers) * values_at_the_pole(multipliers.size - 1, dimension)
-        counted = np.flatnonzero(sizes > AVERAGE_ROUNDING * sizes.max())
-        multipliers[counted.max(initial=0) + 1 :] = 0
+        significant = np.flatnonzero(sizes > AVERAGE_ROUNDING * sizes.max())
+        multipliers[significant.max(initial=0) + 1 :] = 0
     return multipliers
 
 
@@ -218,17 +218,19 @@ def quadrature_multipliers(
                 return _without_rounding(current, dimension)
             unseen = True
     pieces, error, jump = _in_pieces(kernel, degree, dimension, scale)
-    accepted = max(tolerance, ACCEPTED)
-    apart = np.abs(pieces - current).max() / scale
-    agree = unseen or apart <= FAR_APART * max(changes[-2:])
-    if error <= accepted and agree and not (continuous and jump):
+    allowed = max(tolerance, ACCEPTED)
+    disagreement = np.abs(pieces - current).max() / scale
+    agree = unseen or disagreement <= FAR_APART * max(changes[-2:])
+    if error <= allowed and agree and not (continuous and jump):
         return _without_rounding(pieces, dimension)
-    why = f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
+    reason = f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
     if not (continuous and jump):
-        worst = max(error, changes[-1])
-        why = f"relative errors of {worst:.1e} exceed tolerance = {accepted:g}, at least 1e-9"
+        uncertainty = max(error, changes[-1])
+        reason = (
+            f"relative errors of {uncertainty:.1e} exceed tolerance = {allowed:g}, at least 1e-9"
+        )
     raise MeanfieldError(
-        f"The multipliers of the kernel did not converge: {why}. Smooth its singularities; or "
+        f"The multipliers of the kernel did not converge: {reason}. Smooth its singularities; or "
         "raise the tolerance of an Interaction, or use Interaction.chebyshev; or give a drift of "
         "your own the methods attraction and normaliser."
     )
@@ -252,17 +254,17 @@ def _in_pieces(
     else:
         return np.zeros(degree + 1), np.inf, 0.0
     low, high = ends
-    narrow = high - low < 2 * NARROWEST
-    steps = values_at("kernel", kernel, np.cos(np.append(low[narrow], high[narrow])))
+    is_narrow = high - low < 2 * NARROWEST
+    steps = values_at("kernel", kernel, np.cos(np.append(low[is_narrow], high[is_narrow])))
     jump = np.abs(np.diff(steps.reshape(2, -1), axis=0)).max(initial=0.0) / scale
     results = []
-    for more in (1.0, 1.5):
-        counts = np.ceil(more * (PIECE_NODES + 0.6 * degree * (high - low))).astype(int)
+    for refinement in (1.0, 1.5):
+        counts = np.ceil(refinement * (PIECE_NODES + 0.6 * degree * (high - low))).astype(int)
         nodes, weights = [], []
         for count in np.unique(counts):
             x, w = gauss(int(count), 3)
-            here = counts == count
-            middle, half = (low + high)[here, None] / 2, (high - low)[here, None] / 2
+            of_count = counts == count
+            middle, half = (low + high)[of_count, None] / 2, (high - low)[of_count, None] / 2
             nodes.append((middle + half * x).ravel())
             weights.append((2 * half * w).ravel())
         theta, masses = np.concatenate(nodes), np.concatenate(weights)
@@ -301,7 +303,7 @@ def _is_smooth_at_the_ends(kernel: Kernel, size: int, dimension: int, scale: flo
 
 def _intervals(
     roughness: Callable[[np.ndarray, np.ndarray], np.ndarray], edges: np.ndarray, accuracy: float,
-    narrowest: float = NARROWEST, most: int = MOST_PIECES,
+    narrowest: float = NARROWEST, largest_count: int = MOST_PIECES,
 ) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
     """Intervals of the angle on which a function is smooth, or that are narrow, by bisection.
 
@@ -315,7 +317,7 @@ def _intervals(
         Largest roughness times length of an interval that is accepted.
     narrowest : float
         Intervals shorter than twice this are not bisected.
-    most : int
+    largest_count : int
         Largest number of intervals that are bisected at the same time.
 
     Returns
@@ -323,16 +325,16 @@ def _intervals(
     (lower, upper) or None
         Ends of the intervals, not in order; None if there are too many.
     """
-    low, high, done = edges[:-1], edges[1:], []
+    low, high, accepted_parts = edges[:-1], edges[1:], []
     while low.size:
-        ready = (roughness(low, high) * (high - low) <= accuracy) | (high - low < 2 * narrowest)
-        done.append((low[ready], high[ready]))
-        low, high = low[~ready], high[~ready]
-        if low.size > most:
+        is_fine = (roughness(low, high) * (high - low) <= accuracy) | (high - low < 2 * narrowest)
+        accepted_parts.append((low[is_fine], high[is_fine]))
+        low, high = low[~is_fine], high[~is_fine]
+        if low.size > largest_count:
             return None
         middle = (low + high) / 2
         low, high = np.append(low, middle), np.append(middle, high)
-    first, last = (np.concatenate(ends) for ends in zip(*done, strict=True))
+    first, last = (np.concatenate(ends) for ends in zip(*accepted_parts, strict=True))
     return first, last
 
 
@@ -389,25 +391,25 @@ class Primitive:
         low, high = np.sort(ends)
         half, chebyshev = (high - low) / 2, series(low, high)
         integrals = np.polynomial.chebyshev.chebint(chebyshev, lbnd=-1, axis=1) * half[:, None]
-        reached = np.append(0.0, np.cumsum(integrals.sum(axis=1)))
+        end_values = np.append(0.0, np.cumsum(integrals.sum(axis=1)))
         # The error on each interval is larger if it is too narrow for bisection.
-        left = np.abs(chebyshev[:, -4:]).max(axis=1) * half
-        if left.sum() > UNCERTAIN * np.abs(np.diff(reached)).sum():
-            t = np.cos(low[left.argmax()])
+        remainders = np.abs(chebyshev[:, -4:]).max(axis=1) * half
+        if remainders.sum() > UNCERTAIN * np.abs(np.diff(end_values)).sum():
+            t = np.cos(low[remainders.argmax()])
             raise MeanfieldError(f"it is singular near {t:.6g}, and cannot be integrated")
         self._edges, self._middle, self._half = np.append(low, np.pi), (low + high) / 2, half
         self._series = -integrals.T
-        self._series[0] += reached[self._edges == np.pi / 2] - reached[:-1]
+        self._series[0] += end_values[self._edges == np.pi / 2] - end_values[:-1]
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
         """Values of F at inner products t in [-1, 1]."""
         theta = np.arccos(t)
         piece = np.searchsorted(self._edges[1:-1], theta, side="right")
         x = (theta - self._middle[piece]) / self._half[piece]
-        last, before, twice = np.zeros_like(x), np.zeros_like(x), 2 * x
+        last, second_last, twice = np.zeros_like(x), np.zeros_like(x), 2 * x
         for coefficients in self._series[:0:-1]:  # Clenshaw's recurrence; numpy needs more memory
-            last, before = coefficients[piece] + twice * last - before, last
-        return self._series[0][piece] + x * last - before
+            last, second_last = coefficients[piece] + twice * last - second_last, last
+        return self._series[0][piece] + x * last - second_last
 
 
 def _integrand(f: Kernel, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..core.annotations import Narrowed
 from ..core.arrays import read_numbers
 from ..core.checks import check_memory, fitting
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
@@ -44,7 +45,7 @@ class DensityLaw(Law):
     method: ClassVar[str]
 
     @abstractmethod
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         """Density with this law on a space."""
 
     def begin(self, space: Space | None) -> Density:
@@ -65,7 +66,7 @@ class DensityLaw(Law):
 class _OfMethod(DensityLaw):
     """A law whose parameters are the arguments of its method; None is not passed on."""
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         arguments = {name: value for name, value in self.described.items() if value is not None}
         return getattr(space, self.method)(**arguments)
 
@@ -96,7 +97,7 @@ class Fourier(DensityLaw):
         _check_series("cos", self.cos)
         _check_series("sin", self.sin)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Narrowed) -> Density:
         coefficients = np.zeros(max(len(self.cos), len(self.sin)) + 1, dtype=complex)
         coefficients[0] = 1
         coefficients[1 : len(self.cos) + 1] += self.cos / 2
@@ -157,7 +158,7 @@ class Legendre(DensityLaw):
     def validate(self) -> None:
         _check_series("coefficients", self.coefficients)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Narrowed) -> Density:
         series = np.append(1, self.coefficients)
         return space.zonal(series) if self.axis is None else space.zonal(series, axis=self.axis)
 
@@ -208,7 +209,7 @@ class Sample(DensityLaw):
     layer: Index | None = None
     bandwidth: Positive | None = None
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Narrowed) -> Density:
         return space.estimate(self._points(space.dimension), bandwidth=self.bandwidth)
 
     def _points(self, dimension: int) -> np.ndarray:
@@ -251,7 +252,7 @@ class Mixture(DensityLaw):
     def validate(self) -> None:
         _check_entries("components", self.components)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         weights, laws = zip(*((part.weight, part.law) for part in self.components), strict=True)
         shares = [weight / sum(weights) for weight in weights]
         return Density.mixture(shares, _densities("components", laws, space))
@@ -273,7 +274,7 @@ class Ensemble(DensityLaw):
     def validate(self) -> None:
         _check_entries("members", self.members)
 
-    def density(self, space: Any) -> Density:
+    def density(self, space: Space) -> Density:
         return Density.stack(_densities("members", self.members, space))
 
 
@@ -306,9 +307,9 @@ class AlongIndex(Law):
         index = self._index()
         begin, end = (0.0, 1.0) if isinstance(index, Positions) else index.nodes[[0, -1]]
         at = np.linspace(begin, end, len(self.laws)) if self.at is None else self.at
-        each = Density.stack(_densities("laws", self.laws, space)).coefficients
+        coefficients_of_laws = Density.stack(_densities("laws", self.laws, space)).coefficients
         hats = [np.interp(index.nodes, at, row) for row in np.eye(len(at))]
-        coefficients = np.einsum("lp,lk->pk", hats, each)
+        coefficients = np.einsum("lp,lk->pk", hats, coefficients_of_laws)
         product = IndexedSpace(self.laws[0].begin(space).space, index)
         densities = Indexed(product, product.joined(coefficients))
         densities.checked_positive(NEGATIVE_SHARE)
@@ -375,8 +376,8 @@ class SampledTokens(Law):
         shape = () if self.replicas is None else (self.replicas,)
         dimension = density.space.dimension
         check_memory(f"n = {self.n} tokens", (*shape, 3 * self.n, dimension), "n or replicas")
-        drawn = density.sample(self.n * (self.replicas or 1), rng=self.rng)
-        return Tokens(drawn.x.reshape(*shape, self.n, drawn.dimension), self.masses, self.radii)
+        tokens = density.sample(self.n * (self.replicas or 1), rng=self.rng)
+        return Tokens(tokens.x.reshape(*shape, self.n, tokens.dimension), self.masses, self.radii)
 
 
 def _check_series(name: str, coefficients: np.ndarray) -> None:
@@ -400,9 +401,9 @@ def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> li
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
     """Array (n,) or (n, d) as it is, or one layer of an array (layers, n, d)."""
-    wanted = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
+    expected = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
     fits = array.ndim in (1, 2, 3) and 0 not in array.shape
-    fitting("The shape of the file", array.shape, wanted, fits)
+    fitting("The shape of the file", array.shape, expected, fits)
     if array.ndim < 3:
         fitting("layer", layer, f"left out for an array {array.shape}", layer is None)
         return array

@@ -69,11 +69,11 @@ class GridTransport(Transport):
 
     def _across(self, columns: np.ndarray) -> np.ndarray:
         """Imaginary parts of multipliers, for the other float of a coefficient; empty if real."""
-        above = self.tables[0]
-        if above.dtype.kind != "c":
-            return np.zeros((len(above), 0))
+        attraction = self.tables[0]
+        if attraction.dtype.kind != "c":
+            return np.zeros((len(attraction), 0))
         signs = np.where(np.arange(columns.size) % 2, 1.0, -1.0)
-        return np.ascontiguousarray(above.imag[:, columns] * signs)
+        return np.ascontiguousarray(attraction.imag[:, columns] * signs)
 
     def _fill(self, size: int, components: int, points: int) -> None:
         """Enter the record, for `size` floats of a function and its values at `points`."""
@@ -111,9 +111,9 @@ class LinearisedTangents(GridTransport):
         self, space: "Space", tables: Tables, changes: Sequence[Tables],
         parameters: Sequence[int] = (), pairs: bool = False,
     ) -> None:  # fmt: skip
-        none, all_ = np.zeros(space.level_degrees.size), (tables, *changes)
-        above = np.array([t.attraction for t in all_])
-        below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
+        zeros, variants = np.zeros(space.level_degrees.size), (tables, *changes)
+        above = np.array([t.attraction for t in variants])
+        below = np.array([zeros if t.normaliser is None else t.normaliser for t in variants])
         # Bands are judged separately, as a derivative may be small compared with the drift.
         above[space.level_degrees > space.bands(above)[:, None]] = 0
         self._which = np.array([-1, *parameters])

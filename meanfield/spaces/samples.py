@@ -35,10 +35,10 @@ def checked_sample(sample: Any, dimension: int) -> np.ndarray:
     sample = finite_array("A sample", sample)
     angles = dimension == 2 and sample.ndim == 1
     fits = (angles or sample.shape[1:] == (dimension,)) and len(sample) >= 2
-    others = " or angles (n,) in radians" if dimension == 2 else ""
-    wanted = f"that of at least 2 unit vectors (n, {dimension}){others}"
+    alternative = " or angles (n,) in radians" if dimension == 2 else ""
+    expected = f"that of at least 2 unit vectors (n, {dimension}){alternative}"
     advice = "Tokens of higher dimension: see principal_circle and principal_sphere."
-    fitting("The shape of a sample", sample.shape, wanted, fits, advice=advice)
+    fitting("The shape of a sample", sample.shape, expected, fits, advice=advice)
     if not angles:
         check_unit("A sample", sample, SAMPLE_LENGTH_ERROR)
     return np.arctan2(sample[:, 1], sample[:, 0]) if sample.shape[1:] == (2,) else sample
@@ -120,9 +120,9 @@ def _sheather_jones(angles: np.ndarray) -> float:
     power = np.abs(np.fft.rfft(counts)[1 : k.size + 1] / n) ** 2
 
     def squared_norm(derivative: int, t: float) -> float:
-        kept = k[: 1 + int(min(k.size, 27 / np.sqrt(t)))]  # e^(-27^2) is 0
-        weights = np.exp(2 * derivative * np.log(kept) - kept**2 * t)
-        return np.sum(weights * power[: kept.size]) / np.pi
+        significant = k[: 1 + int(min(k.size, 27 / np.sqrt(t)))]  # e^(-27^2) is 0
+        weights = np.exp(2 * derivative * np.log(significant) - significant**2 * t)
+        return np.sum(weights * power[: significant.size]) / np.pi
 
     def excess(t: float) -> float:
         norm = squared_norm(PLUG_IN_STAGES, t)
@@ -135,13 +135,13 @@ def _sheather_jones(angles: np.ndarray) -> float:
             return t - np.float64(2 * n * np.sqrt(np.pi) * norm) ** (-0.4)
 
     high = np.pi**2
-    above = excess(high) >= 0
+    high_is_above = excess(high) >= 0
     while (low := high / 1.2) > (4 / k.size) ** 2:
-        below = excess(low) < 0
-        if above and below:
+        low_is_below = excess(low) < 0
+        if high_is_above and low_is_below:
             return float(np.sqrt(brentq(excess, low, high, xtol=1e-14 * high)))
-        high, above = low, not below
-    if not above:
+        high, high_is_above = low, not low_is_below
+    if not high_is_above:
         return float(np.pi)
     raise ValueError(
         f"The sample is so uneven that its bandwidth is below {4 / k.size:.1g} of its width: "
@@ -193,12 +193,12 @@ def principal_sphere(tokens: np.ndarray) -> np.ndarray:
 def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
     """Unit vectors (n, count) along the leading principal directions; `name` is for messages."""
     tokens = real_array("Tokens", tokens)
-    wanted, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
-    fitting("tokens.shape", tokens.shape, wanted, fits)
+    expected, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
+    fitting("tokens.shape", tokens.shape, expected, fits)
     norms = np.linalg.norm(tokens, axis=1, keepdims=True)
-    bad = np.count_nonzero(~np.isfinite(norms)), np.count_nonzero(norms == 0)
-    if any(bad):
-        got = f"{bad[0]} not finite and {bad[1]} zero among {len(tokens)}"
+    lost_counts = np.count_nonzero(~np.isfinite(norms)), np.count_nonzero(norms == 0)
+    if any(lost_counts):
+        got = f"{lost_counts[0]} not finite and {lost_counts[1]} zero among {len(tokens)}"
         raise ValueError(f"{name} expects finite, non-zero tokens; got {got}.")
     unit = tokens / norms
     triangle = np.linalg.qr(unit, mode="r")  # the same singular vectors, at most (d, d)

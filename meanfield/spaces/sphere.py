@@ -62,8 +62,8 @@ class Sphere(Space):
 
     def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)
-        what = f"degree = {self.degree}: a density and its values"
-        check_memory(what, (50, self.degree + 1, self.degree + 1), "degree")
+        subject = f"degree = {self.degree}: a density and its values"
+        check_memory(subject, (50, self.degree + 1, self.degree + 1), "degree")
         orders = sphere_points.orders_of(self.degree)
         self.orders = read_only(orders)
         first = np.cumsum(np.arange(self.degree + 2, 1, -1)) - (self.degree + 2)
@@ -86,8 +86,8 @@ class Sphere(Space):
     @cached_property
     def points(self) -> np.ndarray:
         z, phi = self.z[:, None], self.longitudes
-        what = f"points of degree {self.degree}, {z.size} x {phi.size} of them"
-        check_memory(what, (8, z.size, phi.size), "degree")
+        subject = f"points of degree {self.degree}, {z.size} x {phi.size} of them"
+        check_memory(subject, (8, z.size, phi.size), "degree")
         radius, points = np.sqrt((1 - z) * (1 + z)), np.empty((z.size, phi.size, 3))
         points[..., 0], points[..., 1] = radius * np.cos(phi), radius * np.sin(phi)
         points[..., 2] = z
@@ -193,9 +193,9 @@ class Sphere(Space):
         return Sphere(int(np.sqrt(2 * modes)) - 1)  # modes = (degree + 1) (degree + 2)/2
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        wanted = self.with_degree(degree).degrees
-        result = np.zeros((*coefficients.shape[:-1], wanted.size), dtype=complex)
-        result[..., wanted <= self.degree] = coefficients[..., self.degrees <= degree]
+        target_degrees = self.with_degree(degree).degrees
+        result = np.zeros((*coefficients.shape[:-1], target_degrees.size), dtype=complex)
+        result[..., target_degrees <= self.degree] = coefficients[..., self.degrees <= degree]
         return result
 
     def dirac(self, degree: int) -> float:
@@ -375,15 +375,15 @@ class SphereNodeChart(NodeChart):
         return v, by_v, np.inf if normaliser is None else float(np.min(level))
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        along = np.einsum("nd,nd->n", coordinates, vectors)
-        return vectors - along[:, None] * coordinates
+        radial = np.einsum("nd,nd->n", coordinates, vectors)
+        return vectors - radial[:, None] * coordinates
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.linalg.norm(rates, axis=1)
 
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
-        across = np.linalg.norm(np.cross(coordinates, point), axis=1)
-        return np.arctan2(across, coordinates @ point)
+        sines = np.linalg.norm(np.cross(coordinates, point), axis=1)
+        return np.arctan2(sines, coordinates @ point)
 
     def projected(self, coordinates: np.ndarray) -> np.ndarray:
         return coordinates / np.linalg.norm(coordinates, axis=1, keepdims=True)
@@ -438,8 +438,8 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
             "conda install -c conda-forge pyshtools, or pip install pyshtools with a compiler."
         ) from error
     sphere = density.space if isinstance(density, Density) else None
-    single = isinstance(sphere, Sphere) and not density.shape
-    fitting("density", density, "a single one on a Sphere", single, TypeError)
+    is_single = isinstance(sphere, Sphere) and not density.shape
+    fitting("density", density, "a single one on a Sphere", is_single, TypeError)
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))
     scale = np.where(sphere.orders == 0, 1, np.sqrt(2))
     real[0, sphere.degrees, sphere.orders] = scale * density.coefficients.real

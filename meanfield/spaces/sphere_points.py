@@ -318,8 +318,8 @@ def rotation(degree: int, matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarr
         matrix, before = -matrix, before * (-1.0) ** np.triu_indices(degree + 1)[1]
     beta = np.arctan2(np.hypot(matrix[0, 2], matrix[1, 2]), matrix[2, 2])
     alpha = np.arctan2(matrix[1, 2], matrix[0, 2])  # any angle if the axis stays vertical
-    rest = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
-    gamma = np.arctan2(rest[0], rest[1])
+    axis = np.cos(alpha) * matrix[1] - np.sin(alpha) * matrix[0]  # of R_y(beta) R_z(gamma)
+    gamma = np.arctan2(axis[0], axis[1])
 
     def rotated(coefficients: np.ndarray) -> np.ndarray:
         return rotate_alm(coefficients * before, degree, gamma, beta, alpha, nthreads=1) / after

@@ -65,10 +65,10 @@ class Transport:
         self.band = int(space.bands(attraction).max())
         self.normalised = normaliser is not None
         self.points = 2 * self.degree + (self.degree if self.normalised else self.band) + 1
-        below = np.zeros(attraction.shape) if normaliser is None else normaliser
+        denominator = np.zeros(attraction.shape) if normaliser is None else normaliser
         self.tables = [
             np.array(table, np.result_type(table, float), order="C")
-            for table in (attraction, below)
+            for table in (attraction, denominator)
         ]
         self.speed, self.time = np.zeros(1), np.zeros(1)
         self._shape = members, space.degrees.size

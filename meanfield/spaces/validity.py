@@ -38,21 +38,21 @@ def degree_above(
     ends = np.array([degree / 4, degree / 2, tail_start(degree)])
     levels = np.array([sizes[degrees > end].max(initial=0.0) for end in ends])
     if levels[-1] > tolerance > 0 and levels[0] * LEAST_DECAY > levels[1] > levels[2] / LEAST_DECAY:
-        logs, wanted = np.log(levels), np.log(tolerance / DEGREE_MARGIN)
-        each = []
-        for x, back in ((ends**2, np.sqrt), (ends, float), (np.log(ends), np.exp)):
+        logs, target = np.log(levels), np.log(tolerance / DEGREE_MARGIN)
+        fits = []
+        for x, inverse in ((ends**2, np.sqrt), (ends, float), (np.log(ends), np.exp)):
             slope = (logs[2] - logs[1]) / (x[2] - x[1])
             missed = abs(logs[1] + slope * (x[0] - x[1]) - logs[0])
             with np.errstate(over="ignore"):
-                each.append((missed, back(x[2] + (wanted - logs[2]) / slope)))
-        needed = TAIL_PART * min(each)[1]
-        if needed < HIGHEST_ADVISED * degree:
-            return f"a degree above {degree}: about {math.ceil(needed)}, as its coefficients decay"
+                fits.append((missed, inverse(x[2] + (target - logs[2]) / slope)))
+        advised = TAIL_PART * min(fits)[1]
+        if advised < HIGHEST_ADVISED * degree:
+            return f"a degree above {degree}: about {math.ceil(advised)}, as its coefficients decay"
     return f"a degree above {degree}"
 
 
 def expanded(
-    space: "Space", f: Callable[..., np.ndarray], what: str, *leading: np.ndarray
+    space: "Space", f: Callable[..., np.ndarray], signature: str, *leading: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Coefficients (..., modes) of densities proportional to f, and the error of their series.
 
@@ -66,26 +66,26 @@ def expanded(
         Space of the densities.
     f : callable
         Function of the leading arguments, followed by the arguments of `Space.density`.
-    what : str
+    signature : str
         Name of f in messages.
     *leading : ndarray
         Leading arguments (n, 1), such as the index; values of f are then broadcast.
     """
     arguments = [argument.copy() for argument in (*leading, *space.arguments.values())]
-    values = real_array(f"The values {what}", called(f, f"a function {what}", *arguments))
+    values = real_array(f"The values {signature}", called(f, f"a function {signature}", *arguments))
     shape = (*(len(argument) for argument in leading), space.weights.size)
     sides = zip(values.shape[::-1], shape[::-1], strict=False)
     broadcast = leading and values.ndim <= len(shape) and all(n in (1, m) for n, m in sides)
     fits, advice = broadcast or values.shape == shape, "Write it with numpy functions of arrays."
-    fitting(f"The shape of {what}", values.shape, f"{shape}", fits, advice=advice)
+    fitting(f"The shape of {signature}", values.shape, f"{shape}", fits, advice=advice)
     values = np.broadcast_to(values, shape)
     with np.errstate(over="ignore", invalid="ignore"):
         mass = (values @ space.weights)[..., None]
     if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
-        bad = np.count_nonzero(~np.isfinite(values))
+        count = np.count_nonzero(~np.isfinite(values))
         raise ValueError(
-            f"A density needs finite values >= 0, not all zero; {what} has minimum "
-            f"{np.min(values)} and {bad} values that are not finite."
+            f"A density needs finite values >= 0, not all zero; {signature} has minimum "
+            f"{np.min(values)} and {count} values that are not finite."
         )
     coefficients = space.to_coefficients(values / mass)
     coefficients[..., 0] = 1

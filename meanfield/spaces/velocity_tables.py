@@ -66,27 +66,27 @@ class VelocityTable:
         """True if no entry exceeds `share` times the largest entry of another table."""
         pairs = (self.numerator, other.numerator), (self.denominator, other.denominator)
         return all(
-            np.abs(part).max() <= share * np.abs(whole).max()
-            for part, whole in pairs
-            if part is not None and whole is not None
+            np.abs(part).max() <= share * np.abs(total).max()
+            for part, total in pairs
+            if part is not None and total is not None
         )
 
     @classmethod
     def joined(cls, tables: Sequence[Self]) -> Self:
         """One table of the columns of several."""
-        below = [table.denominator for table in tables if table.denominator is not None]
-        above = np.concatenate([table.numerator for table in tables])
-        return cls(above, np.concatenate(below) if below else None, tables[0].least)
+        levels = [table.denominator for table in tables if table.denominator is not None]
+        rows = np.concatenate([table.numerator for table in tables])
+        return cls(rows, np.concatenate(levels) if levels else None, tables[0].least)
 
     def trimmed(self, share: float) -> Self:
         """Table without the last columns whose entries are at most `share` times the largest."""
         columns = 2
         for part in (self.numerator, self.denominator):
             sizes = np.zeros(1) if part is None else np.abs(part).max(axis=1, initial=0.0)
-            counted = np.flatnonzero(sizes > share * sizes.max(initial=0.0))
-            columns = max(columns, int(counted[-1]) + 1 if counted.size else 0)
-        below = None if self.denominator is None else self.denominator[:columns]
-        return replace(self, numerator=self.numerator[:columns], denominator=below)
+            significant = np.flatnonzero(sizes > share * sizes.max(initial=0.0))
+            columns = max(columns, int(significant[-1]) + 1 if significant.size else 0)
+        denominator = None if self.denominator is None else self.denominator[:columns]
+        return replace(self, numerator=self.numerator[:columns], denominator=denominator)
 
     @property
     def unchanged(self) -> Self:
@@ -96,8 +96,8 @@ class VelocityTable:
     @property
     def by_factor(self) -> Self:
         """Derivative of c times this velocity by the number c."""
-        below = self.denominator
-        return replace(self, denominator=None if below is None else np.zeros_like(below[:1]))
+        level = self.denominator
+        return replace(self, denominator=None if level is None else np.zeros_like(level[:1]))
 
     def scaled(self, factor: float) -> Self:
         """The table of the velocity times a factor."""
@@ -161,25 +161,25 @@ class TableTransport(Transport):
         self.time, self.speed = np.zeros(1), np.zeros(1)
         self._shape = members, (1 + len(parameters)) * self._modes
         self.pairs, self._fft = pairs, RealTransform(self.points, rows=1)
-        every = [*velocities, *changes]
-        parts, size = [np.stack([velocity.steady for velocity in every])], len(every)
-        entries = np.zeros((size, len(every[0].tables), 4), dtype=np.int64)
-        for number, velocity in enumerate(every):
+        variants = [*velocities, *changes]
+        parts, size = [np.stack([velocity.steady for velocity in variants])], len(variants)
+        entries = np.zeros((size, len(variants[0].tables), 4), dtype=np.int64)
+        for number, velocity in enumerate(variants):
             for h, table in enumerate(velocity.tables):
                 for kind, part in ((0, table.numerator), (2, table.denominator)):
                     if part is not None:
                         parts.append(part[: 2 * self._modes])
                         entries[number, h, kind : kind + 2] = len(parts[-1]), size
                         size += len(parts[-1])
-        stored = aligned(size, self.points)
-        np.concatenate(parts, out=stored)
+        aligned_parts = aligned(size, self.points)
+        np.concatenate(parts, out=aligned_parts)
         self._shared: dict[str, Any] = {
             "modes": self._modes,
             "pairs": int(pairs),
             "fft": self._fft.record,
             "entries": entries,
             "least": np.array([[t.least for t in velocity.tables] for velocity in velocities]),
-            "tables": stored,
+            "tables": aligned_parts,
             "speed": self.speed,
         }
         self._fill(np.array([-1, *parameters], dtype=np.int64))

@@ -173,8 +173,8 @@ class Zonal(Space):
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
         for other in (mirrored, turned):
             change = np.abs(f(other.copy()) - 1.0 * values).max(initial=0)
-            wanted = f"symmetric about the axis e_d: a rotation about it changes f by {change:.2g}"
-            fitting("f", f, wanted, change <= 1e-9 * np.abs(values).max(initial=0))
+            needed = f"symmetric about the axis e_d: a rotation about it changes f by {change:.2g}"
+            fitting("f", f, needed, change <= 1e-9 * np.abs(values).max(initial=0))
         return values
 
     def dirac(self, degree: int) -> float:
@@ -206,22 +206,22 @@ class Zonal(Space):
 
         Other rotations raise ValueError, as the axis is fixed.
         """
-        wanted = "1 or -1, the reflection of the axis, which is fixed"
+        expected = "1 or -1, the reflection of the axis, which is fixed"
         fits = real_array("rotation", rotation).ndim == 0 and rotation in (1, -1)
-        fitting("rotation", rotation, wanted, fits, advice="In d = 3, use Sphere.")
+        fitting("rotation", rotation, expected, fits, advice="In d = 3, use Sphere.")
         return coefficients * float(rotation) ** self.degrees
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         x = sample_heights(coefficients, self.dimension, rng.random(n))
-        across = rng.standard_normal((n, self.dimension - 1))
-        across /= np.linalg.norm(across, axis=1, keepdims=True)
+        equatorial = rng.standard_normal((n, self.dimension - 1))
+        equatorial /= np.linalg.norm(equatorial, axis=1, keepdims=True)
         radius = np.sqrt((1 - x) * (1 + x))[:, None]
-        return np.concatenate([radius * across, x[:, None]], axis=1)
+        return np.concatenate([radius * equatorial, x[:, None]], axis=1)
 
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = super().checked_point(point, name)
-        wanted = "e_d or -e_d, the axis of the densities"
-        return fitting(name, point, wanted, abs(point[-1]) == 1)
+        expected = "e_d or -e_d, the axis of the densities"
+        return fitting(name, point, expected, abs(point[-1]) == 1)
 
     def mean_direction(self, density: Density) -> np.ndarray:
         last = np.eye(self.dimension)[-1]
@@ -274,9 +274,9 @@ class ZonalNodeChart(LineChart):
         return np.sign(self.limit[-1]) ** np.arange(degree + 1)
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
-        across, nothing = _sech(coordinates), np.zeros((coordinates.size, self.space.dimension - 2))
-        along = -np.tanh(coordinates) * self.limit[-1]
-        return np.concatenate([across[:, None], nothing, along[:, None]], axis=1)
+        radii, zeros = _sech(coordinates), np.zeros((coordinates.size, self.space.dimension - 2))
+        heights = -np.tanh(coordinates) * self.limit[-1]
+        return np.concatenate([radii[:, None], zeros, heights[:, None]], axis=1)
 
     def projections(
         self, x: np.ndarray, masses: np.ndarray, slopes: np.ndarray | None, degree: int
@@ -297,8 +297,8 @@ class ZonalNodeChart(LineChart):
 
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
         s = -coordinates if point @ self.limit < 0 else coordinates
-        near = 2 * np.arctan(np.exp(-np.abs(s)))
-        return np.where(s > 0, np.pi - near, near)
+        distance_to_nearer_pole = 2 * np.arctan(np.exp(-np.abs(s)))
+        return np.where(s > 0, np.pi - distance_to_nearer_pole, distance_to_nearer_pole)
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return self.limit * (-1 if masses @ np.tanh(coordinates) > MEAN_ROUNDING else 1)
@@ -321,8 +321,8 @@ class ZonalNodeChart(LineChart):
 @differentiable(lambda s, ds, y: -ds * (y * np.tanh(s)))
 def _sech(s: np.ndarray) -> np.ndarray:
     """1/cosh(s), without overflow for large s."""
-    small = np.exp(-np.abs(s))
-    return 2 * small / (1 + small**2)
+    decay = np.exp(-np.abs(s))
+    return 2 * decay / (1 + decay**2)
 
 
 _recurrence = lru_cache(maxsize=16)(partial(recurrence, order=0))

@@ -69,8 +69,9 @@ class Equiangular(State):
         arrays = {"n": n, name: rho if gap is None else gap, "radius": radius}
         arrays = {key: real_array(key, value) for key, value in arrays.items()}
         common_shape("Equiangular", {key: array.shape for key, array in arrays.items()})
+        for key, array in arrays.items():
+            fitting(key, array, "numbers, at least one", array.size > 0)
         n, values, radius = np.broadcast_arrays(*arrays.values())
-        fitting("n", n, "numbers, at least one", n.size > 0)
         fitting("n", n.tolist(), "finite n >= 2 tokens", ((n >= 2) & (n < np.inf)).all())
         fitting("radius", radius, "finite radius > 0", ((radius > 0) & (radius < np.inf)).all())
         name, rho, gap = ("rho", values, 1 - values) if gap is None else ("gap", 1 - values, values)

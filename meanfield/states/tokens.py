@@ -414,7 +414,7 @@ def _of_each_token(name: str, numbers: ArrayLike, shape: tuple[int, ...]) -> np.
         rule, valid = f"finite radii > 0 of shape {shape}", ((array > 0) & (array < np.inf)).all()
     if not fits or not valid:
         raise ValueError(
-            f"Tokens expects {rule}; got shape {values.shape}, minimum "
+            f"Tokens expects {rule}; got {name} of shape {values.shape}, minimum "
             f"{values.min(initial=np.inf)}, sums {values.sum(axis=-1) if values.ndim else values}."
         )
     return array

@@ -83,8 +83,8 @@ class StiffFlow(PointFlow):
     """Steps of `Radau`, with the error control of `PointFlow`.
 
     A step for N coordinates costs a Jacobian by differences, that is 4 N velocities, which `field`
-    evaluates in stacks (N, *x.shape); five inverses of complex (N, N) matrices; and five velocities
-    for every iteration.
+    evaluates in stacks (N, *x.shape); three inverses of complex (N, N) matrices; and five
+    velocities for every iteration.
     """
 
     def step(
@@ -109,8 +109,11 @@ class StiffFlow(PointFlow):
 
     def _increments(self, x: np.ndarray, t: float, dt: float, J: np.ndarray) -> np.ndarray | None:
         """Increments Z (s, N), or None if Newton's method does not converge."""
-        inverses = np.linalg.inv(_table().values[:, None, None] / dt * np.eye(x.size) - J)
         table, Z, last = _table(), np.zeros((RADAU_STAGES, x.size)), np.inf
+        inverses = np.empty((RADAU_STAGES, x.size, x.size), dtype=complex)
+        upper = table.values.imag >= 0  # inverses of conjugate values are conjugate
+        inverses[upper] = np.linalg.inv(table.values[upper, None, None] / dt * np.eye(x.size) - J)
+        inverses[~upper] = inverses[upper & (table.values.imag > 0)].conj()
         tolerance, noise = (
             max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING),
             max(NEWTON_NOISE * self._rtol, 10 * NEWTON_ROUNDING),

@@ -42,7 +42,7 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
             loaded.kappa("fold 1", 0.05)
 
 
-@pytest.mark.parametrize("first", ["kappa", "K"])
+@pytest.mark.parametrize("first", ["kappa", pytest.param("K", marks=pytest.mark.long)])
 def test_a_plane_of_two_parameters_has_the_folds_and_the_cusp_of_kuramoto_in_a_field(
     first, tmp_path
 ):

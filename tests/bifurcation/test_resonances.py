@@ -321,3 +321,20 @@ def test_a_phase_diagram_across_the_resonance_is_kept(tmp_path):
     again = mf.load(found.save(tmp_path / "plane.nc"))
     assert again.transition(1.2) == found.transition(1.2) and again.end_points == found.end_points
     assert "EndPoint" in repr(again)
+
+
+def test_no_transition_is_listed_where_the_uniform_state_is_unstable():
+    """Branches of cos + 1.3 cos 2 cross its free energy, while others lie below both."""
+    found = mf.branches(mf.CosineSeries([0, 1.0, 1.3]), mf.Circle(32), (1.4, 2.1))
+    assert found.special("bifurcation", 0)[0].value == pytest.approx(2 / 1.3, rel=1e-9)
+    assert found.special("transition") == []
+    with pytest.raises(ValueError, match="kind must be one of bifurcation, fold"):
+        found.special("folds")
+
+
+def test_no_transition_is_listed_in_a_field():
+    """The uniform density is not stationary there, and its free energy compares with nothing."""
+    field = mf.Potential(lambda x: 1e-3 * x[..., 0])
+    model = mf.Transformer(mf.CosineSeries([0, 1.0, 1.0]) + field, kappa=2.0)
+    found = mf.branches(model, mf.Circle(12), (1.2, 2.6))
+    assert found.special("fold") and not found.special("transition")

@@ -165,3 +165,16 @@ def test_clustered_states_are_looked_for_at_onsets_without_a_free_energy():
     assert not whole.warnings
     low, high = whole.transition().hysteresis
     assert low < 1.6 and high == pytest.approx(short.transition().onset, abs=1e-12)
+
+
+def test_points_under_noise_of_constant_scale_are_those_of_the_same_laplacian():
+    """Kappa of a scale .7 is .49 kappa of isotropic noise; 1.7233286 by quadrature."""
+    noise = mf.noise.MultiplicativeStratonovich(lambda x: 0.7 + 0 * x[..., 0])
+    drift = waves(1, 2, last=1.05)
+    found = followed(drift, span=(0.82, 1.0), noise=noise)
+    known = mf.branches(drift, CIRCLE, (0.82 / 0.49, 1.0 / 0.49))
+    (here,), (there,) = found.special("transition"), known.special("transition")
+    assert there.value == pytest.approx(1.72332859, abs=5e-9)
+    assert here.value == pytest.approx(0.49 * there.value, abs=1e-9)
+    with pytest.raises(mf.MeanfieldError, match="of the diagram without noise=, at kappa/c"):
+        found.transition()

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from meanfield import StorageError
+from meanfield.core import system
 from meanfield.core.files import Lock, check_writable, write_whole
 
 
@@ -32,6 +34,25 @@ def test_threads_that_write_one_file_all_succeed(tmp_path):
             list(pool.map(lambda content: write_whole(path, content), contents))
             assert path.read_bytes() in contents
     assert names(tmp_path) == ["whole"]
+
+
+@pytest.mark.posix
+def test_a_file_is_locked_while_it_is_removed_as_abandoned(tmp_path, monkeypatch):
+    """So its writer, which may have just made it, cannot take the lock and lose the file."""
+    part, unlink = tmp_path / ".whole.00000000000000ff.part", Path.unlink
+    part.write_bytes(b"half")
+    locked = []
+
+    def watched(path, **options):
+        if path == part:
+            with open(path, "r+b") as file:
+                locked.append(not system.lock(file.fileno()))
+        unlink(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", watched)
+        write_whole(tmp_path / "whole", b"content")
+    assert locked == [True]
 
 
 def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):

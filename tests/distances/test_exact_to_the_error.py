@@ -111,5 +111,5 @@ def test_what_would_not_fit_is_refused():
         mf.sobolev_distance(a, a, degree=10**6)
     with pytest.raises(ValueError, match=r"cells must be .* at most 20000"):
         mf.wasserstein(mf.Sphere(8).uniform(), a, cells=10**12)
-    with pytest.raises(ValueError, match="on a sphere; got tokens in R"):
+    with pytest.raises(ValueError, match="on a sphere or a torus; got Tokens in R"):
         mf.sobolev_distance(in_space(np.eye(2)), in_space(np.eye(2)))

@@ -6,7 +6,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.distances import entropic
-from meanfield.distances.linear_programs import pairwise_distances
+from meanfield.distances.metrics import Metric
 
 POLE = np.array([0.0, 0.0, 1.0])
 SPHERE = mf.Sphere(12)
@@ -92,7 +92,7 @@ def test_densities_are_taken_by_cells():
 def test_the_fixed_point_of_a_measure_is_the_limit_of_halved_strengths(p, blur):
     masses = np.random.default_rng(4).uniform(0.1, 1.0, len(X))
     masses /= masses.sum()
-    costs, strength = pairwise_distances(X.x, X.x, p, True), blur**p
+    costs, strength = Metric(X.dimension, X.dimension).pairwise(X.x, X.x, p), blur**p
     shown = []
     fixed = entropic._fixed_point(costs.copy(), masses, strength, shown.append)
     halved = entropic._annealed(costs, masses, masses, strength, lambda _: None)

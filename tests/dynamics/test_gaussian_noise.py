@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm, solve_continuous_lyapunov, sqrtm
 
 import meanfield as mf
-from meanfield.dynamics import GaussianMotion
+from meanfield.dynamics import CovarianceMotion
 
 RNG = np.random.default_rng(3)
 Q, K, V = (0.4 * RNG.standard_normal((2, 2, 2)) for _ in range(3))
@@ -147,7 +147,7 @@ def test_speed_is_that_of_the_law():
     """W2 of the laws before and after, over the time between them."""
     model, h = linear(), 1e-4
     ends = mf.solve(model, LAW, (0, 2 * h), t_eval=[0, h, 2 * h], rtol=1e-12).states
-    motion = GaussianMotion(model, ends[1])
+    motion = CovarianceMotion(model, ends[1])
     speed = motion.measure(ends[1])["speed"]
     assert float(mf.wasserstein(ends[0], ends[2])) / (2 * h) == pytest.approx(speed, rel=1e-6)
     assert motion.measure(POINT)["speed"] == np.inf  # W2 grows like the root of time
@@ -191,7 +191,7 @@ def test_tokens_have_the_covariance_within_four_standard_errors(noise):
 def test_a_run_goes_on_from_its_own_numbers(tmp_path):
     """Coordinates of a saved state are those of the run, bit by bit."""
     run = mf.solve(linear(), LAW, (0, 1), t_eval=[0.3, 1.0])
-    motion = GaussianMotion(linear(), LAW)
+    motion = CovarianceMotion(linear(), LAW)
     packed = motion.packed(run.final)
     assert np.array_equal(motion.packed(motion.unpacked(packed)), packed)
     run.save(tmp_path / "run.nc")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import cumulative_simpson
 from scipy.special import ive
 
 import meanfield as mf
@@ -102,3 +103,89 @@ def test_arguments_out_of_range_are_refused(there, back):
         mf.escape_time(back.state, 100, around=there.saddles)
     with pytest.raises(TypeError, match="around"):
         mf.escape_time(there.state, 100, around=3)
+
+
+def test_weights_of_states_in_a_field_are_those_of_the_exact_partition_function():
+    """Z_n = (n kappa/2 pi) int exp(-n kappa u^2/2) I_0(kappa |u + h e|)^n du for Kuramoto."""
+    h, kappa = 0.3, 3.0
+    model = mf.Transformer(mf.Kuramoto() + mf.Potential(lambda x: h * x[..., 0]), kappa)
+    weight = Weight.of(stable(model, ordered=True))
+    assert weight.dimension == 0
+    grid = np.linspace(-2.5, 2.5, 1001)
+    u, v = np.meshgrid(grid, grid)
+    size = kappa * np.hypot(u + h, v)
+    errors = []
+    for n in (200, 800):
+        log_values = n * (np.log(ive(0, size)) + size - kappa * (u**2 + v**2) / 2)
+        top = log_values.max()
+        mass = np.exp(log_values - top).sum() * (grid[1] - grid[0]) ** 2
+        errors.append(n * (np.log(n * kappa / (2 * np.pi)) + top + np.log(mass) - weight.log_z(n)))
+    assert abs(errors[0]) < 1
+    assert abs(errors[1] - errors[0]) < 0.02 * abs(errors[0])
+
+
+@pytest.mark.long
+def test_times_in_a_potential_have_the_ratio_of_the_weights():
+    model = mf.Transformer(DISCONTINUOUS.drift + mf.Potential(lambda x: 0.01 * x[..., 0]), 1.15)
+    ends = [stable(model), stable(model, ordered=True)]
+    there, back = (mf.escape_time(end, 100) for end in ends)
+    weights = [Weight.of(end).log_z(100) for end in ends]
+    assert there.log_time - back.log_time == pytest.approx(weights[0] - weights[1], abs=1e-6)
+    assert there.power == back.power == 0
+
+
+def passage_time(velocity, kappa, low, start, high):
+    """Mean time of one token from `start` to leave (low, high), by quadrature."""
+    theta = np.linspace(low, high, 200_001)
+    energy = -cumulative_simpson(velocity(theta), x=theta, initial=0.0)
+    stay = cumulative_simpson(np.exp(-kappa * energy), x=theta, initial=0.0)
+    pass_by = cumulative_simpson(np.exp(kappa * energy), x=theta, initial=0.0)
+    both = cumulative_simpson(np.exp(kappa * energy) * stay, x=theta, initial=0.0)
+    time = kappa * (both[-1] / pass_by[-1] * pass_by - both)
+    return float(np.interp(start, theta, time))
+
+
+@pytest.mark.parametrize("kappa", [17.0, 30.0])
+def test_one_token_leaves_a_double_well_in_the_time_of_the_quadrature(kappa):
+    """V = -cos(theta)^2/2: the exponent is kappa/2; time within 1 %, asked where kappa dV > 8."""
+    model = mf.Transformer(mf.Potential(lambda x: 0.5 * x[..., 0] ** 2), kappa)
+    (state,) = mf.stationary_states(model, CIRCLE)
+    for point, at in (([1.0, 0.0], 0.0), ([-2.0, 0.1], np.pi)):
+        found = mf.escape_time(state, 1, start=point)
+        exact = passage_time(lambda t: -np.sin(2 * t) / 2, kappa, at - np.pi, at, at + np.pi)
+        assert found.exponent == pytest.approx(kappa / 2, rel=1e-8)
+        assert found.time == pytest.approx(exact, rel=0.01)
+        assert found.log_prefactor + found.exponent == pytest.approx(np.log(2 * exact), abs=0.01)
+        assert len(found.saddles) == 0
+
+
+def test_one_token_in_a_field_that_is_no_gradient_leaves_by_the_lower_side():
+    """v = 0.3 - sin 2 theta, whose integral around the circle is not 0."""
+    kappa, rest = 20.0, np.arcsin(0.3) / 2
+
+    def velocity(theta):
+        return 0.3 - np.sin(2 * theta)
+
+    def field(x):
+        turned = np.stack([-x[..., 1], x[..., 0]], axis=-1)
+        return (0.3 - 2 * x[..., :1] * x[..., 1:]) * turned
+
+    state = mf.stationary(mf.Transformer(mf.Field(field), kappa), CIRCLE.uniform())
+    found = mf.escape_time(state, 1, start=[1.0, 0.0])
+    exact = passage_time(velocity, kappa, rest - np.pi, rest, rest + np.pi)
+    rise = np.sqrt(1 - 0.09) - 0.3 * (np.pi / 2 - 2 * rest)
+    assert found.exponent == pytest.approx(kappa * rise, rel=1e-7)
+    assert found.time == pytest.approx(exact, rel=0.01)
+
+
+def test_tokens_alone_that_have_no_time_are_refused():
+    model = mf.Transformer(mf.Potential(lambda x: x[..., 0]), 5.0)
+    (state,) = mf.stationary_states(model, CIRCLE)
+    with pytest.raises(MeanfieldError, match="1 wells"):
+        mf.escape_time(state, 1)
+    with pytest.raises(MeanfieldError, match="n = 1"):
+        mf.escape_time(state, 2)
+    with pytest.raises(ValueError, match="start"):
+        mf.escape_time(state, 1, start=[0.0, 0.0])
+    with pytest.raises(ValueError, match="start"):
+        mf.escape_time(stable(DISCONTINUOUS), 100, start=[1.0, 0.0])

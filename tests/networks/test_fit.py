@@ -9,6 +9,7 @@ import pytest
 import meanfield as mf
 from meanfield.networks import fit
 from meanfield.networks.fitting.families import ParameterFamily
+from meanfield.networks.fitting.fit import estimate_in_words
 from meanfield.networks.fitting.replicas import ScoreTest
 from meanfield.networks.fitting.scores import scores
 from meanfield.networks.fitting.transitions import chord, mean_velocity, transitions_of
@@ -228,3 +229,16 @@ def test_scores_are_derivatives_of_the_likelihood_of_straight_ways():
     for j, change in enumerate(1e-4 * np.eye(3)):
         expected = (likelihood(*(point + change)) - likelihood(*(point - change))) / 2e-4
         np.testing.assert_allclose(found[..., j], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ((0.9, 1.5), "1.2 [0.9, 1.5]"),
+        ((0.9, np.inf), "1.2 [0.9, inf]"),
+        ((0.0, np.inf), "not determined (any value from 0 to inf fits)"),
+        ((-np.inf, np.inf), "not determined (any value from -inf to inf fits)"),
+    ],
+)
+def test_an_interval_that_is_open_at_both_ends_determines_nothing(ends, words):
+    assert estimate_in_words(1.2, np.array(ends)) == words

@@ -212,7 +212,10 @@ LIKE = {  # made of the good value, where that is an array
     "reversed": _changed(lambda array: array[::-1]),
     "fractions": _changed(lambda a: np.vectorize(fractions.Fraction, otypes=[object])(a)),
 }
-FUNCTIONS = ("f", "function", "potential", "scale", "alpha", "events", "callback")
+FUNCTIONS = (
+    *("f", "function", "potential", "scale", "alpha", "events", "callback"),
+    *("drift", "source", "starts"),
+)
 RETURNING = ("returns None", "returns text", "returns ragged")
 ANYTHING = ("value",)  # what describes anything
 VALUES = [*ANY, *(f"like: {name}" for name in LIKE)]
@@ -271,6 +274,7 @@ def calls():
     file = run.save(folder / "run.nc")
     np.save(folder / "x.npy", three.x)
     state = mf.stationary(mf.Transformer(drift, 3.0), circle.fourier([1, 0.3]))
+    calm = mf.stationary(mf.Transformer(drift, 1.0), circle.uniform())
     curve = mf.Characteristics(wave)
     diagram = mf.branches(mf.Kuramoto(), circle, (1.5, 2.5), max_step=0.5)
     driven = mf.Transformer(
@@ -564,7 +568,7 @@ def calls():
                 **{"progress": False},
             },
         ),
-        ("saddles", mf.saddles, {"state": state, "symmetry": "axisymmetric"}),
+        ("saddles", mf.saddles, {"state": calm, "symmetry": "axisymmetric"}),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
         ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),
         ("StationaryState.stability", state.stability, {"count": 2}),
@@ -758,7 +762,7 @@ def nonsense(result):
     """Why what a call returned makes no sense, though it says success; "" if it does."""
     if not isinstance(result, int):
         repr(result)
-    parts = getattr(result, "final", result)
+    parts = getattr(result, "final", getattr(result, "density", result))
     if hasattr(result, "success") and not result.success:
         return ""
     if isinstance(parts, float | np.floating | np.ndarray):
@@ -792,7 +796,7 @@ def judged(argument, given, error):
     if len(text) > 1000:
         return f"FAILED: a message of {len(text)} characters: {where}"
     named = rf"(?<![a-zA-Z]){argument.rstrip('s')}"
-    with_masses = argument in ("angles", "x") and "masses" in text  # as many as these
+    with_masses = argument in ("angles", "x") and re.search("masses|radii", text)  # as many
     own_file = (
         with_masses
         or argument == "data"

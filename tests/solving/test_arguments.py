@@ -299,3 +299,18 @@ def test_a_run_of_many_rejected_steps_says_what_may_be_the_reason():
 def test_steps_of_an_ensemble_are_those_of_all_its_members():
     run = mf.solve(mf.Transformer(mf.SA([1.0, 4.0]), 5.0), START, (0, 1))
     assert f"steps    {run.stats['steps'].sum()} (" in repr(run)
+
+
+@pytest.mark.parametrize("end", [2.0, 2.5])
+def test_runs_longer_than_their_layers_say_so(end):
+    attention = mf.Attention(beta=mf.PerLayer([1.0, 2.0]))
+    run = mf.solve(mf.Transformer(attention + mf.Kuramoto()), mf.Tokens(np.eye(3)), (0, end))
+    said = f"Layers of PerLayer end at t = 2, before the run: until t = {end:g} the last layer acts"
+    assert (said in run.message) == (end > 2)
+
+
+def test_a_run_from_a_density_that_is_cut_off_is_resolved_after_its_start():
+    with pytest.warns(mf.UnresolvedWarning, match="not resolved"):
+        start = mf.Circle(32).von_mises(0, 25.0)
+        run = mf.solve(mf.Transformer(mf.USA(1.0), kappa=0.5), start, (0, 1))
+    assert run.resolved_after_start and not run.resolved

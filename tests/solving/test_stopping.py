@@ -183,6 +183,14 @@ def test_a_fixed_step_that_is_too_long_says_so():
     assert np.isfinite(run.final.coefficients).all()
 
 
+def test_a_step_that_leads_inner_products_beyond_1_says_so():
+    """One step of 30 enlarges a distance that decays."""
+    gram = mf.Gram([[1, 1 - 1e-12], [1 - 1e-12, 1]])
+    with pytest.warns(mf.UnresolvedWarning):
+        run = mf.solve(mf.Transformer(mf.USA(0.5)), gram, (0, 30), dt=30.0)
+    assert run.status == "not_finite" and np.isfinite(run.final.G).all()
+
+
 def test_a_drift_however_strong_is_followed_until_the_density_is_not_resolved():
     with pytest.warns(mf.UnresolvedWarning, match="max_degree = 256"):
         run = mf.solve(mf.Transformer(mf.USA(690.0)), bumps(), (0, 1), max_degree=256)

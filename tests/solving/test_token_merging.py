@@ -1,5 +1,6 @@
 """When tokens merge: times located within steps, whatever outputs are asked for."""
 
+import shutil
 import warnings
 
 import numpy as np
@@ -133,6 +134,28 @@ def test_a_run_that_merges_within_steps_resumes(tmp_path, stop):
     assert run.stats["steps"] == whole.stats["steps"]
     for one, two in zip(run, whole, strict=True):
         np.testing.assert_array_equal(one.x, two.x)
+
+
+@pytest.mark.bits
+def test_masses_of_clusters_are_those_of_the_unbroken_run(tmp_path):
+    """Sums of masses depend on the order of mergers in their last bits, which move the rest."""
+    rng, path, copies = np.random.default_rng(3), tmp_path / "run.checkpoint", []
+    x, masses = rng.standard_normal((24, 3)), rng.uniform(0.1, 1, 24)
+    tokens = mf.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True), masses / masses.sum())
+    times = np.linspace(0, 60, 31)
+    options = {"t_eval": times, "merge": 1e-2, "checkpoint_every": 0}
+
+    def keep(_t, _state):
+        if path.exists():
+            copies.append(shutil.copy(path, tmp_path / f"{len(copies)}"))
+
+    whole = mf.solve(SA, tokens, (0, 60), checkpoint=path, callback=keep, **options)
+    assert len(whole.stats["merges"]) > 20
+    for copy in copies[4::12]:
+        run = mf.solve(SA, tokens, (0, 60), checkpoint=copy, resume=True, **options)
+        assert run.stats["merges"] == whole.stats["merges"]
+        for one, two in zip(run, whole, strict=True):
+            np.testing.assert_array_equal(one.x, two.x)
 
 
 def test_a_steady_run_has_all_outputs_before_its_end():

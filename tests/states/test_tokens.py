@@ -81,7 +81,7 @@ def test_vectors_must_be_unit_vectors(length, message):
     ids=["count", "negative", "sum", "nan", "shape", "number"],
 )
 def test_masses_must_be_a_probability(masses):
-    with pytest.raises(ValueError, match="3 masses >= 0 of sum 1; got shape"):
+    with pytest.raises(ValueError, match="3 masses >= 0 of sum 1; got masses of shape"):
         Tokens(points(3, 2), masses)
 
 

@@ -393,7 +393,7 @@ class Fit:
             end = [f"{name} {value:.4g}" for name, value in zip(labels, values, strict=True)]
             return "\n".join([*rows, f"  The search ended at {', '.join(end)}. {self.verdict}"])
         table = zip(labels, values, self.interval(), strict=True)
-        rows += [f"  {name:8} {value:.4g} [{a:.4g}, {b:.4g}]" for name, value, (a, b) in table]
+        rows += [f"  {name:8} {estimate_in_words(value, ends)}" for name, value, ends in table]
         return "\n".join([*rows, f"  {self.verdict}"])
 
     def plot(self) -> "Figure":
@@ -433,6 +433,18 @@ class Fit:
         labels = self.family.labels
         fitting("name", name, f"one of {', '.join(labels)}", name in labels)
         return labels.index(name)
+
+
+def is_undetermined(ends: np.ndarray) -> bool:
+    """True for an interval that is open at both ends: all numbers, or all positive ones."""
+    return bool(ends[0] in (0.0, -np.inf) and ends[1] == np.inf)
+
+
+def estimate_in_words(value: float, ends: np.ndarray, form: str = ".4g") -> str:
+    """A value with its interval, as 1.2 [0.9, 1.5]; "not determined" if both ends are open."""
+    if is_undetermined(ends):
+        return f"not determined (any value from {ends[0]:g} to {ends[1]:g} fits)"
+    return f"{value:{form}} [{ends[0]:{form}}, {ends[1]:{form}}]"
 
 
 def _compared(ratio: tuple[float, float]) -> str:

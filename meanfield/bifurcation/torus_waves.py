@@ -1,0 +1,397 @@
+"""Bases of waves on the torus for states that are even about a point.
+
+A symmetry is a group of matrices that change signs of the angles, and may exchange them. It maps a
+wave k to those of its orbit O, and the invariant functions are
+
+    P_O(x) = (1/|O|) sum_{k in O} cos <k, x>,    p_O = sqrt(|O|) P_O,
+
+one for each orbit, numbered 1, 2, ... in `degrees`. Perturbations are sorted by the angles in which
+they are odd, or, if the group only changes all signs at once, into even and odd ones. Order 0 is
+invariant under the group. If it exchanges angles, order 1 is even in every angle and orthogonal to
+order 0, and order 1 + j is odd in the first j angles, for as many equal eigenvalues.
+
+Translations by half a period of a state, and exchanges of the angles, give equivalent states.
+"""
+
+from functools import lru_cache
+from itertools import permutations, product
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..core.errors import MeanfieldError
+from ..models.zonal import ZonalDrift
+from ..spaces import Torus
+from ..spaces.density import Density
+from .bases import (
+    AXISYMMETRIC,
+    NO_MOMENT,
+    SYMMETRY_ROUNDING,
+    UNIFORM_MOMENT,
+    VISIBLE_MOMENT,
+    Basis,
+)  # fmt: skip
+
+SQUARE, EVEN = "square", "even"
+INVARIANT_KERNEL = 1e-12  # relative difference of multipliers in an orbit that is rounding
+IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
+
+
+class Truncation(NamedTuple):
+    """Degrees of truncation: the first, the highest on branches, and the highest of one state."""
+
+    least: int
+    most: int
+    finest: int
+
+
+class Orbits:
+    """Orbits of the waves of a torus under a symmetry.
+
+    Attributes
+    ----------
+    representatives : ndarray of int, (N, m)
+        One wave of each, in the order of max |k_i|.
+    of_waves : ndarray of int, (modes,)
+        Number of the orbit of each stored wave of the space; 0 of the constant.
+    sizes : ndarray of int, (N,)
+        Numbers of waves.
+    """
+
+    def __init__(self, space: Torus, name: str) -> None:
+        self.name, self.circles = name, space.circles
+        waves = space.waves[1:]
+        rows, inverse, counts = np.unique(
+            self._standard(waves), axis=0, return_inverse=True, return_counts=True
+        )
+        squares = (rows**2).sum(axis=1)
+        order = np.lexsort([*rows.T[::-1], squares, np.abs(rows).max(axis=1)])
+        self.representatives, self.sizes = rows[order], 2 * counts[order]
+        self.of_waves = np.append(0, 1 + np.argsort(order)[inverse.ravel()])
+        self.highest = np.abs(self.representatives).max(axis=1)
+
+    def _standard(self, waves: np.ndarray) -> np.ndarray:
+        """The wave that stands for the orbit of each, (n, m)."""
+        if self.name == EVEN:
+            first = np.take_along_axis(waves, (waves != 0).argmax(axis=1)[:, None], axis=1)
+            return waves * np.sign(first)
+        positive = np.abs(waves)
+        return positive if self.name == AXISYMMETRIC else -np.sort(-positive, axis=1)
+
+    def numbers(self, waves: np.ndarray) -> np.ndarray:
+        """Index of the orbit of each wave, (n,)."""
+        places = {tuple(row): i for i, row in enumerate(self.representatives.tolist())}
+        return np.array([places[tuple(row)] for row in self._standard(waves).tolist()])
+
+    @cached_property
+    def turns(self) -> list[np.ndarray]:
+        """Indices (N,) of the orbits to which exchanges and changes of sign map each of them."""
+        signs = product((1, -1), repeat=self.circles) if self.name == EVEN else [(1,)]
+        kept: dict[bytes, np.ndarray] = {}
+        for sign, axes in product(signs, permutations(range(self.circles))):
+            turn = self.numbers(np.array(sign) * self.representatives[:, axes])
+            kept[turn.tobytes()] = turn
+        return list(kept.values())
+
+
+@lru_cache(maxsize=16)
+def orbits_on(space: Torus, name: str) -> Orbits:
+    """The orbits of a symmetry; the last 16 are cached."""
+    return Orbits(space, name)
+
+
+class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
+    """Functions of one order on the torus, on a grid with a point of each set of mirror images.
+
+    Parameters
+    ----------
+    space : Torus
+    name : str
+        "axisymmetric": even in each angle. "square": invariant also under exchanges of angles.
+        "even": invariant under x -> -x.
+    order : int
+
+    Attributes
+    ----------
+    waves : ndarray of int, (n, m)
+        A wave of each function.
+    """
+
+    turning = -1
+    truncations: ClassVar = {
+        AXISYMMETRIC: (Truncation(8, 27, 40), Truncation(4, 9, 12)),
+        SQUARE: (Truncation(8, 40, 54), Truncation(4, 12, 16)),
+        EVEN: (Truncation(8, 18, 27), Truncation(4, 6, 7)),
+    }  # with two and three angles
+
+    def __init__(self, space: Torus, name: str, order: int = 0) -> None:
+        self.space, self.name, self.order = space, name, order
+        self.degree, self.dimension, self.circles = space.degree, space.dimension, space.circles
+        several = (Truncation(32, 512, 1024), *self.truncations[name])
+        limits = several[self.circles - 1]
+        self.least, self.most, self._finest = limits
+        self.unresolved = 1e-12 if self.circles == 1 else 1e-10
+        self.axis = np.zeros(self.circles)
+        self.orbits_of_waves = orbits_on(space, name)
+        self.odd = self._classes[order]
+        self.orders = len(self._classes)
+        self.waves, self._mixing = self._functions()
+        self.degrees = self.orbits_of_waves.numbers(self.waves) + 1
+        self._parts: dict[int, TorusWaves] = {0: self} if order == 0 else {}
+
+    @cached_property
+    def _classes(self) -> list[tuple[int, ...]]:
+        """Angles in which the functions of each order are odd; all of them for odd ones if even."""
+        m = self.circles
+        if self.name == EVEN:
+            return [(), tuple(range(m))]
+        if self.name == SQUARE and m > 1:
+            return [(), (), *(tuple(range(j)) for j in range(1, m + 1))]
+        sets = [tuple(i for i in range(m) if bits >> i & 1) for bits in range(2**m)]
+        return sorted(sets, key=len)
+
+    def _functions(self) -> tuple[np.ndarray, Any]:
+        """A wave of each function, and a matrix from products of sines and cosines, or None."""
+        from scipy.sparse import block_diag, csr_array
+
+        waves = self.orbits_of_waves.representatives
+        if self.name != SQUARE:
+            there = waves[:, self.odd].all(axis=1) if self.name != EVEN else waves.any(axis=1)
+            return waves[there], None
+        if self.odd:
+            waves = orbits_on(self.space, AXISYMMETRIC).representatives
+            return waves[waves[:, self.odd].all(axis=1)], None
+        counts = [len(set(permutations(row))) for row in waves.tolist()]
+        if self.order == 0:
+            rows = [np.full((1, n), n**-0.5) for n in counts]
+        else:
+            rows = [_contrasts(n) for n in counts]
+        repeated = np.repeat(waves, [len(row) for row in rows], axis=0)
+        return repeated, block_diag([*map(csr_array, rows)], format="csr")
+
+    @classmethod
+    def on(cls, space: Any, name: Any) -> Self:
+        coarsest = cls(space.with_degree(1), name)
+        return coarsest.finer(max(coarsest.least, min(space.degree, coarsest.most)))
+
+    def of_order(self, order: int) -> "TorusWaves":
+        if order not in self._parts:
+            self._parts[order] = TorusWaves(self.space, self.name, order)
+        return self._parts[order]
+
+    def finer(self, degree: int) -> Self:
+        return type(self)(self.space.with_degree(degree), self.name, self.order)
+
+    @property
+    def finest(self) -> int:
+        return self._finest
+
+    @property
+    def next_degree(self) -> int:
+        return 3 * self.degree // 2
+
+    def truncation_of(self, degree: int) -> int:
+        return next(
+            d for d in range(1, self._finest + 1)
+            if len(orbits_on(self.space.with_degree(d), self.name).sizes) >= degree
+        )  # fmt: skip
+
+    @property
+    def highest(self) -> np.ndarray:
+        return np.abs(self.waves).max(axis=1)
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        return (self.waves**2.0).sum(axis=1)
+
+    @cached_property
+    def level_eigenvalues(self) -> np.ndarray:
+        return np.append(0.0, (self.orbits_of_waves.representatives**2.0).sum(axis=1))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        return np.sqrt(self.orbits_of_waves.sizes[self.degrees - 1])
+
+    # Tables -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _angles(self) -> list[np.ndarray]:
+        """Nodes of each angle: between 0 and pi where there are mirror images."""
+        half = 3 * self.degree // 2 + 4
+        whole = (2 * half if self.name == EVEN and i else half for i in range(self.circles))
+        return [(np.arange(n) + 0.5) * np.pi / half for n in whole]
+
+    @cached_property
+    def weights(self) -> np.ndarray:  # type: ignore[override]
+        size = np.prod([len(x) for x in self._angles])
+        return np.full(size, 1 / size)
+
+    def _table(self, along: int | None = None) -> np.ndarray:
+        """Values (n, M) of the functions, or of their derivatives in one angle."""
+        if self.name == EVEN:
+            phase = np.zeros((len(self.waves), 1))
+            for k, x in zip(self.waves.T, self._angles, strict=True):
+                phase = (phase[:, :, None] + np.outer(k, x)[:, None]).reshape(len(k), -1)
+            turned = np.sin if bool(self.odd) != (along is not None) else np.cos
+            factor = 1.0 if along is None else self.waves[:, [along]] * (1 if self.odd else -1)
+            return np.asarray(2**0.5 * factor * turned(phase))
+        waves = self.waves
+        if self._mixing is not None:
+            every = self.orbits_of_waves.representatives.tolist()
+            waves = np.array([one for row in every for one in sorted(set(permutations(row)))])
+        table = np.ones((len(waves), 1))
+        for i, (k, x) in enumerate(zip(waves.T, self._angles, strict=True)):
+            odd, phase = i in self.odd, np.outer(k, x)
+            one = np.sin(phase) if odd else np.cos(phase)
+            if i == along:
+                one = k[:, None] * (np.cos(phase) if odd else -np.sin(phase))
+            one *= np.where(k == 0, 1.0, 2**0.5)[:, None]
+            table = (table[:, :, None] * one[:, None]).reshape(len(k), -1)
+        return table if self._mixing is None else np.asarray(self._mixing @ table)
+
+    @cached_property
+    def values(self) -> np.ndarray:  # type: ignore[override]
+        return self._table()
+
+    @cached_property
+    def gradients(self) -> np.ndarray:  # type: ignore[override]
+        return np.array([self._table(i) for i in range(self.circles)])
+
+    # Drifts and densities ---------------------------------------------------------------------
+
+    def attraction(self, drift: ZonalDrift) -> np.ndarray:
+        return self._of_orbits(drift, self.space.attraction(drift))
+
+    def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
+        table = self.space.normaliser(drift)
+        return None if table is None else self._of_orbits(drift, table)
+
+    def interaction(self, drift: ZonalDrift) -> np.ndarray:
+        return self._of_orbits(drift, self.space.interaction(drift))
+
+    def _of_orbits(self, drift: ZonalDrift, table: np.ndarray) -> np.ndarray:
+        """Multipliers (..., 1 + N) of the orbits, from those of waves; raises if they differ."""
+        numbers = self.orbits_of_waves.of_waves
+        first = np.unique(numbers, return_index=True)[1]
+        result = table[..., first]
+        most = INVARIANT_KERNEL * np.abs(table).max(initial=0.0)
+        if np.abs(table - result[..., numbers]).max(initial=0.0) > most:
+            raise MeanfieldError(
+                f"{drift!r} differs between waves that symmetry={self.name!r} exchanges: take "
+                f'symmetry="{EVEN}".'
+            )
+        if np.abs(table.imag).max(initial=0.0) > most:
+            raise MeanfieldError(
+                f"{drift!r} is not even: its states may move, and have no stationary equation here."
+            )
+        return np.asarray(result.real)
+
+    def _centre(self, series: np.ndarray) -> np.ndarray:
+        """Angles (m,) about which a density is even, by its lowest independent waves."""
+        waves, sizes = self.space.waves, np.abs(series)
+        sizes[0] = 0
+        seen = np.flatnonzero((sizes > VISIBLE_MOMENT * sizes.max()) & (sizes > NO_MOMENT))
+        order = np.lexsort([(waves[seen] ** 2).sum(axis=1), self.space.degrees[seen]])
+        chosen: list[int] = []
+        for i in seen[order]:
+            if np.linalg.matrix_rank(waves[[*chosen, i]]) > len(chosen):
+                chosen.append(int(i))
+            if len(chosen) == self.circles:
+                break
+        return np.linalg.lstsq(waves[chosen].astype(float), -np.angle(series[chosen]))[0]
+
+    def moments(self, density: Density) -> tuple[np.ndarray, Any]:
+        series = density.space.resample(density.coefficients, self.degree)
+        centre = self._centre(series)
+        even = (series * np.exp(1j * self.space.waves @ centre)).real
+        numbers = self.orbits_of_waves.of_waves
+        return (np.bincount(numbers, even) / np.bincount(numbers))[1:], centre
+
+    def density(self, m: np.ndarray, axis: Any) -> Density:
+        series = np.append(1.0, m)[self.orbits_of_waves.of_waves]
+        return Density(self.space, series * np.exp(-1j * self.space.waves @ np.asarray(axis)))
+
+    def order_parameter(self, m: np.ndarray) -> Any:
+        """|int x dmu| of moments (..., N)."""
+        first = self.orbits_of_waves.numbers(np.eye(self.circles, dtype=int))
+        return np.linalg.norm(m[..., first], axis=-1)
+
+    # Symmetries -------------------------------------------------------------------------------
+
+    def rotations(self, m: np.ndarray) -> int:
+        """Number of infinitesimal translations of a state with moments m in this order."""
+        present = np.abs(m[self.orbits_of_waves.of_waves[1:] - 1]) > UNIFORM_MOMENT
+        waves = self.space.waves[1:][present]
+        if self.name == EVEN:
+            return int(np.linalg.matrix_rank(waves)) if self.odd and len(waves) else 0
+        return int(len(self.odd) == 1 and waves[:, self.odd].any())
+
+    def damped_from(self, degree: int) -> int:
+        return self.orders
+
+    def _lattice(self, m: np.ndarray) -> np.ndarray:
+        """Basis (r, m) of the lattice of the waves of a state."""
+        present = np.abs(m[self.orbits_of_waves.of_waves[1:] - 1]) > SYMMETRY_ROUNDING
+        return lattice_of(self.space.waves[1:][present])
+
+    def images(self, m: np.ndarray) -> list[np.ndarray]:
+        """Signs (N,) by each translation by half periods that keeps the symmetry of a state."""
+        lattice = self._lattice(m)
+        numbers, waves = self.orbits_of_waves.of_waves[1:] - 1, self.space.waves[1:]
+        inside, places = _within(waves, lattice)
+        images: dict[bytes, np.ndarray] = {}
+        for bits in product((0, 1), repeat=len(lattice)):
+            odd = places @ np.array(bits, dtype=int) % 2 == 1
+            share = np.bincount(numbers[inside], odd[inside], len(m)) / np.bincount(numbers)
+            signs = np.where(share > 0, -1.0, 1.0)
+            if any(bits) and set(np.unique(share)) <= {0.0, 1.0}:
+                images[signs.tobytes()] = signs
+        return list(images.values())
+
+    def equivalents(self, m: np.ndarray) -> list[np.ndarray]:
+        found = [m]
+        for signs in (np.ones_like(m), *self.images(m)):
+            for turn in self.orbits_of_waves.turns:
+                other = (signs * m)[turn]
+                if all(np.abs(other - one).max() > SYMMETRY_ROUNDING for one in found):
+                    found.append(other)
+        return found[1:]
+
+    def mirrored(self, direction: np.ndarray) -> bool:
+        others = self.equivalents(direction)
+        return any(np.abs(other + direction).max() < SYMMETRY_ROUNDING for other in others)
+
+    def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
+        inside, _ = _within(self.orbits_of_waves.representatives, self._lattice(like))
+        return np.where(inside, m, 0.0)
+
+
+def _contrasts(count: int) -> np.ndarray:
+    """Orthonormal rows (count - 1, count), each orthogonal to the constant one."""
+    rows = np.tril(np.ones((count, count)))[:-1] - np.diag(np.arange(1.0, count), 1)[:-1]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def lattice_of(waves: np.ndarray) -> np.ndarray:
+    """Basis (r, m) of the lattice spanned by waves (n, m), in echelon form."""
+    rows, basis = np.unique(waves, axis=0), []
+    for column in range(waves.shape[1]):
+        while (live := np.flatnonzero(rows[:, column])).size > 1:
+            least = live[np.abs(rows[live, column]).argmin()]
+            others = np.delete(live, np.flatnonzero(live == least))
+            rows[others] -= (rows[others, column] // rows[least, column])[:, None] * rows[least]
+            rows = np.unique(rows, axis=0)
+        basis += [rows[i] for i in live]
+        rows = np.delete(rows, live, axis=0)
+    return np.array(basis, dtype=int).reshape(-1, waves.shape[1])
+
+
+def _within(waves: np.ndarray, lattice: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether waves (n, m) lie in a lattice, and their whole coordinates in it, (n, r)."""
+    if not len(lattice):
+        return np.logical_not(waves.any(axis=1)), np.zeros((len(waves), 0), dtype=int)
+    places = np.linalg.lstsq(lattice.T.astype(float), waves.T.astype(float))[0].T
+    whole = np.round(places).astype(int)
+    inside: np.ndarray = np.abs(whole @ lattice - waves).max(axis=1) < IN_LATTICE
+    return inside, whole

@@ -1,0 +1,70 @@
+"""`ReplicaMotion`, the base of motions of independent replicas, each of finitely many tokens."""
+
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..core.annotations import MovedState
+from ..models.transformer import Transformer
+from ..steppers import Scheme, Splitting, Strang
+from .motion import Motion, careful_step, in_shape_of
+
+
+class ReplicaMotion(Motion):
+    """A motion of replicas, under one drift for all of them, or one for each.
+
+    `setup` of a derived class stores `_drift`, of the shape () or that of the replicas, and the
+    arrays named in `replica_arrays`, with one row for each replica.
+
+    Attributes
+    ----------
+    replica_arrays : tuple of str
+    smallest_count : int
+        The smallest number of tokens that move.
+    """
+
+    replica_arrays: ClassVar[tuple[str, ...]] = ("_masses",)
+    smallest_count: ClassVar[int] = 2
+    members_as_alone = True
+    _drift: Any
+
+    @classmethod
+    def prepared(cls, model: Transformer, state: MovedState) -> MovedState:
+        """The state, broadcast to the ensemble shape of the model; ValueError for one token."""
+        return in_shape_of(model, state, smallest_count=cls.smallest_count)
+
+    @property
+    def random(self) -> bool:
+        return self.model.noisy
+
+    @property
+    def members(self) -> int:
+        return len(getattr(self, self.replica_arrays[0])) if self.like.shape else 0
+
+    @property
+    def autonomous(self) -> bool:
+        return self.model.drift.autonomous and self.model.normalisation.autonomous
+
+    def of_members(self, members: np.ndarray) -> Self:
+        part = copy(self)
+        for name in self.replica_arrays:
+            setattr(part, name, getattr(self, name)[members])
+        if self._drift.shape:
+            part._drift = self._drift.member(members)
+        return part
+
+    def chosen_scheme(
+        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
+    ) -> tuple[Scheme | Splitting | None, float | None]:
+        """The scheme and the length of its steps, with noise those of `steppers.Strang`."""
+        if not self.random:
+            return super().chosen_scheme(scheme, dt, start)
+        if scheme not in (None, Strang):
+            raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
+        return Strang, self.noisy_step(start) if dt is None else dt
+
+    def noisy_step(self, start: float) -> float:
+        """The default length of steps with noise, see `careful_step`; ValueError if unknown."""
+        on_sphere = getattr(self.like, "on_sphere", True)
+        return careful_step(self.model, self.like.dimension, on_sphere, start)

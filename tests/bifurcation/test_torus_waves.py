@@ -1,0 +1,140 @@
+"""Stationary states and branches on the torus."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import iv
+
+import meanfield as mf
+from meanfield.bifurcation.torus_waves import TorusWaves, lattice_of
+
+SYMMETRIES = ("axisymmetric", "square", "even")
+
+
+def order(kappa):
+    """r > 0 with r = I_1(kappa r)/I_0(kappa r)."""
+    return brentq(lambda r: iv(1, kappa * r) / iv(0, kappa * r) - r, 0.01, 1 - 1e-9)
+
+
+@pytest.mark.parametrize("circles", [1, 2, 3])
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_functions_of_each_order_are_orthonormal_eigenfunctions(circles, symmetry):
+    basis = TorusWaves(mf.Torus(3, circles), symmetry)
+    parts = [basis.of_order(order) for order in range(basis.orders)]
+    for part in parts:
+        gram = (part.values * part.weights) @ part.values.T
+        slopes = np.einsum("cnm,ckm->nk", part.gradients * part.weights, part.gradients)
+        assert gram == pytest.approx(np.eye(len(gram)), abs=1e-12)
+        assert slopes == pytest.approx(np.diag(part.eigenvalues), abs=1e-11)
+    if symmetry != "square":  # else one of several equal orders stands for all
+        assert sum(len(part.degrees) for part in parts) == 7**circles - 1
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_moments_are_those_of_a_translated_density(symmetry):
+    basis = TorusWaves(mf.Torus(3), symmetry)
+    m = 0.02 * np.random.default_rng(1).standard_normal(len(basis.degrees))
+    found, _ = basis.moments(basis.density(m, [0.4, 2.0]))
+    assert min(np.abs(found - one).max() for one in (m, *basis.equivalents(m))) < 1e-15
+    coarse = TorusWaves(mf.Torus(2), symmetry)
+    assert np.array_equal(coarse.degrees, basis.degrees[: len(coarse.degrees)])
+    assert np.array_equal(coarse.waves, basis.waves[: len(coarse.degrees)])
+
+
+def test_equivalent_states_are_translated_by_half_periods_and_exchanged():
+    basis = TorusWaves(mf.Torus(4), "axisymmetric")
+    m = np.zeros(len(basis.degrees))
+    number = {tuple(wave): i for i, wave in enumerate(basis.waves.tolist())}
+    m[number[2, 0]] = 0.3  # a stripe of period pi
+    found = [one[[number[2, 0], number[0, 2]]].tolist() for one in [m, *basis.equivalents(m)]]
+    assert sorted(found) == [[-0.3, 0], [0, -0.3], [0, 0.3], [0.3, 0]]
+    assert basis.mirrored(m)
+
+
+@pytest.mark.parametrize(
+    ("waves", "volume"),
+    [([[2, 0], [0, 3]], 6), ([[1, 1], [1, -1]], 2), ([[4, 2], [6, 4]], 4), ([[2, 4], [3, 6]], 0)],
+)
+def test_lattices_of_waves(waves, volume):
+    basis = lattice_of(np.array(waves))
+    square = basis if len(basis) == 2 else np.zeros((2, 2))
+    assert abs(np.linalg.det(square)) == pytest.approx(volume)
+    assert np.linalg.matrix_rank(np.vstack([basis, waves])) == len(basis)
+
+
+@pytest.mark.parametrize("drift", [mf.USA(2.0), mf.SA(2.0)], ids=repr)
+def test_one_angle_is_the_circle(drift):
+    model = mf.Transformer(drift, kappa=3.0)
+    law = mf.Circle(32).density(lambda x: np.exp(np.cos(x - 0.3)))
+    here = mf.stationary(model, law)
+    there = mf.stationary(model, mf.Torus(32, 1).density(lambda x: np.exp(np.cos(x - 0.3))))
+    modes = min(here.density.coefficients.size, there.density.coefficients.size)
+    difference = (here.density.coefficients - there.density.coefficients)[:modes]
+    assert np.abs(difference).max() < 1e-12
+    assert np.abs(here.density.coefficients[1:]).max() > 0.1
+    assert here.stability(4).eigenvalues == pytest.approx(there.stability(4).eigenvalues, abs=1e-11)
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_states_of_a_sum_of_cosines_are_products(symmetry):
+    model = mf.Transformer(mf.Kuramoto(), kappa=2.2)
+    state = mf.stationary(model, mf.Torus(12).von_mises([0.3, 1.0], 0.9), symmetry=symmetry)
+    assert state.converged
+    assert state.order_parameter == pytest.approx(2**0.5 * order(2.2), abs=1e-12)
+    a = 2.2 * order(2.2)
+    expected = state.density.space.von_mises([0.3, 1.0], a)
+    assert np.abs(state.density.coefficients - expected.coefficients).max() < 1e-12
+    if symmetry == "square":
+        assert state.stable
+    else:
+        stability = state.stability(3)
+        assert stability.neutral.tolist() == [True, True, False]
+        assert np.abs(stability.eigenvalues[:2]).max() < 1e-11
+        assert stability.stable
+
+
+@pytest.mark.parametrize(("symmetry", "shapes"), [("axisymmetric", 2), ("square", 1)])
+def test_stripes_and_lattices_are_found_once(symmetry, shapes):
+    diagram = mf.branches(
+        mf.Kuramoto(), mf.Torus(8), kappa=(1.9, 2.2), symmetry=symmetry, stability=False,
+        secondary=False,
+    )  # fmt: skip
+    found = sorted(state.order_parameter for _, state in diagram.states_at(2.15))
+    expected = order(2.15) * np.sqrt([1, 2][-shapes:])
+    assert found == pytest.approx([0, *expected], abs=1e-10)
+    begun = {special.value for special in diagram.special("bifurcation") if special.branch == 0}
+    assert begun == {2.0}
+
+
+def test_diagonal_stripes_are_even_about_a_point():
+    wave = lambda z, w: np.cos(z + w)  # noqa: E731
+    model = mf.Transformer(mf.PeriodicKernel(wave), kappa=3.0)
+    guess = mf.Torus(12).density(lambda z, w: np.exp(wave(z, w) + 0.3 * np.sin(z + w)))
+    with pytest.raises(mf.MeanfieldError, match='take symmetry="even"'):
+        mf.stationary(model, mf.Torus(12).von_mises([0, 0], 1.0))
+    state = mf.stationary(model, guess, symmetry="even")
+    r = order(3.0)
+    c = state.density.coefficients[state.density.space.places(np.array([[1, 1]]))]
+    assert np.abs(c) == pytest.approx(r, abs=1e-12)
+    assert state.free_energy < 0
+
+
+def test_growth_rates_of_the_uniform_state():
+    beta, kappa = 1.0, 3.0
+    state = mf.stationary(mf.Transformer(mf.USA(beta), kappa=kappa), mf.Torus(8).uniform())
+    products = [iv(1, beta) * iv(0, beta), iv(1, beta) ** 2]
+    expected = [q * (w / beta - 1 / kappa) for q, w in zip((1, 2), products, strict=True)]
+    values = state.stability(8).eigenvalues
+    assert values == pytest.approx(sorted([expected[0]] * 4 + [expected[1]] * 4)[::-1], abs=1e-12)
+
+
+def test_what_has_no_stationary_equation_is_refused():
+    space = mf.Torus(8)
+    uneven = mf.PeriodicKernel(lambda z, w: np.cos(z) + np.sin(w))
+    with pytest.raises(mf.MeanfieldError, match="is not even"):
+        mf.stationary(mf.Transformer(uneven, kappa=3.0), space.von_mises([0, 0], 0.3))
+    pulled = mf.USA(1.0) + mf.Potential(lambda x: x[..., 0])
+    with pytest.raises(mf.MeanfieldError, match="for kernels and isotropic noise alone"):
+        mf.stationary(mf.Transformer(pulled, kappa=3.0), space.von_mises([0, 0], 0.3))
+    with pytest.raises(ValueError, match="'axisymmetric' or 'square' or 'even'"):
+        mf.branches(mf.USA(1.0), space, kappa=(1, 2), symmetry="D4")

@@ -1,0 +1,192 @@
+"""Paths of least action against quasi-potentials in closed form, by quadrature and by energies."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+import meanfield as mf
+from meanfield.core.errors import MeanfieldError
+from meanfield.metastability.least_actions import DensityFlow, Local, _action, _Polynomials
+from meanfield.metastability.least_actions import least_action as least_action_of
+
+CIRCLE = mf.Circle(16)
+
+
+def point_flow(velocity, slope):
+    """A flow of points with noise of unit mobility."""
+
+    def at(x):
+        nothing = np.zeros(len(x))
+        unit = np.eye(len(x))
+        return Local(
+            velocity(x), unit, unit, slope(x), lambda p: nothing, lambda p, change: nothing
+        )
+
+    return at
+
+
+def in_a_field(turning=0.0):
+    """SA in a field of two wells, a little tilted; `turning` is no gradient."""
+
+    def field(x):
+        turned = turning * x[..., :1] * np.stack([-x[..., 1], x[..., 0]], axis=-1)
+        return x * np.array([0.6, 0.0]) + np.array([0.02, 0.0]) + turned
+
+    return mf.Transformer(mf.SA(2.0) + mf.Field(field), 5.0)
+
+
+def wells(model):
+    """The stable states to the right and to the left."""
+    starts = [CIRCLE.density(lambda t, s=sign: 1 + 0.9 * s * np.cos(t)) for sign in (1, -1)]
+    runs = [mf.solve(model, start, (0, 60), progress=False) for start in starts]
+    return [mf.stationary(model, run.final) for run in runs]
+
+
+def test_one_token_in_a_double_well_climbs_at_twice_the_barrier():
+    """v = -sin 2 theta, by minimisation from points that are not those of the path."""
+    flow = point_flow(lambda x: -np.sin(2 * x), lambda x: -2 * np.cos(2 * x)[:, None])
+    start = np.pi / 2 * np.array([0.0, 0.1, 0.8, 1.0])[:, None]
+    found = least_action_of(flow, start)
+    assert found.action == pytest.approx(2.0, rel=1e-12)
+    assert found.error < 1e-12
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_one_token_in_a_field_that_is_no_gradient_on_the_circle(sign):
+    """v = 0.3 - sin 2 theta turns once around; twice its integral against v, by quadrature."""
+
+    def velocity(x):
+        return 0.3 - np.sin(2 * x)
+
+    rest = brentq(velocity, -np.pi / 4, np.pi / 4)
+    saddle = np.pi / 2 - rest - (sign < 0) * np.pi
+    exact = 2 * abs(quad(velocity, rest, saddle)[0])
+    flow = point_flow(velocity, lambda x: -2 * np.cos(2 * x)[:, None])
+    assert least_action_of(flow, np.array([[rest], [saddle]])).action == pytest.approx(
+        exact, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("turning", [0.0, 0.3])
+def test_a_plane_flow_with_rotation_has_the_known_quasi_potential(turning):
+    """v = -grad U + J grad U, J antisymmetric, has 2 U; the path is then no line of the flow."""
+
+    def slope_of_energy(x):
+        return np.array([x[0] ** 3 - x[0] + x[1] ** 2 * x[0], x[1] * (3 + x[0] ** 2)])
+
+    def velocity(x):
+        g = slope_of_energy(x)
+        return -g + turning * x[0] * np.array([g[1], -g[0]])
+
+    def slope(x):
+        steps = 1e-6 * np.eye(2)
+        return np.array([(velocity(x + h) - velocity(x - h)) / 2e-6 for h in steps]).T
+
+    found = least_action_of(point_flow(velocity, slope), np.array([[-1.0, 0.0], [0.0, 0.0]]))
+    assert found.action == pytest.approx(0.5, rel=1e-6)
+    assert (np.abs(found.rows[:, 1]).max() > 1e-3) == (turning > 0)
+
+
+def test_the_gradient_of_the_action_is_its_derivative():
+    """Central differences, of a random path of SA in a field."""
+    model = in_a_field(turning=0.1)
+    flow = DensityFlow(model, wells(model)[0].equation.basis)
+    rng = np.random.default_rng(3)
+    scale = 1.0 / (1.0 + flow.functions.degrees) ** 3
+    path = _Polynomials(6)
+    ends = rng.standard_normal((2, len(scale))) * scale
+    rows = path.spaced(ends) + 0.1 * rng.standard_normal((7, len(scale))) * scale
+    change = rng.standard_normal(rows.shape) * scale
+    gradient = np.sum(_action(flow.at, path, rows)[1] * change)
+    above, below = (_action(flow.at, path, rows + h * change)[0] for h in (1e-5, -1e-5))
+    assert gradient == pytest.approx((above - below) / 2e-5, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("model", "space"),
+    [
+        (mf.Transformer(mf.USA(4.0), 0.402), mf.Circle(16)),
+        (mf.Transformer(mf.USA(3.0), 1.25), mf.Zonal(3, 16)),
+    ],
+    ids=["circle", "zonal"],
+)
+def test_with_a_free_energy_it_is_twice_the_barrier(model, space):
+    """From the straight line between uniform state and saddle, 1e-6 asked."""
+    states = mf.stationary_states(model, space)
+    (saddle,) = [s for s in states if not s.stable]
+    basis = saddle.equation.basis.finer(20)
+    flow = DensityFlow(model, basis)
+    top = basis.sizes * saddle.equation.basis.padded(saddle.legendre_moments)[:20]
+    found = least_action_of(flow.at, flow.coordinates(np.array([0 * top, top])))
+    assert found.action == pytest.approx(2 * saddle.free_energy, rel=1e-9)
+    assert found.error < 1e-8 * found.action
+    np.testing.assert_allclose(flow.coefficients(found.rows[-1]), top, atol=1e-10)
+
+
+def test_a_path_of_sa_climbs_to_the_saddle_and_follows_the_flow_down():
+    """Ends and saddle to 1e-10; the action is that of a relaxation in time, `validation/`."""
+    model = in_a_field()
+    a, b = wells(model)
+    path = mf.transition_path(a, b, images=65)
+    assert path.converged
+    assert path.method == "least action"
+    assert np.isnan(path.barrier)
+    assert path.action == pytest.approx(0.3250730, rel=1e-6)
+    assert path.action_error < 1e-6 * path.action
+    assert path.quasi_potential == path.action / 2
+    images = path.densities
+    for state, i in ((a, 0), (b, -1)):
+        assert np.abs(images[i].resample(32).coefficients
+                      - state.density.resample(32).coefficients).max() < 1e-10  # fmt: skip
+    saddle = path.saddle.state.density
+    away = [np.abs(one.resample(32).coefficients - saddle.resample(32).coefficients).max()
+            for one in images]  # fmt: skip
+    assert min(away) < 1e-10
+    assert "quasi-potential" in repr(path)
+
+
+class OwnNormalisation(mf.ZonalDrift):
+    """grad(W * mu)/(Z * mu) with W' = exp(3 t), Z = 1 + strength t.
+
+    Parameters
+    ----------
+    strength : float
+    """
+
+    strength: float
+
+    def slope(self, t):
+        return np.exp(3 * t)
+
+    def weight(self, t):
+        return 1 + self.strength * t
+
+
+def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path):
+    """Both ways over one saddle; files hold the path, and axisymmetric densities are zonal."""
+    model = mf.Transformer(OwnNormalisation(0.2), 1.3)
+    space = mf.Zonal(3, 32)
+    run = mf.solve(model, space.density(lambda x: np.exp(4 * x)), (0, 40), progress=False)
+    a, b = mf.stationary(model, space.uniform()), mf.stationary(model, run.final)
+    forth, back = mf.transition_path(a, b), mf.transition_path(b, a)
+    assert forth.converged
+    assert back.converged
+    assert forth.quasi_potential == pytest.approx(0.0020422117, abs=1e-9)
+    assert back.quasi_potential == pytest.approx(0.0028659722, abs=1e-9)
+    again = mf.load(forth.save(tmp_path / "path.nc"))
+    assert again.action == forth.action
+    assert again.action_error == forth.action_error
+    assert again.converged
+
+
+def test_what_has_no_least_action_is_refused():
+    model = in_a_field()
+    a, b = wells(model)
+    with pytest.raises(MeanfieldError, match="free energy"):
+        mf.transition_path(a, b, method="string")
+    noise = mf.Transformer(mf.USA(2.0), noise=mf.Anisotropic(np.diag([1.3, 0.7])), kappa=3.0)
+    with pytest.raises(MeanfieldError, match="isotropic"):
+        DensityFlow(noise, None)
+    with pytest.raises(MeanfieldError, match="quasi_potential"):
+        mf.escape_time(a, 100)
