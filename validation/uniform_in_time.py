@@ -8,9 +8,12 @@ log T(n)/n -> kappa dF. Elsewhere nothing keeps them for long, or only the phase
    an exponential law (Kolmogorov-Smirnov, mean fitted).
 2. Barriers along the branch, kappa (F(unstable) - F(stable)) of `mf.branches`, are those of
    `mf.saddles` at these points.
-3. Towards the tricritical point the barrier at the transition vanishes like the power 3 of the
-   distance in beta: with the free energy a r^2 - b r^4 + c r^6 it is b^3/(27 c^2), b proportional
-   to the distance.
+3. Towards the tricritical point the wedge closes. With the free energy a r^2 - b r^4 + c r^6 of the
+   order r, b proportional to the distance in beta, energies are equal at a = b^2/4c and the fold is
+   at a = b^2/3c, so that barriers vanish like the power 3 of the distance: b^3/54c^2 at the
+   transition, and twice that from the uniform state at the fold. The width of the wedge in kappa
+   vanishes like the power 2, and r^2 at the transition like the power 1. From distances 0.08, 0.04
+   and 0.02 powers and the factor 2 are extrapolated to 0, without the term linear in the distance.
 4. In the ordered phase of Kuramoto the phase diffuses. The mean time to a quarter of a turn is
 
        T = pi^2 kappa n (1 - I_0(kappa r)^-2)/8, proportional to n.
@@ -20,7 +23,7 @@ log T(n)/n -> kappa dF. Elsewhere nothing keeps them for long, or only the phase
 
 Asked: 1: 2/(n kappa dF) and 3 standard errors, n kappa dF = 3.5, as the error of the law is of the
 order of the first; on average over the points the exponent is kappa dF to 20 %; p-values above
-0.01/13. 2: 1e-3, relative (interpolation). 3: 0.02. 4: 10 % and 3 standard errors. 5: log T rises
+0.01/13. 2: 1e-3, relative (interpolation). 3: 2e-3. 4: 10 % and 3 standard errors. 5: log T rises
 from n = 20 to 60 by more than 3 standard errors beyond the factor 3 of diffusion.
 
     python validation/uniform_in_time.py [--quick]    # 240 s, 60 s quick; exit code 1 on failure
@@ -120,19 +123,33 @@ def check_points(report, points, replicas):
                    measured=1 - min(p_values), tolerance=1 - 0.01 / count)  # fmt: skip
 
 
+def wedge(beta, space):
+    """kappa F of the saddle at the transition and at the fold, width in kappa, r^2 beside it."""
+    onset = 1 / mf.USA(beta).attraction(1, space.dimension)[1]
+    diagram = mf.branches(mf.USA(beta), space, (0.9 * onset, 1.02 * onset), degrees=[1],
+                          stability=False)  # fmt: skip
+    (fold,), (transition,) = diagram.special("fold"), diagram.special("transition")
+    (saddle,) = (state for _, state in diagram.states_at(transition.value)
+                 if 1e-6 < state.order_parameter < fold.state.order_parameter)  # fmt: skip
+    saddle = mf.stationary(saddle.model, saddle.density)
+    return (transition.value * saddle.free_energy, fold.value * fold.state.free_energy,
+            1 - fold.value / onset, transition.state.order_parameter**2)  # fmt: skip
+
+
 def check_tricritical(report):
-    """The power with which the barrier at the transition vanishes, extrapolated to distance 0."""
-    for space, family in ((CIRCLE, mf.Circle(16)), (SPHERE, mf.Sphere(16))):
-        plane = mf.phase_diagram(mf.USA, family, (1.5, 3.0))
-        critical = plane.tricritical[0].beta
-        barriers = []
-        for distance in (0.03, 0.06, 0.12):
-            _, kappas, energies, _, fold = ordered_branch(critical + distance, space)
-            at = plane.kappa("transition", critical + distance)
-            barriers.append(at * CubicSpline(kappas[fold::-1], energies[fold::-1])(at))
-        near, far = np.diff(np.log2(barriers))
-        report.compare(f"{space}", "power of the barrier at the tricritical point", predicted=3.0,
-                       measured=2 * near - far, tolerance=0.02)  # fmt: skip
+    """Claim 3."""
+    for space in (mf.Circle(16), mf.Sphere(16)):
+        critical = mf.phase_diagram(mf.USA, space, (1.5, 3.0)).tricritical[0].beta
+        rows = np.array([wedge(critical + far, space) for far in (0.08, 0.04, 0.02)])
+        powers = -np.diff(np.log2(rows), axis=0)
+        print(f"{space}: local powers, at 0.057 and at 0.028:\n{powers}", flush=True)
+        names = ("barrier at the transition", "barrier at the fold", "width in kappa", "r^2")
+        for name, power, found in zip(names, (3, 3, 2, 1), 2 * powers[1] - powers[0], strict=True):
+            report.compare(f"{space}, tricritical point", f"power of {name}", predicted=power,
+                           measured=found, tolerance=2e-3)  # fmt: skip
+        ratio = rows[:, 1] / rows[:, 0]
+        report.compare(f"{space}, tricritical point", "barrier at the fold and at the transition",
+                       predicted=2.0, measured=2 * ratio[2] - ratio[1], tolerance=2e-3)  # fmt: skip
 
 
 def against_the_start(tokens):
