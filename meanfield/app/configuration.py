@@ -73,7 +73,9 @@ def parse_config(
     TypeError
         If `data` is not a dictionary.
     """
-    fitting("data", data, "a dictionary of tables", isinstance(data, Mapping), TypeError)
+    advice = "read_config reads a file, tomllib.loads a text."
+    is_table = isinstance(data, Mapping)
+    fitting("data", data, "a dictionary of tables", is_table, TypeError, advice)
     path = None if source is None else path_of("source", source)
     kind = next((task for work, task in TASKS.items() if work in data), Run)
     reading = Reading(folder=Path() if path is None else path.parent)

@@ -174,6 +174,21 @@ class Basis(ReadOnlyArrays, ABC):
         """sum_n P_i(x_n) masses_n, (N,), over the nodes x_n; `masses` (M,)."""
         return self.legendre @ masses
 
+    def pairings(self, masses: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """sum_n P_i(x_n) P_j(x_n) masses_n, (N, k), for j in `columns`, all by default."""
+        p = self.legendre
+        return (p * masses) @ (p if columns is None else p[columns]).T
+
+    def transport(
+        self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray | None:
+        """Matrix (N, N) of int p_j <grad p_i, F - w_j B> + w_j int M <grad p_i, grad p_j>.
+
+        F, B (C, M) and M (M,) are `flow`, `bent` and `masses` at the nodes, w (N,) `weights`. None
+        where this is not known without sums over the nodes.
+        """
+        return None
+
     def gradient_of(self, c: np.ndarray) -> np.ndarray:
         """Components (C, M) of the gradient of sum_i c_i p_i on the nodes."""
         return np.tensordot(c, self.gradients, (0, 1))

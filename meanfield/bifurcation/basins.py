@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, generator, real, real_array
+from ..core.checks import fitting, generator, real, real_array
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
@@ -320,10 +320,10 @@ def _drawn(starts: Any, rng: Any, count: int) -> tuple[Density, ...]:
         found = list(starts) if np.iterable(starts) else []
     wanted = "densities on one space, or a function of a generator that returns one"
     fits = bool(found) and all(isinstance(one, Density) and not one.shape for one in found)
-    fitting("starts", as_given(starts), wanted, fits, TypeError)
+    fitting("starts", starts, wanted, fits, TypeError)
     space = found[0].space
     same = all(one.space.with_degree(space.degree) == space for one in found)
-    fitting("starts", as_given(starts), wanted, same)
+    fitting("starts", starts, wanted, same)
     return tuple(found)
 
 

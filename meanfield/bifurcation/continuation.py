@@ -19,7 +19,8 @@ from ..core.identity import digest
 from .bases import Basis
 from .families import EquationFamily, OutsideDomain, equation_of
 from .journal import AnswerJournal, recalled
-from .newton import newton
+from .newton import Bordered, Coupled, determinant, newton
+from .newton import solved as linear_solution
 from .normal_forms import Onset, normal_form, zeros
 
 CURVE_TOLERANCE = 1e-12
@@ -180,19 +181,24 @@ class DenseCurve(Curve):
         """dF/dz, (N + k - 1, N + k)."""
         return self.system(z)[1]()
 
+    def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
+        """F at z, and a function that computes its Jacobian with `row` (N + k,) below it."""
+        residual, jacobian = self.system(z)
+        return residual, lambda: np.vstack([jacobian(), row])
+
     def solved(
         self, start: np.ndarray, row: np.ndarray, value: float, most: int | None = None
     ) -> np.ndarray | None:
-        def bordered(z: np.ndarray) -> Any:
+        def system(z: np.ndarray) -> Any:
             try:
                 with np.errstate(all="ignore"):  # too long a step may overflow
-                    residual, jacobian = self.system(z)
+                    residual, matrix = self.square(z, row)
             except OutsideDomain:  # too long a step; Newton's method halves it
                 return np.full(len(z), np.inf), lambda: np.eye(len(z))
-            return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
+            return np.append(residual, row @ z - value), matrix
 
         def find() -> np.ndarray:
-            iteration = newton(bordered, start, CURVE_TOLERANCE)
+            iteration = newton(system, start, CURVE_TOLERANCE)
             good = iteration.converged and not (most and len(iteration.residuals) > most)
             return iteration.x if good else np.zeros(0)
 
@@ -201,9 +207,9 @@ class DenseCurve(Curve):
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         def find() -> np.ndarray:
-            matrix = np.vstack([self.jacobian(z), self._lengths * direction])
+            matrix = self.square(z, self._lengths * direction)[1]()
             try:
-                tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
+                tangent = linear_solution(matrix, np.append(np.zeros(len(z) - 1), 1.0))
             except np.linalg.LinAlgError:
                 raise MeanfieldError(
                     f"Curves cross at the value {self.value(z[-1]):.6g} of their parameter, where "
@@ -292,6 +298,19 @@ class StationaryCurve(DenseCurve):
 
         return z[:-1] - mean.moments, jacobian
 
+    def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
+        equation, kappa = self.at(z[-1])
+        mean = equation.mean(z[:-1], kappa)
+
+        def matrix() -> Any:
+            along = self.along(float(z[-1]), equation, z[:-1], mean)
+            inner = equation.coupled(mean)
+            if isinstance(inner, Coupled):
+                return Bordered(inner, along, row)
+            return np.vstack([np.column_stack([inner, along]), row])
+
+        return z[:-1] - mean.moments, matrix
+
     def padded(self, z: np.ndarray) -> np.ndarray:
         """A point (m, p) of a coarser basis, padded with zeros for missing moments."""
         return np.append(self.basis.padded(z[:-1]), z[-1])
@@ -304,7 +323,7 @@ class StationaryCurve(DenseCurve):
 
         def find() -> float:
             with np.errstate(over="ignore"):
-                value = np.linalg.det(np.vstack([self.jacobian(z), row]))
+                value = determinant(self.square(z, row)[1]())
             return float(np.clip(value, -LARGEST_DETERMINANT, LARGEST_DETERMINANT))
 
         return self.recalled("singular", (z, row), find).item()

@@ -366,7 +366,7 @@ class MomentEquation(StationaryEquation):
         gained = mean.weights * mean.gain
         if not self.basis.dense:
             return self._jacobian_operator(mean, gained, left, turned)
-        covariance = (self.functions * gained) @ self.functions.T
+        covariance = self.basis.pairings(gained)
         covariance -= np.outer(mean.moments, self.functions @ gained)
         matrix = np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
         return matrix + left @ turned if len(turned) else matrix
@@ -381,9 +381,9 @@ class MomentEquation(StationaryEquation):
         phases = len(self.basis.tangents(mean.moments))
         if not self.basis.dense or 2 * felt.size > self.strengths.size or phases:
             return self.jacobian(mean)
-        gained = (self.functions[felt] * (mean.weights * mean.gain)).T
-        covariance = self.functions @ gained
-        covariance -= np.outer(mean.moments, gained.sum(axis=0))
+        gained = mean.weights * mean.gain
+        covariance = self.basis.pairings(gained, felt)
+        covariance -= np.outer(mean.moments, self.functions[felt] @ gained)
         return Coupled(mean.kappa * covariance * self.strengths[felt], felt)
 
     def _jacobian_operator(self, mean: Mean, gained: Array, left: Array, turned: Array) -> Any:
@@ -406,7 +406,17 @@ class MomentEquation(StationaryEquation):
         With directions (N, k), L times these, at a cost of O(N M k) for M nodes instead of O(N^2
         M).
         """
-        return summed(-basis.eigenvalues / kappa, self._products(m, kappa, basis), directions)
+        diffusion, carried = -basis.eigenvalues / kappa, None
+        if directions is None:
+            mean, inner = self.mean(m, kappa), self.basis
+            flow = mean.gain * inner.gradient_of(self.strengths * m / inner.sizes)  # grad g
+            gained, weights = mean.weights * mean.gain, self.multipliers(basis)
+            carried = basis.transport(
+                basis.weights * flow, self.ratio * gained * flow, gained, weights
+            )
+        if carried is not None:
+            return np.diag(diffusion) + carried
+        return summed(diffusion, self._products(m, kappa, basis), directions)
 
     def _products(self, m: Array, kappa: float, basis: Basis) -> Iterator[Product]:
         """Terms of the linearised drift, one or two for each component of the gradient."""

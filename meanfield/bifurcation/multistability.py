@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, generator
+from ..core.checks import fitting, generator
 from ..core.descriptions import build
 from ..core.errors import StorageError
 from ..core.forms import Natural, Reading
@@ -244,7 +244,7 @@ def _starts(
         return
     number = 0 if starts is None else starts
     fits = isinstance(number, int | np.integer) and number >= 0 and not isinstance(number, bool)
-    fitting("starts", as_given(starts), "densities, or a number of random ones", fits, TypeError)
+    fitting("starts", starts, "densities, or a number of random ones", fits, TypeError)
     yield space.uniform(), False
     for guess in _guesses(model, basis):
         yield guess, True

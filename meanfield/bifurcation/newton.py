@@ -55,6 +55,54 @@ class Coupled(NamedTuple):
         return right + self.columns @ np.linalg.solve(inner, right[self.indices])
 
 
+class Bordered(NamedTuple):
+    """The matrix 1 - C with another column and another row, where C has few nonzero columns.
+
+    Attributes
+    ----------
+    coupled : Coupled
+        1 - C, (N, N).
+    along : ndarray, (N,)
+        Last column.
+    row : ndarray, (N + 1,)
+        Last row.
+    """
+
+    coupled: Coupled
+    along: np.ndarray
+    row: np.ndarray
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """Solution of a (k + 1, k + 1) system, in the columns of C and the last unknown."""
+        columns, indices = self.coupled
+        last = right[-1] - self._others @ right[:-1]
+        few = np.linalg.solve(self._inner, np.append(right[indices], last))
+        return np.append(right[:-1] + columns @ few[:-1] - few[-1] * self.along, few[-1])
+
+    @property
+    def determinant(self) -> float:
+        return float(np.linalg.det(self._inner))
+
+    @property
+    def _others(self) -> np.ndarray:
+        """The last row, (N,), without the entries of the columns of C."""
+        others = self.row[:-1].copy()
+        others[self.coupled.indices] = 0.0
+        return others
+
+    @property
+    def _inner(self) -> np.ndarray:
+        """The matrix of the unknowns that remain if those without a column of C are eliminated."""
+        (columns, indices), others = self.coupled, self._others
+        size = len(indices)
+        inner = np.eye(size + 1)
+        inner[:size, :size] -= columns[indices]
+        inner[:size, size] = self.along[indices]
+        inner[size, :size] = self.row[indices] + others @ columns
+        inner[size, size] = self.row[-1] - others @ self.along
+        return inner
+
+
 def newton(
     system: System,
     x: np.ndarray,
@@ -128,8 +176,8 @@ def deflated(system: System, solutions: Sequence[np.ndarray], sizes: np.ndarray)
 
 
 def solved(matrix: Any, right: np.ndarray) -> np.ndarray:
-    """matrix^-1 right, for an array, a `Coupled` or, by GMRES, a `LinearOperator`."""
-    if isinstance(matrix, Coupled):
+    """matrix^-1 right, for an array, `Coupled`, `Bordered` or, by GMRES, a `LinearOperator`."""
+    if isinstance(matrix, Coupled | Bordered):
         return matrix.solve(right)
     if isinstance(matrix, np.ndarray):
         return np.linalg.solve(matrix, right)
@@ -139,6 +187,11 @@ def solved(matrix: Any, right: np.ndarray) -> np.ndarray:
     if failed:
         raise np.linalg.LinAlgError(f"GMRES did not converge in {SPACE * CYCLES} iterations")
     return solution
+
+
+def determinant(matrix: Any) -> float:
+    """Determinant of an array or a `Bordered` matrix."""
+    return matrix.determinant if isinstance(matrix, Bordered) else float(np.linalg.det(matrix))
 
 
 def _with_outer(matrix: Any, column: np.ndarray, row: np.ndarray) -> Any:

@@ -19,6 +19,10 @@ from .bases import Basis
 
 COUNTED_ATTRACTION = 1e-18  # smaller kappa W_l are negligible, as moments are at most 1
 GROWING_RATE = 1e-9  # smaller growth rates are rounding
+ITERATED_FROM = 256  # functions, from which only the largest growth rates are computed
+LEADING, LEADING_BLOCK, FEWEST_BLOCKS, MOST_BLOCKS = 6, 8, 7, 16  # rates, and solutions of systems
+DECAYING_RATE = 1e-6  # largest of the least rate that is kept, so that neutral ones are before it
+LEADING_ERROR = 1e-11  # of Ritz values, relative
 REAL_SPECTRUM = 1e-9  # smaller imaginary parts, relative to the fastest diffusion, are rounding
 
 
@@ -140,8 +144,53 @@ def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
     return np.argsort(np.abs(values))[: basis.rotations(m)]
 
 
+def leading_of(matrix: np.ndarray, above: float, damping: np.ndarray) -> np.ndarray | None:
+    """The largest eigenvalues of a matrix with real ones, decreasing.
+
+    Block Krylov spaces of (matrix - above)^-1 that begin with functions as smooth as the inverse
+    square of `damping` (N,), at least 1. None if they do not converge, if an eigenvalue is larger
+    than `above`, seen as a positive one of the inverse, or if all eigenvalues found grow.
+    """
+    from scipy.linalg import lu_factor, lu_solve
+
+    factors = lu_factor(matrix - above * np.eye(len(matrix)), check_finite=False)
+    newest = np.random.default_rng(0).standard_normal((len(matrix), LEADING_BLOCK))
+    newest /= damping[:, None] ** 2
+    space, images = np.zeros((len(matrix), 0)), np.zeros((len(matrix), 0))
+    for count in range(MOST_BLOCKS):
+        for _ in range(2):  # orthogonal to rounding
+            newest = newest - space @ (space.T @ newest)
+        newest = np.linalg.qr(newest)[0]
+        space = np.hstack([space, newest])
+        newest = lu_solve(factors, newest, check_finite=False)
+        images = np.hstack([images, newest])
+        if count % 2 == 0 or count < FEWEST_BLOCKS:
+            continue
+        inverses, vectors = np.linalg.eig(space.T @ images)
+        if inverses.real.max() > 0:
+            return None
+        chosen = np.argsort(inverses.real)[:LEADING]  # those of the largest values: all are < 0
+        inverses, vectors = inverses[chosen], vectors[:, chosen]
+        errors = np.linalg.norm(images @ vectors - space @ (vectors * inverses), axis=0)
+        if np.all(errors <= LEADING_ERROR * np.abs(inverses)):
+            values: np.ndarray = above + 1 / inverses.real
+            return values if values[-1] < -DECAYING_RATE else None
+    return None
+
+
 def growth_rates(equation: Any, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
-    """Real parts of the eigenvalues of one order, decreasing, without those of rotations."""
-    values = np.linalg.eigvals(equation.linearised(m, kappa, basis))
+    """Real parts of the eigenvalues of one order, decreasing, without those of rotations.
+
+    Of many real ones only the largest, more than those that grow, if iteration finds them.
+    """
+    matrix, values = equation.linearised(m, kappa, basis), None
+    if equation.real_spectrum and len(matrix) >= ITERATED_FROM:
+        least = basis.eigenvalues.min() / kappa
+        most = least + (equation.multipliers(basis) * basis.eigenvalues).max().clip(0)
+        bounds = most * np.array([1.0, 2.0, 4.0])  # the first is that of the uniform state
+        found = (leading_of(matrix, above, 1 + basis.eigenvalues) for above in bounds)
+        values = next((values for values in found if values is not None), None)
+    if values is None:
+        values = np.linalg.eigvals(matrix)
     kept = np.delete(values, neutral_among(values, basis, m))
     return np.sort(kept.real)[::-1]

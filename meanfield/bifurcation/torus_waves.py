@@ -13,6 +13,7 @@ order 0, and order 1 + j is odd in the first j angles, for as many equal eigenva
 Translations by half a period of a state, and exchanges of the angles, give equivalent states.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations, product
 from typing import Any, ClassVar, NamedTuple, Self
@@ -35,6 +36,7 @@ from .bases import (
 
 SQUARE, EVEN = "square", "even"
 INVARIANT_KERNEL = 1e-12  # relative difference of multipliers in an orbit that is rounding
+MATRIX_BLOCK = 2**15  # entries of a block of a matrix that is computed at once
 IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
 
 
@@ -236,10 +238,7 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
             turned = np.sin if bool(self.odd) != (along is not None) else np.cos
             factor = 1.0 if along is None else self.waves[:, [along]] * (1 if self.odd else -1)
             return np.asarray(2**0.5 * factor * turned(phase))
-        waves = self.waves
-        if self._mixing is not None:
-            every = self.orbits_of_waves.representatives.tolist()
-            waves = np.array([one for row in every for one in sorted(set(permutations(row)))])
+        waves = self._products
         table = np.ones((len(waves), 1))
         for i, (k, x) in enumerate(zip(waves.T, self._angles, strict=True)):
             odd, phase = i in self.odd, np.outer(k, x)
@@ -257,6 +256,98 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     @cached_property
     def gradients(self) -> np.ndarray:  # type: ignore[override]
         return np.array([self._table(i) for i in range(self.circles)])
+
+    # Sums over waves: p_i p_j is a mean of cosines of k - k', for a wave k of p_i and all k' of p_j
+
+    @property
+    def _spread(self) -> bool:
+        """Whether functions are sums of several products of sines and cosines, of equal signs."""
+        return self._mixing is not None and self.order > 0
+
+    @cached_property
+    def _products(self) -> np.ndarray:
+        """A wave (n, m) of each product of sines and cosines in the functions."""
+        if self._mixing is None:
+            return self.waves
+        every = self.orbits_of_waves.representatives.tolist()
+        return np.array([one for row in every for one in sorted(set(permutations(row)))])
+
+    @cached_property
+    def _norms(self) -> np.ndarray:
+        """Factors (n,) of products, or of sums over an orbit, that have the norm 1."""
+        if self.name == EVEN or self.order == 0:
+            return self.sizes
+        return np.asarray(2 ** (np.count_nonzero(self._products, axis=1) / 2))
+
+    @cached_property
+    def _circular(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """cos qx and sin qx (n, 4L + 1) at the nodes of each angle, |q| <= 2L."""
+        q = np.arange(-2 * self.degree, 2 * self.degree + 1)
+        return [(np.cos(np.outer(x, q)), np.sin(np.outer(x, q))) for x in self._angles]
+
+    def _series(self, masses: np.ndarray, odd: int | None = None) -> np.ndarray:
+        """sum_n masses_n cos <q, x_n> over nodes and images, flat; of sines, if odd in an angle."""
+        series = masses.reshape([len(x) for x in self._angles])
+        for i, (cosine, sine) in enumerate(self._circular):
+            table = cosine + 1j * sine if self.name == EVEN else sine if i == odd else cosine
+            series = np.tensordot(series, table, (0, 0))
+        return np.ravel(series.imag if self.name == EVEN and odd is not None else series.real)
+
+    def _images(self, waves: np.ndarray) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+        """Weight of each image of waves (n, m) in the p_j, the images, and their flat places."""
+        signs = list(product((1, -1), repeat=self.circles))
+        signs = [signs[0], signs[-1]] if self.name == EVEN else signs
+        exchanged = self.name == SQUARE and self.order == 0
+        axes = permutations(range(self.circles)) if exchanged else [tuple(range(self.circles))]
+        changes = list(product(signs, axes))
+        steps = (4 * self.degree + 1) ** np.arange(self.circles)[::-1]
+        for sign, axis in changes:
+            parity = np.prod([sign[i] for i in self.odd[: 1 if self.name == EVEN else None]])
+            images = np.array(sign) * waves[:, axis]
+            yield float(parity) / len(changes), images, images @ steps
+
+    def pairings(self, masses: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        series = self._series(masses)
+        (_, _, rows), *_ = self._images(self.waves)
+        rows = rows[:, None] + len(series) // 2
+        chosen = self.waves if columns is None else self.waves[columns]
+        result = np.zeros((len(rows), len(chosen)))
+        for weight, _, places in self._images(chosen):
+            result += weight * series[rows - places]
+        return result
+
+    def _of_products(self, weights: np.ndarray) -> np.ndarray:
+        """Values (n,) for the products from those (N,) for the functions, equal in an orbit."""
+        if not self._spread:
+            return weights
+        table = np.zeros(len(self.orbits_of_waves.sizes))
+        table[self.degrees - 1] = weights
+        return table[self.orbits_of_waves.numbers(self._products)]
+
+    def transport(
+        self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        waves = self._products if self._spread else self.waves
+        weights = self._of_products(weights)
+        felt = np.flatnonzero(weights)
+        flows = [self._series(one, i) for i, one in enumerate(flow)]
+        inward = [self._series(one, i) for i, one in enumerate(bent)] if bent.any() else []
+        gains, matrix = self._series(masses), np.zeros((len(waves), len(waves)))
+        (_, _, rows), *_ = self._images(waves)
+        rows = rows[:, None] + len(gains) // 2
+        for some in np.array_split(np.arange(len(waves)), 1 + len(waves) ** 2 // MATRIX_BLOCK):
+            block, own = matrix[some[0] : some[-1] + 1], waves[some]
+            for sign, images, places in self._images(waves):
+                at = rows[some] - places
+                for k, series in zip(own.T, flows, strict=True):
+                    block -= (sign * k)[:, None] * series.take(at)
+                at = at[:, felt]
+                drawn = gains.take(at) * (own @ images[felt].T)
+                for k, series in zip(own.T, inward, strict=False):
+                    drawn += k[:, None] * series.take(at)
+                block[:, felt] += sign * weights[felt] * drawn
+        matrix *= np.outer(self._norms, self._norms)
+        return matrix if not self._spread else self._mixing @ (self._mixing @ matrix.T).T
 
     # Drifts and densities ---------------------------------------------------------------------
 

@@ -42,6 +42,14 @@ def refuse_wrong_names(
         _refuse_unknown(target, unknown[0], valid, [*arguments, *keywords.values()])
     missing = [name for name in required if name not in (*positional[: len(arguments)], *keywords)]
     too_many = len(arguments) > len(positional) and not variadic
+    twice = [name for name in positional[: len(arguments)] if name in keywords]
+    if twice:
+        raise TypeError(
+            f"{target.__qualname__} got {twice[0]} twice: the value in place "
+            f"{1 + positional.index(twice[0]) - (positional[0] in ('self', 'cls'))} is "
+            f"{twice[0]}, as is {twice[0]}=. It takes "
+            f"{', '.join(name for name in valid or positional if name not in ('self', 'cls'))}."
+        )
     if not (missing or too_many):
         return
     names = [name for name in signature_of(target).parameters if name not in ("self", "cls")]

@@ -324,10 +324,12 @@ def range_of(name: str, value: UserValue, above: float = 0.0) -> tuple[float, fl
 
     With `above` -inf, any finite numbers.
     """
+    bound_text = "" if above == -math.inf else f"{above:g} < "
+    wanted = f"a range (first, last), {bound_text}first < last"
+    fitting(name, value, wanted, value is not None, TypeError)
     array = real_array(name, value)
     fits = array.shape == (2,) and bool(above < array[0] < array[1] < math.inf)
-    bound_text = "" if above == -math.inf else f"{above:g} < "
-    fitting(name, value, f"a range (first, last), {bound_text}first < last", fits)
+    fitting(name, value, wanted, fits)
     return float(array[0]), float(array[1])
 
 

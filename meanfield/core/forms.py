@@ -465,6 +465,7 @@ SYNONYMS = {
         "etdrk4 etd": "Krogstad",
         "euler": "Layers",
         "observables callbacks": "observe",
+        "stationary equilibrium": "steady",
         "sensitivity sensitivities": "tangents",
         "seed random_state generator random_seed": "rng",
         "workers n_jobs num_workers pool processes": "executor",
@@ -499,7 +500,7 @@ def nearest(name: str, valid: Iterable[object], template: str = "{}") -> str:
     text = (name if isinstance(name, str) else checks.as_given(name)).lower()
     by_name = {str(n).lower(): str(n) for n in valid}
     synonym = text if text in by_name else SYNONYMS.get(text, "").lower()
-    cutoff = 0.5 if len(text) > 1 else 0.7
+    cutoff = 0.6 if len(text) > 1 else 0.7
     close = [synonym] if synonym in by_name else get_close_matches(text, by_name, 1, cutoff)
     return f"; did you mean {template.format(by_name[close[0]])}?" if close else ""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import common_shape, fitting
+from ..core.checks import common_shape
 from ..spaces import Circle, Density, Space, Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.circle import evaluate
@@ -124,8 +124,8 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     """
     first = measure_of(name, a, "a")
     second = first if b is a else measure_of(name, b, "b")
-    one_space = first.metric == second.metric
-    fitting(f"The states of {name}", f"{first}, {second}", "two states of one space", one_space)
+    if first.metric != second.metric:
+        raise ValueError(f"{name} compares two states of one space; got {first} and {second}.")
     shape = common_shape("Ensembles", {"a": first.shape, "b": second.shape})
     members = [
         np.broadcast_to(np.arange(int(np.prod(m.shape))).reshape(m.shape), shape).ravel()

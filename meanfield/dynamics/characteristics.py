@@ -149,6 +149,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     example = "Characteristics(density)"
     tangent_arrays = "coordinates", "points", "masses"
     smallest_change = 1e-15
+    options = frozenset({"rtol"})
     follows = frozenset({"normalisation", "reaction", "feedforward"})
     unresolved_since: float | None
     last_to_arrive: list[float] | None

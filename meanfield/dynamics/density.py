@@ -194,7 +194,7 @@ class DensityMotion(Motion, moves=Density):
 
     example = "a Density such as circle.density(f) or circle.von_mises(0, 1)"
     schemes = SCHEMES
-    options = frozenset({"min_degree", "max_degree", "rng"})
+    options = frozenset({"min_degree", "max_degree", "rng", "rtol"})
     refusals: ClassVar = {
         "rng": "rng is for Tokens, and for a Density under common noise, which this model does not "
         "have; leave it out, or give the model common=, see Transformer."

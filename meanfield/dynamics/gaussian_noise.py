@@ -42,6 +42,7 @@ class CovarianceMotion(GaussianMotion, moves=Gaussian, noisy=True):
     """
 
     changes_coordinates = False
+    options = frozenset({"rtol"})
     follows = frozenset({"noise", "feedforward"})
 
     def check(self) -> None:

@@ -111,7 +111,8 @@ class Motion(ABC):
     schemes : tuple
         The schemes that can be used, the default first. Every explicit `Scheme` can be used too.
     options : frozenset of str
-        The options among engine, merge, rng, min_degree and max_degree of `solve` that apply.
+        The options among engine, merge, rng, min_degree and max_degree of `solve` that apply;
+        "rtol" if it has an effect on fixed steps, too.
     refusals : mapping
         Messages for options that do not apply, by option, in place of the default message.
     smallest_change : float

@@ -153,8 +153,9 @@ def _fluctuations(state: StationaryState) -> Iterator[tuple[int, Any, np.ndarray
         return
     if not isinstance(basis, Reflected):
         raise MeanfieldError(
-            f"Volumes of orbits are known for axisymmetric states, not for {state!r}: search them "
-            f"with symmetry={AXISYMMETRIC!r}."
+            f"Volumes of orbits are known for axisymmetric states, not for {state!r}. Give "
+            "escape_time states of mf.stationary and saddles of mf.saddles with their default "
+            f"symmetry={AXISYMMETRIC!r}."
         )
     if any(part.interacts and not part.is_zonal for _, part in drift.terms):
         raise MeanfieldError(f"Weights of states need W * mu and a Potential; got {drift!r}.")
@@ -237,7 +238,7 @@ def escape_time(
     dimensions; derived here for n tokens by the Hubbard-Stratonovich transform, not proved.
     """
     n = whole_number("n", n)
-    check_stable(state)
+    check_stable("state", state)
     if not any(part.interacts for _, part in state.model.drift.terms):
         return _of_one_token(state, n, start)
     fitting("start", start, "left out for tokens that interact", start is None)

@@ -123,7 +123,7 @@ def first_passages(
     Gobet, Stoch. Proc. Appl. 87 (2000), 167, for the order of the error; Siegmund and Yuh, Z.
     Wahrscheinlichkeitstheorie 59 (1982), 239, for the number 0.5826.
     """
-    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, dt)
+    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt)
     lowest = -np.inf if source is None else source
     fitting("target", target, f"a level above source = {lowest:g}", target > lowest)
     steps = int(np.ceil(positive("t_max", t_max) / step))

@@ -241,8 +241,8 @@ class Passages(Work):
         return self.motion(len(y)).step(Strang, y, 0.0, self.dt, rng, common)
 
 
-def checked_step(model: Transformer, tokens: Tokens, dt: float | None) -> float:
-    """The length of steps, by default that of `solve`.
+def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | None) -> float:
+    """The length of steps, by default that of `solve`, after checks of what moves.
 
     Raises
     ------
@@ -251,6 +251,8 @@ def checked_step(model: Transformer, tokens: Tokens, dt: float | None) -> float:
         that it does not move; if dt is not > 0, or needed.
     """
     dt = None if dt is None else positive("dt", dt)
+    wanted = "a function of tokens (R, n, d) that returns R real numbers"
+    fitting("level", level, wanted, callable(level), TypeError)
     fitting("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
     replicas = tokens.shape
     fitting("tokens", tokens, "a single set, or replicas (M,)", len(replicas) <= 1)

@@ -221,7 +221,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     Gvalani and Schlichting, arXiv:1905.11823, on the mountain pass of the free energy;
     Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
-    check_stable(state)
+    check_stable("state", state)
     known: list[StationaryState] = []
     for found in _candidates(state, symmetry):
         if found.converged and not any(same_state(found, other) for other in known):
@@ -231,13 +231,20 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     return saddles_of(state, around, len(known), symmetry)
 
 
-def check_stable(state: Any) -> None:
-    """Raise unless a state is a converged, stable stationary state."""
+def check_stable(name: str, state: Any) -> None:
+    """Raise unless the argument `name` is a converged, stable stationary state."""
     wanted = "a StationaryState, as `stationary` returns"
-    fitting("state", state, wanted, isinstance(state, StationaryState), TypeError)
+    fitting(name, state, wanted, isinstance(state, StationaryState), TypeError)
     if not state.converged or not state.stable:
         kind = "unstable" if state.converged else f"not converged ({state.status})"
-        raise ValueError(f"state must be a stable stationary state; this one is {kind}: {state!r}")
+        advice = (
+            "Take a stable one of mf.stationary_states(model, space)."
+            if state.converged
+            else "Give mf.stationary a closer guess, such as the end of a run, or more modes."
+        )
+        raise ValueError(
+            f"{name} must be a stable stationary state; got one that is {kind}, {state!r}. {advice}"
+        )
 
 
 def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:

@@ -346,7 +346,7 @@ def splitting(
     Rousset, Ann. Appl. Probab. 26 (2016), 3559, algorithm 3.1 and theorem 4.1; Cerou, Guyader,
     Lelievre and Pommier, J. Chem. Phys. 134 (2011), for mean times.
     """
-    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, dt)
+    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt)
     source, target = finite("source", source), finite("target", target)
     fitting("target", target, f"a level above source = {source:g}", target > source)
     fitting("replicas", replicas, "a whole number >= 2", replicas >= 2)

@@ -301,8 +301,8 @@ def _action_by_energies(passes: Sequence[Saddle]) -> float:
 
 def _check_ends(a: Any, b: Any) -> None:
     """Raise unless a and b are two stable states of one model on one space."""
-    check_stable(a)
-    check_stable(b)
+    check_stable("a", a)
+    check_stable("b", b)
     space, other = (end.density.space for end in (a, b))
     if a.model != b.model or space.with_degree(other.degree) != other:
         raise ValueError(

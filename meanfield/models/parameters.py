@@ -114,7 +114,7 @@ def _layers(name: str, value: UserValue) -> np.ndarray:
     fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
     expected, constant = (
         "a sequence with an entry for each layer",
-        "One that never changes needs none.",
+        "A parameter that never changes is given without PerLayer.",
     )
     fitting(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
     return array

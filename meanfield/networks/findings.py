@@ -118,6 +118,20 @@ def direction_of(values: np.ndarray) -> int:
     return int(low > 0) - int(high < 0)
 
 
+def directions_of(steps: np.ndarray) -> np.ndarray:
+    """Signs (layers,) of changes (layers, 1 + draws), or 0; with 95 % probability none is wrong.
+
+    Simultaneous intervals of all layers: the mean of the draws of a layer, plus and minus a
+    multiple of their standard deviation. The multiple is the 95 % quantile of the largest
+    standardised deviation over the layers.
+    """
+    mean = steps[:, 1:].mean(axis=1, keepdims=True)
+    draws, deviation = steps[:, 1:] - mean, steps[:, 1:].std(axis=1, keepdims=True)
+    scaled = np.abs(np.divide(draws, deviation, out=np.zeros_like(draws), where=deviation > 0))
+    half = np.quantile(scaled.max(axis=0, initial=0.0), CONFIDENCE_LEVEL) * deviation[:, 0]
+    return np.sign(mean[:, 0]) * (np.abs(mean[:, 0]) > half)
+
+
 def in_layers(numbers: list[int]) -> str:
     """Layers in words: layers 1, 2 and 5; layer 3; layers 1 to 12 and 14; no layer."""
     words = in_ranges(numbers)
@@ -184,9 +198,9 @@ def of_layers(changes: Changes) -> list[Finding]:
 
 def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
     """Layers whose changes are positive, those whose are negative, and the undecided in words."""
-    signs = [direction_of(step) for step in steps]
-    rises, falls, open_ = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1, 0))
-    words = f" (undecided, as the interval holds 0, in {in_layers(open_)})"
+    signs = directions_of(steps)
+    rises, falls, open_ = ([*(np.flatnonzero(signs == s) + 1)] for s in (1, -1, 0))
+    words = f" (undecided, as intervals for all layers together hold 0, in {in_layers(open_)})"
     return rises, falls, words if open_ else ""
 
 

@@ -30,6 +30,7 @@ from .merging import checked_distance
 from .streams import Seeds, state_as_json, streams_of
 
 DEFAULT_OUTPUTS = 101
+RELATIVE_TOLERANCE = 1e-8  # default of rtol
 STEADY_TOLERANCE = 1e-10  # default of steady_tolerance, a rate of change
 FEWEST_MODES = 16
 LAYER_ROUNDING = 1e-9
@@ -271,6 +272,16 @@ class Arguments:
             if not self.motion.alike:
                 choices[key] |= {"model": make().model, "autonomous": make().autonomous}
             yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
+
+    def check_tolerance(self) -> None:
+        """Raise ValueError if `rtol` was given but steps have a fixed length, without tolerance."""
+        if self.dt and self.rtol != RELATIVE_TOLERANCE and not self.motion.takes("rtol"):
+            adaptive = "" if self.motion.random else "dt for steps with a tolerance, or "
+            raise ValueError(
+                f"rtol = {self.rtol!r} has no effect: {type(self.state).__name__} moves in steps "
+                f"of fixed length here, dt = {self.dt:.3g}, which have no tolerance. Leave out "
+                f"{adaptive}rtol; the error shows in a second run with half of dt."
+            )
 
     def described(self) -> JsonTable:
         """Options that determine the result, besides model and state, as plain data."""

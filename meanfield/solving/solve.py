@@ -27,7 +27,7 @@ from ..results.kept_steps import KeptSteps
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
+from .arguments import RELATIVE_TOLERANCE, STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
 from .conditions import holding
 from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
@@ -49,7 +49,7 @@ def solve(
     *,
     t_eval: np.ndarray | Times | None = None,
     breaks: Sequence[float] = (),
-    rtol: Positive = 1e-8,
+    rtol: Positive = RELATIVE_TOLERANCE,
     dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
     until: Callable[[float, State], Any] | Literal["steady"] | None = None,
@@ -111,7 +111,8 @@ def solve(
     dt : float, optional
         Largest length of fixed steps, all equal, instead of error control. Tokens with noise
         always have fixed steps, equal between two outputs, by default 0.05 over the rates of drift
-        and noise.
+        and noise. Fixed steps have no tolerance: `rtol` then sets the number of modes of a density
+        and the resolution of characteristics, and is refused for other states.
     scheme : Scheme or Splitting, optional
         One of `steppers.SCHEMES`. A density by default has the exponential `Krogstad`, of order 4,
         or the explicit `DormandPrince`, of order 8, whichever advances further per evaluation of
@@ -252,6 +253,7 @@ def solve(
         keeper=Keeper(checkpoint, checkpoint_every, resume),
         provenance=provenance,
     )
+    arguments.check_tolerance()
     return solved(arguments, observe, tangents)
 
 

@@ -76,7 +76,7 @@ def test_the_cycle_of_active_rotators():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "match"),
     [
-        ((mf.Transformer(EAST, 2.0), [1.0]), {}, TypeError, "starts"),
+        ((mf.Transformer(EAST, 2.0), [1.0]), {}, TypeError, r"starts = \[1\.0\]"),
         ((EAST, drawn), {}, TypeError, "model"),
         ((mf.Transformer(EAST, 2.0), drawn), {"level": 2.0, "rng": 0}, ValueError, "level"),
         ((mf.Transformer(EAST), drawn), {"rng": 0}, ValueError, "noise"),

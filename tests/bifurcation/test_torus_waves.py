@@ -6,6 +6,8 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.bifurcation.equation import MomentEquation
+from meanfield.bifurcation.stability import ITERATED_FROM, growth_rates, leading_of
 from meanfield.bifurcation.torus_waves import TorusWaves, lattice_of
 
 SYMMETRIES = ("axisymmetric", "square", "even")
@@ -138,3 +140,40 @@ def test_what_has_no_stationary_equation_is_refused():
         mf.stationary(mf.Transformer(pulled, kappa=3.0), space.von_mises([0, 0], 0.3))
     with pytest.raises(ValueError, match="'axisymmetric' or 'square' or 'even'"):
         mf.branches(mf.USA(1.0), space, kappa=(1, 2), symmetry="D4")
+
+
+@pytest.mark.parametrize("circles", [1, 2, 3])
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+@pytest.mark.parametrize("drift", [mf.USA(1.0), mf.SA(1.3)], ids=repr)
+def test_sums_over_waves_are_sums_over_nodes(circles, symmetry, drift):
+    basis = TorusWaves(mf.Torus((8, 5, 3)[circles - 1], circles), symmetry)
+    equation = MomentEquation(drift, basis)
+    m = np.random.default_rng(2).standard_normal(len(basis.degrees)) / (4 + basis.eigenvalues)
+    m *= 0.1
+    mean = equation.mean(m, 2.0)
+    masses, few = mean.weights * mean.gain, np.array([0, 3])
+    gram = (basis.legendre * masses) @ basis.legendre.T
+    assert basis.pairings(masses) == pytest.approx(gram, abs=1e-14)
+    assert basis.pairings(masses, few) == pytest.approx(gram[:, few], abs=1e-14)
+    for order in range(basis.orders):
+        part = basis.of_order(order)
+        there = equation.linearised(m, 2.0, part, np.eye(len(part.degrees)))  # over nodes
+        assert equation.linearised(m, 2.0, part) == pytest.approx(there, abs=1e-12)
+
+
+def test_leading_rates_are_those_of_the_whole_spectrum():
+    model = mf.Transformer(mf.Kuramoto(), kappa=2.5)  # with double eigenvalues
+    start = mf.Torus(18).density(lambda x, y: np.exp(np.cos(x) + np.cos(y)))
+    state = mf.stationary(model, start)
+    basis = TorusWaves(mf.Torus(18), "axisymmetric")
+    equation, (m, _) = MomentEquation(mf.Kuramoto(), basis), basis.moments(state.density)
+    for order in range(basis.orders):
+        part = basis.of_order(order)
+        matrix = equation.linearised(m, 2.5, part)
+        assert len(matrix) >= ITERATED_FROM
+        found = leading_of(matrix, 0.5, 1 + part.eigenvalues)
+        every = np.sort(np.linalg.eigvals(matrix).real)[::-1]
+        assert found == pytest.approx(every[: len(found)], abs=1e-10)
+        assert growth_rates(equation, m, 2.5, part)[0] == pytest.approx(every[part.rotations(m)])
+        assert leading_of(matrix, every[0] - 0.1, 1 + part.eigenvalues) is None  # one is larger
+    assert leading_of(np.diag(np.arange(1.0, 301.0)), 301.0, np.arange(1.0, 301.0)) is None

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.calls import checked_call
 from meanfield.core.kinds import Kind
 
 PUBLIC = {name: getattr(mf, name) for name in mf.__all__}
@@ -184,3 +185,12 @@ def test_one_number_in_place_of_several_is_refused_with_what_to_write():
         mf.solve(model, mu, t_span=1.0)
     with pytest.raises(TypeError, match=r"sizes.*\[64\]"):
         mf.propagation_of_chaos(model, mu, sizes=64, times=[1.0], rng=0)
+
+
+def test_a_value_given_in_its_place_and_by_name_is_refused_with_the_name_of_the_function():
+    @checked_call()
+    def area(width: float, height: float) -> float:
+        return width * height
+
+    with pytest.raises(TypeError, match=r"area got width twice: the value in place 1"):
+        area(2.0, width=3.0)

@@ -203,5 +203,5 @@ def test_ends_that_have_no_path_are_refused():
     sa = mf.stationary_states(mf.Transformer(mf.SA(2.0), 1.5), mf.Circle(16))[0]
     with pytest.raises(ValueError, match="both are"):
         mf.transition_path(sa, sa)
-    with pytest.raises(TypeError, match="StationaryState"):
+    with pytest.raises(TypeError, match="b must be a StationaryState"):
         mf.transition_path(a, 3.0)

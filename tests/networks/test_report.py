@@ -17,6 +17,8 @@ from meanfield.networks.findings import (
     HOLDS,
     Changes,
     changes_of,
+    direction_of,
+    directions_of,
     in_layers,
     in_ranges,
     interval,
@@ -93,7 +95,8 @@ def test_sentences_name_the_layers_that_they_speak_of():
     unsure = changes.energy.copy()
     unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
     text = of_layers(Changes(changes.cosine, unsure, part))[1].text
-    assert "falls in layer 2, of 3 (undecided, as the interval holds 0, in layer 3)" in text
+    undecided = "undecided, as intervals for all layers together hold 0, in layer 3"
+    assert f"falls in layer 2, of 3 ({undecided})" in text
     assert text.count("in layer 2") == 2
     attention, mlp = of_parts(changes)
     assert attention.verdict == HOLDS and mlp.verdict == ""
@@ -115,6 +118,21 @@ def test_the_network_clusters_more_or_less_than_its_null_models():
     assert all(word in text for word, text in zip(told, words, strict=True))
     assert "goes from 0.65 to 0.8, by +0.15 (standard deviation 0.071 of 2 draws)" in words[0]
     assert "goes from 0.1 to 0.4, by +0.3 [+0.3, +0.3]" in words[0]
+
+
+def test_with_probability_95_percent_no_layer_has_a_wrong_direction():
+    rng, layers, draws = np.random.default_rng(0), 24, 400
+    wrong, alone, found = 0, 0, []
+    for _ in range(400):
+        error, noise = rng.standard_normal((layers, 1)), rng.standard_normal((layers, draws))
+        steps = np.hstack([error, error + noise])
+        wrong += directions_of(steps).any()
+        alone += any(direction_of(step) for step in steps)
+        steps[:3] += np.array([6.0, -6.0, 0.0])[:, None]
+        found.append(directions_of(steps)[:2])
+    assert 3 <= wrong <= 37  # nominal 20, four standard errors; 71 % for intervals by layer
+    assert alone > 200
+    assert (np.array(found) == [1, -1]).mean() > 0.99
 
 
 def test_heads_are_named_by_layer_and_number_and_compared_by_the_trace_of_output_v():

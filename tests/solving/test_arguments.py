@@ -301,6 +301,30 @@ def test_steps_of_an_ensemble_are_those_of_all_its_members():
     assert f"steps    {run.stats['steps'].sum()} (" in repr(run)
 
 
+@pytest.mark.parametrize(
+    "state",
+    [mf.Tokens(np.eye(3)), mf.Gram(np.eye(3)), mf.Equiangular(n=4, rho=0.1)],
+    ids=["tokens", "gram", "equiangular"],
+)
+def test_a_tolerance_of_fixed_steps_is_refused(state):
+    model = mf.Transformer(mf.SA(2.0))
+    with pytest.raises(ValueError, match=r"rtol = 1e-06 has no effect.*dt = 0\.1.* Leave out dt"):
+        mf.solve(model, state, (0, 0.2), dt=0.1, rtol=1e-6)
+    noisy = mf.Transformer(mf.SA(2.0), kappa=5.0)
+    if isinstance(state, mf.Tokens):
+        with pytest.raises(ValueError, match=r"rtol = 1e-06 has no effect.* Leave out rtol"):
+            mf.solve(noisy, state, (0, 0.2), rtol=1e-6, rng=0)
+
+
+def test_the_tolerance_sets_the_modes_of_densities_with_fixed_steps():
+    model, density = mf.Transformer(mf.USA(1.0), kappa=4.0), mf.Circle(32).von_mises(0, 1)
+    degrees = [
+        mf.solve(model, density, (0, 0.2), dt=0.01, rtol=rtol).stats["highest_degree"]
+        for rtol in (1e-4, 1e-10)
+    ]
+    assert degrees[0] < degrees[1]
+
+
 @pytest.mark.parametrize("end", [2.0, 2.5])
 def test_runs_longer_than_their_layers_say_so(end):
     attention = mf.Attention(beta=mf.PerLayer([1.0, 2.0]))

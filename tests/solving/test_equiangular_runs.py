@@ -21,7 +21,8 @@ DRIFTS = [mf.SA(4.0), mf.SA(-2.0), mf.USA(2.0), mf.Kuramoto(), mf.Interaction(la
 
 def moved(drift, state, end, *, normalisation=None, **options):
     model = mf.Transformer(drift, normalisation=normalisation)
-    return mf.solve(model, state, (0, end), rtol=1e-11, **options)
+    options = options if "dt" in options else {"rtol": 1e-11} | options
+    return mf.solve(model, state, (0, end), **options)
 
 
 def test_without_temperature_the_logit_grows_by_2():
