@@ -42,7 +42,7 @@ attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full d
 
 test-elsewhere: $(VENV)/installed-test  ## files, resumes and sweeps without what only Linux and macOS have
 	@PYTHONPATH=tests/elsewhere $(BIN)/python -m pytest -m "not posix" tests/core/test_whole_files.py \
-	    tests/results tests/sweeps $(PYTEST_ARGS)
+	    tests/results tests/sweeps tests/solving/test_evaluation.py $(PYTEST_ARGS)
 
 test-lowest: $(VENV)/created  ## the suite with the lowest versions that pyproject.toml allows
 	@$(INSTALL) uv && $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
@@ -64,8 +64,9 @@ format: $(VENV)/installed-test  ## ruff: sort imports and format
 	@$(BIN)/ruff check --select I --fix .
 	@$(BIN)/ruff format .
 
-typecheck: $(VENV)/installed-test  ## mypy on the package
+typecheck: $(VENV)/installed-test  ## mypy on the package, here and with what Python has on Windows
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/windows
 
 validate: $(VENV)/installed-test  ## check every claim, write out/validation/report.html (QUICK=1)
 	@$(BIN)/python validation/_run.py $(if $(filter-out 0,$(QUICK)),--quick) $(VALIDATE_ARGS)

@@ -57,6 +57,14 @@ HEAVY = {"scipy", "numba", "matplotlib", "xarray", "pandas", "pyshtools", "ot", 
 NOT_OURS = {"out", "build", "dist", "_build", "__pycache__"}
 TEXT = {".py", ".pyi", ".md", ".toml", ".cff", ".txt", ".cfg", ".ini", ".yml", ".yaml", ".json"}
 TEXT |= {".csv", ".rst", ".svg", ".ipynb", ".bib", ""}
+# Names that not every system has, and tests of the system; mypy knows more of the first kind.
+ONE_SYSTEM = re.compile(
+    r"\bsys\.platform|\bos\.name|\bplatform\.system|\bfcntl|\bmsvcrt|\bimport resource|\bwindll"
+    r"|\bos\.(?:fork|gete?uid|[gs]etpgid|setsid|sysconf|pread|pwrite|re(?:name|place)|register_at_fork)"
+    r"|\bsched_\w+|\bsetitimer|\bSIG(?!INT|TERM|ABRT)[A-Z]{2,5}\b|\bO_(?:CLOEXEC|BINARY)|\bcgroup"
+    r"|[\"'/]proc/|[\"']/dev/|\.dll\b|\.dylib\b|\.so\b"
+)
+SYSTEM_FILES = {"core/system.py", "networks/tokenizing.py"}  # the second is a program of its own
 MACHINE_PATH = re.compile(r"(?<![\w.~}/-])/(?:work|opt|tmp|home|root|mnt|Users)/\w|\b[A-Z]:\\Users")
 
 
@@ -237,6 +245,18 @@ def test_machine_paths_are_told_from_relative_ones_and_addresses():
     assert MACHINE_PATH.search("see '/" + "tmp/run.nc'")
     for harmless in ["out/tmp/run.nc", "../tmp/x", "~/work/x", "https://example.org/home/x"]:
         assert not MACHINE_PATH.search(harmless)
+
+
+def test_what_systems_differ_in_stands_in_one_module():
+    for path in MODULES:
+        found = ONE_SYSTEM.search(path.read_text(encoding="utf-8"))
+        home = path.relative_to(PACKAGE).as_posix() in SYSTEM_FILES
+        assert home or found is None, f"{name(path)} assumes a system: {found.group()!r}."
+
+
+def test_names_of_files_differ_by_more_than_case():
+    """On macOS and Windows they would be one file."""
+    assert len({name(path).casefold() for path in FILES}) == len(FILES)
 
 
 def test_import_takes_less_than_three_tenths_of_a_second():

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core.namesake import OVERWRITES, REMEDY, namesakes
-from ..core.system import usable_cores
+from ..core.system import pyshtools_has_wheel, usable_cores
 from ..core.version import __version__, program_of_ffmpeg, version_of
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ REQUIRED_PACKAGES = {
 }
 OPTIONAL_PACKAGES = {"imageio-ffmpeg": "BSD-2-Clause; its wheels contain ffmpeg, GPL-3.0-or-later"}
 MODULE_NAMES = {"POT": "ot", "imageio-ffmpeg": "imageio_ffmpeg"}  # where the name differs
-WITHOUT_WHEEL = (
-    ("pyshtools",) if platform.machine() == "arm64" and sys.version_info >= (3, 13) else ()
-)
+WITHOUT_WHEEL = () if pyshtools_has_wheel() else ("pyshtools",)
 THREADED_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA", "DUCC0")
 THREAD_VARIABLES = tuple(f"{name}_NUM_THREADS" for name in THREADED_LIBRARIES)
 LICENCE_NOTE = """\

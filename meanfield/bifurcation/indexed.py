@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import available_memory
+from ..core.system import available_memory
 from ..dynamics.indexed import IndexedMotion
 from ..models import Transformer
 from ..spaces.density import Density

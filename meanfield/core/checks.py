@@ -2,11 +2,10 @@
 
 import inspect
 import math
-import mmap
 import numbers
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from .annotations import Function, PassedOn, UserValue, Values
 from .dual import Dual
-from .system import limit
+from .system import available_memory
 
 SOURCES = (
     *(np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
@@ -22,15 +21,6 @@ SOURCES = (
 )
 NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
 SMALL = 2**26  # bytes; smaller arrays are not checked
-FREE = ("MemAvailable", "SwapFree")
-CGROUPS = {  # by controller, "" for version 2: mount, files of limit and usage,
-    # and the key of memory.stat for the cache that can be reclaimed
-    "": ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    "memory": (
-        *("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
-        "total_inactive_file",
-    ),
-}
 
 
 def real_array(what: str, values: UserValue) -> np.ndarray:
@@ -210,60 +200,6 @@ def check_memory(what: str, shape: Sequence[int], reduce: str) -> None:
             f"{what}: {needed_bytes} bytes ({needed_bytes / 1e9:.3g} GB) are needed and "
             f"{available / 1e9:.3g} GB are available; reduce {reduce}."
         )
-
-
-def available_memory(system: Path = Path("/")) -> int:
-    """Bytes that this process can still allocate: the least of machine, container and ulimits.
-
-    `system` is the folder that contains proc and sys.
-    """
-    limits = [_of_machine(system), *_of_containers(system), *_of_process(system)]
-    return max(int(min(limits)), 0)
-
-
-def _of_machine(system: Path) -> float:
-    """Available memory and swap in bytes; all memory if /proc/meminfo does not tell."""
-    meminfo = dict(line.split(":", 1) for line in _lines(system / "proc/meminfo") if ":" in line)
-    if "MemAvailable" in meminfo:
-        return 1024 * sum(int(meminfo.get(name, "0").split()[0]) for name in FREE)
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # the system does not know these names
-        return math.inf
-
-
-def _of_containers(system: Path) -> Iterator[float]:
-    """Bytes left in each control group of this process and its parents, in versions 1 and 2."""
-    for line in _lines(system / "proc/self/cgroup"):
-        _, controllers, group_path = line.split(":", 2)
-        names = CGROUPS.get("memory" if "memory" in controllers.split(",") else controllers)
-        if names is None:
-            continue
-        mount, limit_file, usage_file, cache_entry = names
-        group = system / mount / group_path.lstrip("/")
-        for folder in (group, *group.parents):
-            if not folder.is_relative_to(system / mount):
-                break
-            limit, usage = _lines(folder / limit_file), _lines(folder / usage_file)
-            if limit and usage and limit[0].isdigit():
-                stat = dict(entry.split() for entry in _lines(folder / "memory.stat"))
-                yield int(limit[0]) - int(usage[0]) + int(stat.get(cache_entry, "0"))
-
-
-def _of_process(system: Path) -> Iterator[float]:
-    """Bytes left under the limits of `ulimit -v` and `ulimit -d`."""
-    pages = [int(count) for line in _lines(system / "proc/self/statm") for count in line.split()]
-    for name, column in (("AS", 0), ("DATA", 5)):
-        byte_limit = limit(name)
-        yield byte_limit - (pages[column] * mmap.PAGESIZE if pages else 0)
-
-
-def _lines(path: Path) -> list[str]:
-    """The lines of a system file; empty if it cannot be read."""
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
 
 
 # Others ------------------------------------------------------------------------------------------

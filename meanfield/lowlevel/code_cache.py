@@ -11,7 +11,6 @@ import hashlib
 import inspect
 import os
 import pickle
-import stat
 import sys
 import tempfile
 import time
@@ -272,46 +271,13 @@ def folders(*, create: bool = False) -> Iterator[Path]:
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR) / "meanfield"
         return
-    at_home = _user_caches()
+    at_home = system.user_caches()
     if at_home is not None:
         yield at_home / "meanfield"
     yield PACKAGE_FOLDER / "__pycache__"
-    temporary = private_folder(create)
+    temporary = system.private_folder(create)
     if temporary is not None:
         yield temporary
-
-
-def _user_caches() -> Path | None:
-    """The cache folder of this user by the conventions of the system; None without a home."""
-    if sys.platform == "win32":
-        setting, default = os.environ.get("LOCALAPPDATA"), "~/AppData/Local"
-    elif sys.platform == "darwin":
-        setting, default = None, "~/Library/Caches"
-    else:
-        setting, default = os.environ.get("XDG_CACHE_HOME"), "~/.cache"
-    folder = Path(setting or default)
-    with suppress(RuntimeError):  # there is no home
-        folder = folder.expanduser()
-    return folder if folder.is_absolute() else None
-
-
-def private_folder(create: bool) -> Path | None:
-    """The temporary folder of this user; None if it is missing or open to other users.
-
-    Code that others write there would be executed. `create` makes the folder.
-    """
-    try:
-        user = os.getuid() if hasattr(os, "getuid") else 0
-        folder = Path(tempfile.gettempdir(), f"meanfield-{user}")
-        if create:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return None
-    if os.name == "nt":  # temporary files are each user's own
-        return folder
-    private = stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o077
-    return folder if private and status.st_uid == user else None
 
 
 # Processes that start together -----------------------------------------------------------------

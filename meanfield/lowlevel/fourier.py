@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
+from ..core.system import FFTW_FILES
 from .callbacks import call
 from .compilation import INNER, hold_at_fork, njit
 from .records import Layout, complexes, floats
@@ -45,7 +46,7 @@ def _library() -> ctypes.CDLL:
     """
     package = importlib.util.find_spec("pyfftw")
     folder = Path(next(iter((package and package.submodule_search_locations) or ["."])))
-    for path in [*sorted(folder.glob("pyfftw.*")), *sorted(folder.glob("*fftw3-3*.dll"))]:
+    for path in [path for pattern in FFTW_FILES for path in sorted(folder.glob(pattern))]:
         try:
             library = ctypes.CDLL(str(path))
         except OSError:  # a source file, or a module of another version of Python

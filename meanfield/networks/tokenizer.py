@@ -20,6 +20,7 @@ from meanfield import StorageError
 from meanfield.extending import Json, JsonTable, Parameters
 
 from .safetensors import bytes_of
+from .tokenizing import OUT_OF_TIME
 
 TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
@@ -27,7 +28,6 @@ LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 mil
 TOKENIZER_MEMORY, MEMORY_PER_BYTE = 2**30, 20
 # Processor time for each text, and the length of a text that adds one second
 TOKENIZER_SECONDS, BYTES_PER_SECOND = 8.0, 1e5
-SIGPROF = getattr(signal, "SIGPROF", signal.NSIG)  # no signal on Windows, which has no such timer
 CLOCK_FACTOR = 10  # limit of wall-clock time over that of processor time, for a busy machine
 
 
@@ -122,7 +122,7 @@ class Tokenizer:
         else:
             code = process.wait() if not line else None
             reason = {
-                -SIGPROF: f"it takes more than {seconds:.0f} s",
+                -OUT_OF_TIME: f"it takes more than {seconds:.0f} s",
                 -signal.SIGABRT: "it aborts, or needs too much memory",
                 None: f"no answer in {CLOCK_FACTOR * seconds:.0f} s",
             }.get(code, f"its process ends with {code}")

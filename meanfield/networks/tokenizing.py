@@ -12,11 +12,10 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-try:
+if sys.platform != "win32":  # memory is not limited there
     import resource
-except ImportError:  # Windows; memory is not limited there
-    resource = None  # type: ignore[assignment]
 
+OUT_OF_TIME = getattr(signal, "SIGPROF", signal.NSIG)  # no signal on Windows, without such timers
 TOKEN_LENGTH = 100  # characters to which the word of a token is cut
 
 
@@ -46,9 +45,10 @@ def main() -> None:
     begin = json.loads(sys.stdin.buffer.readline())
     content = sys.stdin.buffer.read(begin["size"])
     sys.path[:] = begin["path"]
-    with suppress(ValueError, OSError, AttributeError):  # lower limits are set, or there are none
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (begin["memory"],) * 2)
+    if sys.platform != "win32":
+        with suppress(ValueError, OSError):  # lower limits are set
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_AS, (begin["memory"],) * 2)
     limit_time(begin["seconds"])
     try:
         from tokenizers import Tokenizer
@@ -73,11 +73,11 @@ def main() -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """Let SIGPROF end this process after so many seconds of processor time; 0 ends the limit.
+    """Let OUT_OF_TIME end this process after so many seconds of processor time; 0 ends the limit.
 
     Windows has no such timer; the caller's clock ends the process there.
     """
-    if hasattr(signal, "setitimer"):
+    if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 

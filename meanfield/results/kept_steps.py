@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.annotations import Snapshot
-from ..core.checks import available_memory
+from ..core.system import available_memory
 
 KEPT_BYTES = 1 << 29  # of all snapshots of a run
 OVERHEAD = 160  # bytes of an array without its numbers

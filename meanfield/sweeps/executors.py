@@ -13,6 +13,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from ..core import system
 from ..core.checks import as_given
 from ..core.errors import MeanfieldError, SlowWarning
 
@@ -47,7 +48,7 @@ def processes(count: int | None = None) -> ProcessPoolExecutor:
 
 def _begin() -> None:
     """Initialise a worker process."""
-    os.setpgid(0, 0)  # runs handle signals themselves: shield them from those of the terminal
+    system.leave_terminal()  # runs handle signals themselves
     threading.Thread(
         target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
     ).start()

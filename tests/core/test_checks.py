@@ -110,43 +110,6 @@ def test_names_that_no_file_has_are_refused(name):
 # Memory ------------------------------------------------------------------------------------------
 
 
-def system(folder, **files):
-    """A folder with files of the system."""
-    for name, text in files.items():
-        file = folder / name.replace("__", "/").replace("DOT", ".")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return folder
-
-
-MACHINE = {"proc__meminfo": "MemTotal: 64 kB\nMemAvailable: 40 kB\nSwapFree: 8 kB\n"}
-
-
-def test_the_machine_limits_memory(tmp_path):
-    assert checks.available_memory(system(tmp_path, **MACHINE)) == 48 * 1024
-
-
-def test_a_container_of_version_2_limits_memory(tmp_path):
-    files = {
-        "proc__self__cgroup": "0::/a/b\n",
-        "sys__fs__cgroup__a__memoryDOTmax": "9000\n",
-        "sys__fs__cgroup__a__memoryDOTcurrent": "5000\n",
-        "sys__fs__cgroup__a__memoryDOTstat": "anon 1\ninactive_file 1000\n",
-        "sys__fs__cgroup__a__b__memoryDOTmax": "max\n",
-        "sys__fs__cgroup__a__b__memoryDOTcurrent": "1\n",
-    }
-    assert checks.available_memory(system(tmp_path, **MACHINE, **files)) == 5000
-
-
-def test_a_container_of_version_1_limits_memory(tmp_path):
-    files = {
-        "proc__self__cgroup": "5:cpu:/x\n3:hugetlb,memory:/job\n",
-        "sys__fs__cgroup__memory__job__memoryDOTlimit_in_bytes": "9000\n",
-        "sys__fs__cgroup__memory__job__memoryDOTusage_in_bytes": "8000\n",
-    }
-    assert checks.available_memory(system(tmp_path, **MACHINE, **files)) == 1000
-
-
 SIZES = {
     "tokens": "mf.Tokens.uniform(10**6, 10**3, rng=0)",
     "circle": "mf.Circle(10**9)",

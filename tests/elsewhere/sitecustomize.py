@@ -2,9 +2,11 @@
 
 It is imported at the start of each process of the tests, and changes Python when meanfield is
 imported: files are locked as on Windows, by a module msvcrt of a few lines; opened files cannot be
-renamed or removed; there is no fork, no limit of processes, no timer of processor time.
+renamed or removed; there is no fork, no group or limit of processes, no timer of processor time;
+the memory is what two functions of Windows tell, as there is no /proc.
 """
 
+import ctypes
 import errno
 import importlib.abc
 import importlib.machinery
@@ -13,10 +15,12 @@ import struct
 import sys
 import threading
 import types
+from pathlib import Path
 
 MODULE = "meanfield.core.system"
 POSIX_ONLY = ("fork", "forkpty", "register_at_fork", "pread", "pwrite", "fchmod", "sysconf")
-POSIX_ONLY += ("sched_getaffinity", "O_CLOEXEC")
+POSIX_ONLY += ("sched_getaffinity", "O_CLOEXEC", "setpgid", "setsid")
+MEMORY = 2**34  # bytes that a process may commit
 
 
 def locking(file, mode, count):
@@ -33,6 +37,24 @@ def locking(file, mode, count):
 
 
 windows = types.SimpleNamespace(LK_NBLCK=2, LK_UNLCK=0, locking=locking)
+
+
+class Kernel:
+    """Functions of Windows that `meanfield.core.system` calls."""
+
+    leave_group = staticmethod(os.setpgid)
+
+    def SetConsoleCtrlHandler(self, handler, ignores):
+        """Keep Ctrl-C from this process."""
+        assert handler is None and ignores
+        self.leave_group(0, 0)
+        return 1
+
+    def GlobalMemoryStatusEx(self, status):
+        """Fill a structure MEMORYSTATUSEX, which tells its own length."""
+        assert status._obj[0] == ctypes.sizeof(status._obj) == 64
+        status._obj[4] = MEMORY
+        return 1
 
 
 in_turn = threading.RLock()  # no file is opened between the check of a call and the call
@@ -76,12 +98,14 @@ class Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__file__ = self.spec.origin
         before, sys.platform = sys.platform, "win32"
         sys.modules["msvcrt"], sys.modules["resource"] = windows, None
+        ctypes.windll = types.SimpleNamespace(kernel32=Kernel())
         for name in POSIX_ONLY:
             vars(os).pop(name, None)
         try:
             exec(self.spec.loader.get_code(MODULE), vars(module))
         finally:
             sys.platform = before
+        module.available_memory.__defaults__ = (Path("no proc"),)
         os.replace, os.unlink = refused_while_open(os.replace), refused_while_open(os.unlink)
         os.open = opened_in_turn
 

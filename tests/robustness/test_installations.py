@@ -21,8 +21,9 @@ from numba.core import config
 from numba.core.errors import TypingError
 
 from meanfield.core.errors import StorageWarning
+from meanfield.core.system import private_folder
 from meanfield.lowlevel import code_cache
-from meanfield.lowlevel.code_cache import CodeCache, private_folder
+from meanfield.lowlevel.code_cache import CodeCache
 from meanfield.lowlevel.compilation import listening
 
 ROOT = Path(__file__).parents[2]
