@@ -19,14 +19,14 @@ log T(n)/n -> kappa dF. Elsewhere nothing keeps them for long, or only the phase
        T = pi^2 kappa n (1 - I_0(kappa r)^-2)/8, proportional to n.
 
 5. Under the anisotropic noise diag(1.3, 0.7) it does not: the order rests along an axis, and the
-   time to leave it grows exponentially in n. No free energy, and so no law: found, not predicted.
+   time to leave it grows faster than n. No free energy, and so no law: found, not predicted.
 
 Asked: 1: 2/(n kappa dF) and 3 standard errors, n kappa dF = 3.5, as the error of the law is of the
 order of the first; on average over the points the exponent is kappa dF to 20 %; p-values above
 0.01/13. 2: 1e-3, relative (interpolation). 3: 2e-3. 4: 10 % and 3 standard errors. 5: log T rises
 from n = 20 to 60 by more than 3 standard errors beyond the factor 3 of diffusion.
 
-    python validation/uniform_in_time.py [--quick]    # 240 s, 60 s quick; exit code 1 on failure
+    python validation/uniform_in_time.py [--quick]    # 500 s, 100 s quick; exit code 1 on failure
 """
 
 import argparse
