@@ -13,9 +13,9 @@ a state under a model:
 
 import lazy_loader
 
-from .core.namesake import namesakes, warn_of_namesakes
+from .core.namesake import warn_of_namesakes
 from .core.public_names import with_hint
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-warn_of_namesakes(namesakes())
+warn_of_namesakes()
 __getattr__ = with_hint(__name__, __all__, __getattr__)

@@ -37,6 +37,7 @@ from .core.forms import REFUSED, Index, Leaf
 from .core.kinds import Kind
 from .core.parameters import parameters_of
 from .core.public_names import with_hint
+from .core.system import give_back_memory, share_heaps
 from .core.system import limit as process_limit
 from .lowlevel.blas import one_blas_thread
 from .lowlevel.progress import Progress, stopped_when
@@ -64,6 +65,7 @@ __all__ = [
     "finite_array",
     "fitting",
     "generator",
+    "give_back_memory",
     "names_shown",
     "one_blas_thread",
     "parameters_of",
@@ -73,6 +75,7 @@ __all__ = [
     "real",
     "real_array",
     "regular_file",
+    "share_heaps",
     "shown",
     "stopped_when",
     "whole_number",

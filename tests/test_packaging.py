@@ -1,12 +1,12 @@
 """Names and versions of the package and of what it needs are the same wherever they are written."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
-from meanfield.core.namesake import DISTRIBUTION, namesakes, warn_of_namesakes
+from meanfield.core.namesake import DISTRIBUTION, namesakes
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -26,6 +26,15 @@ def test_another_package_of_the_same_name_is_seen(tmp_path):
     assert PROJECT["name"] == DISTRIBUTION and not namesakes()
     for name in ("meanfield-0.2.1", "meanfield_attention-0.3.0", "numpy-2.2.0"):
         (tmp_path / f"{name}.dist-info").mkdir()
-    assert namesakes(tmp_path) == ["meanfield-0.2.1"]
-    with pytest.warns(UserWarning, match=r"meanfield-0\.2\.1 is installed in the folder of"):
-        warn_of_namesakes(namesakes(tmp_path))
+    (here,) = namesakes(tmp_path)
+    assert here.startswith("meanfield-0.2.1 is installed in the folder of meanfield-attention")
+    path = [str(tmp_path / "nothing"), str(tmp_path)]
+    assert not namesakes(tmp_path / "ours", path)
+    (tmp_path / "meanfield").mkdir()
+    (tmp_path / "meanfield/__init__.py").touch()
+    (line,) = namesakes(tmp_path / "ours", path)
+    assert line.startswith(f"meanfield-0.2.1 is installed in {tmp_path}, and the first of the two")
+    code = f"import sys; sys.path.append({str(tmp_path)!r}); import meanfield"
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stderr.splitlines()[-1] == f"UserWarning: {line}."

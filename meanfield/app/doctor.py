@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..core.namesake import OVERWRITES, REMEDY, namesakes
+from ..core.namesake import namesakes
 from ..core.system import pyshtools_has_wheel, usable_cores
 from ..core.version import __version__, program_of_ffmpeg, version_of
 
@@ -66,7 +66,7 @@ def doctor() -> dict[str, Any]:
         for name, package in packages.items()
         if package["required"] and (package["broken"] or not package["version"])
     ]
-    problems += [f"{name} {OVERWRITES}: {REMEDY}" for name in namesakes()]
+    problems += namesakes()
     if numba and not numba["cache"]:
         from ..lowlevel.code_cache import NO_FOLDER
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, range_of
+from ..core.checks import as_given, fitting, range_of
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -213,7 +213,11 @@ def _asked(
     model = drift
     drift, noise, family = checked_source("phase_diagram", drift, noise)
     if (beta is None) == (vary is None):
-        raise TypeError("phase_diagram needs the range of either beta or of one parameter to vary.")
+        one = "of s, as third argument, or two ranges, " if family else "beta=(first, last), or "
+        raise TypeError(
+            f"phase_diagram needs one range, {one}vary={{name: (first, last)}}; got beta = "
+            f"{as_given(beta)} and vary = {as_given(vary)}."
+        )
     if isinstance(vary, Mapping) and len(vary) == 2:
         wanted = "a Transformer, or a function of two numbers that gives one, with its kappa"
         fitting("drift", model, wanted, family or isinstance(model, Transformer), TypeError)

@@ -221,6 +221,8 @@ class PhaseDiagram(Result):
         ------
         ValueError
             If beta is outside the range.
+        MeanfieldError
+            For a loaded diagram of a function or class that is not known.
         """
         beta = self._inside(beta)
         onset, equation = self.first_onset(beta), self.family.at(beta)

@@ -286,8 +286,10 @@ def called(f: UserValue, expected: str, *arguments: PassedOn) -> UserValue:
         raise TypeError(f"f must be {expected}; got f = {as_called(f)}.") from None
 
 
-def takes(f: Function, count: int) -> bool:
+def takes(f: UserValue, count: int) -> bool:
     """Whether a function accepts `count` positional arguments; True if it has no signature."""
+    if not callable(f):
+        return False
     try:
         inspect.signature(f).bind(*range(count))
     except TypeError:

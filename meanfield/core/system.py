@@ -4,6 +4,7 @@ All else in the package is the same on Linux, macOS and Windows, but for `networ
 program that limits itself.
 """
 
+import ctypes
 import math
 import mmap
 import os
@@ -21,6 +22,7 @@ OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 RENAMES_OPEN_FILES = sys.platform != "win32"  # and removes them
 SECONDS_OF_OTHERS = 2.0  # for which other processes may have a file open on Windows
 LOCKED_BYTE = 2**30  # beyond the content: on Windows a locked byte cannot be read
+M_ARENA_MAX = -8  # the option of glibc's `mallopt` that bounds the number of heaps
 FFTW_FILES = ("pyfftw.*", "*fftw3-3*.dll")  # of pyfftw: linked to FFTW; on Windows FFTW itself
 FREE = ("MemAvailable", "SwapFree")
 CGROUPS = {  # by controller, "" for version 2: mount, files of limit and usage,
@@ -33,7 +35,6 @@ CGROUPS = {  # by controller, "" for version 2: mount, files of limit and usage,
 }
 
 if sys.platform == "win32":
-    import ctypes
     import msvcrt
 
     def lock(file: int) -> bool:
@@ -174,6 +175,26 @@ def at_fork(**functions: Callable[[], object]) -> None:
     """Call `before`, `after_in_parent`, `after_in_child` at each fork, where there are forks."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**functions)
+
+
+def share_heaps(count: int) -> None:
+    """Let threads that start later share so many heaps of memory, where the C library is glibc.
+
+    By default there are up to eight a core, and each one keeps what its threads have freed.
+    """
+    _call_of_glibc("mallopt", M_ARENA_MAX, count)
+
+
+def give_back_memory() -> None:
+    """Give the free memory of all heaps to the system, where the C library is glibc."""
+    _call_of_glibc("malloc_trim", 0)
+
+
+def _call_of_glibc(name: str, *numbers: int) -> None:
+    if sys.platform == "linux":
+        function = getattr(ctypes.CDLL(None), name, None)  # other C libraries have none
+        if function is not None:
+            function(*numbers)
 
 
 def usable_cores() -> int:

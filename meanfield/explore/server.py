@@ -28,7 +28,13 @@ from tornado.iostream import IOStream
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from meanfield import MeanfieldError, UnresolvedWarning, describe
-from meanfield.extending import REFUSED, parameters_of, process_limit
+from meanfield.extending import (
+    REFUSED,
+    give_back_memory,
+    parameters_of,
+    process_limit,
+    share_heaps,
+)
 
 from .export import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings, exported, is_figure
 from .frames import DRAWN_DEGREES
@@ -48,6 +54,8 @@ MOST_OPEN = 64  # other connections, and at most a quarter of the free file desc
 UNREAD_BYTES = 65536  # largest number of unread bytes of a connection
 RETRY_SECONDS = 1.0  # seconds without new connections after file descriptors ran out
 MOST_RECORDS = 20  # log records a minute
+HEAPS = 2  # heaps of memory of all threads; each keeps the most that it ever held
+LEAVING_SECONDS = 1.0  # seconds after which the memory of a page that left is given back
 CLOSED_FOR_OTHERS = 4001  # a code of ours: the page waits until it is asked to connect again
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 log = logging.getLogger("tornado.general")
@@ -288,6 +296,7 @@ def serve(
         if browser:
             webbrowser.open(address)
 
+    share_heaps(HEAPS)
     warnings.simplefilter("ignore", UnresolvedWarning)  # the page says how each run ended
     for name in ("tornado.access", "tornado.application", "tornado.general", "asyncio"):
         logging.getLogger(name).addFilter(FewRecords())
@@ -333,6 +342,7 @@ class Connections:
         self._most_others = min(MOST_OPEN, available // 4)
         self.pages: dict[WebSocketHandler, None] = {}  # the most recently used at the end
         self.others: dict[IOStream, None] = {}  # in the order in which they were opened
+        self._gives_back = False
 
     def admit(self, stream: IOStream) -> None:
         """Register a new connection; beyond the bound, close the oldest others."""
@@ -367,8 +377,15 @@ class Connections:
         self.pages[page] = None
 
     def left(self, page: WebSocketHandler) -> None:
-        """Forget a page that is closed."""
+        """Forget a page that is closed; soon its memory is given back."""
         self.pages.pop(page, None)
+        if not self._gives_back:
+            self._gives_back = True
+            IOLoop.current().call_later(LEAVING_SECONDS, self._give_back)
+
+    def _give_back(self) -> None:
+        self._gives_back = False
+        give_back_memory()
 
     def close(self) -> None:
         """Close all connections."""

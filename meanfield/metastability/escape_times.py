@@ -14,7 +14,7 @@ from ..bifurcation.multistability import same_state
 from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import covariances
 from ..core.calls import checked_call
-from ..core.checks import fitting, real_array, whole_number
+from ..core.checks import finite_array, fitting, whole_number
 from ..core.errors import MeanfieldError
 from ..spaces import Circle
 from .saddles import Saddle, Saddles, check_stable, multiplicity, saddles, saddles_of
@@ -296,7 +296,7 @@ def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:
         )
     if start is None:
         start = density.space.points[int(np.argmax(density.values))]
-    start = real_array("start", start)
+    start = finite_array("start", start)
     fitting("start", start, "a point (2,) of the circle", start.shape == (2,) and start.any())
     theta = np.arctan2(start[1], start[0]) + np.linspace(-2 * pi, 2 * pi, 2 * TURN + 1)
     x = np.stack([np.cos(theta), np.sin(theta)], axis=-1)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import fitting, path_of, positive
+from ..core.checks import fitting, path_of, plain_array, positive, takes
 from ..core.errors import MeanfieldError
 from ..core.identity import digest
 from ..dynamics.motion import motion_for
@@ -25,6 +25,8 @@ from ..sweeps.outcomes import Outcome
 from ..sweeps.points import SweepPoint, Work, key_of
 
 Level = Callable[[Tokens], Any]
+NUMBERS_OF_A_POINT = 128  # memory of an ensemble among the points of a study, in numbers of 8 bytes
+LEAST_STEP = 2.0**-104  # its noise, some 2^-52, is lost beside coordinates of 1
 CACHED = "_motions", "all_starts"  # properties, computed again in another process
 
 
@@ -96,6 +98,9 @@ class Passages(Work):
 
     supplied: ClassVar[str] = "The level"
     together: ClassVar[int]  # ensembles that move in one array by default
+
+    def __post_init__(self) -> None:
+        fitting("level", self.level, "a function of Tokens", takes(self.level, 1), TypeError)
 
     @abstractmethod
     def ensemble(self, rng: np.random.Generator) -> Any:
@@ -201,7 +206,7 @@ class Passages(Work):
         MeanfieldError
             If one is not a number.
         """
-        values = np.asarray(self.level(self.motion(len(y)).state_of(y)))
+        values = plain_array("What level returns", self.level(self.motion(len(y)).state_of(y)))
         if values.shape != (len(y),) or values.dtype.kind not in "fiu":
             raise ValueError(
                 f"level must return a real number for each replica, ({len(y)},); got shape "
@@ -256,6 +261,7 @@ def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | N
     fitting("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
     replicas = tokens.shape
     fitting("tokens", tokens, "a single set, or replicas (M,)", len(replicas) <= 1)
+    fitting("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
     fitting("model", model, "a single model", not model.shape)
     advice = "Without it a trajectory is certain: solve with events finds its passage."
     fitting("model", model, "one with noise", model.noisy, MeanfieldError, advice=advice)
@@ -264,4 +270,5 @@ def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | N
     fitting("model", model, "one whose parameters do not depend on t", constant, MeanfieldError)
     _, chosen = motion.chosen_scheme(None, dt, 0.0)
     assert chosen is not None  # with noise
-    return float(chosen)
+    expected = f"above {LEAST_STEP:.1g}, as shorter steps leave tokens where they are"
+    return float(fitting("dt", chosen, expected, chosen > LEAST_STEP))

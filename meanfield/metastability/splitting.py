@@ -17,7 +17,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..models.transformer import Transformer
 from ..states import Tokens
-from .passages import Level, Passages, Trajectories, checked_step
+from .passages import NUMBERS_OF_A_POINT, Level, Passages, Trajectories, checked_step
 from .rare_events import SplittingStudy
 
 TO_SOURCE, TO_ENTRANCE = 0, 1  # what a trajectory between source and entrance goes to
@@ -365,6 +365,7 @@ def splitting(
     together = min(batch or work.together, repetitions)
     shape = (*tokens.x.shape[-2:], _records(work), replicas, together)
     check_memory(f"replicas = {replicas} and their records", shape, "replicas or batch")
+    check_memory(f"repetitions = {repetitions}", (repetitions, NUMBERS_OF_A_POINT), "repetitions")
     done, about = work.outcomes(
         repetitions, store, executor=executor, batch=batch, progress=progress, name="splitting"
     )

@@ -176,7 +176,7 @@ class TransitionPath(Result):
         return cls(data, path, (a, b), passes, method, numbers[0], symmetry, *numbers[1:])
 
     def plot(self, **options: Any) -> "Figure":
-        """Draw free energy and densities along the path, by `plotting.transition_path`."""
+        """Draw free energy, or order, and densities on the path: `plotting.transition_path`."""
         return FIGURES["transition_path"](self, **options)
 
     @property

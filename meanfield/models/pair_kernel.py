@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from ..core.annotations import Function
-from ..core.checks import fitting, returned, takes
+from ..core.checks import fitting, plain_array, returned, takes
 from ..core.forms import Positive
 from .drift import Drift
 from .pointwise import shown
@@ -99,7 +99,7 @@ class PairKernel(Drift):
 
 def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
     """Real values, broadcast to a shape; TypeError or ValueError for others."""
-    array = np.asarray(values)
+    array = plain_array(f"What {name} returns", values)
     with suppress(ValueError):  # `returned` refuses the shape, and numbers in place of vectors
         if array.shape[-1:] != (1,) or shape[-1:] == (1,):
             array = np.broadcast_to(array, shape)

@@ -73,6 +73,13 @@ def untrained(config: JsonTable, rng: RandomSource, dtype: DTypeLike = float) ->
     rng : numpy.random.Generator or seed
     dtype : float64 (default) or float32
         Precision of replays.
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        For a `config` that is no dict, other `rng` and `dtype`, and weights larger than the memory.
+    ConfigError
+        For sizes and architectures that cannot be replayed.
     """
     dtype, family, rng = _precision(dtype), family_of(config), generator(rng)
     deviation = config.get("initializer_range", 0.02)

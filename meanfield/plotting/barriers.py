@@ -57,6 +57,7 @@ def saddles(saddles: "Saddles", **options: Any) -> Figure:
 def transition_path(path: "TransitionPath", **where: Any) -> Figure:
     """Free energy along a path, and densities at equal distances along it, in the same colours.
 
+    Models without a free energy have the order parameter in its place, and no mark at saddles.
     Densities are over the angle on the circle, and else from the direction of the mean of the last
     density, on S^2 along a great circle. Stable states are filled circles, saddles open ones.
 
@@ -64,7 +65,7 @@ def transition_path(path: "TransitionPath", **where: Any) -> Figure:
     ----------
     path : TransitionPath
     ax : Axes, optional
-        Where to draw the free energy, alone.
+        Where to draw the free energy or the order parameter, alone.
     width, height : float, optional
         Of a new figure, in inches.
 
@@ -73,23 +74,27 @@ def transition_path(path: "TransitionPath", **where: Any) -> Figure:
     Figure
     """
     length, energy = path.data.length.values, path.data.free_energy.values
-    energy = energy - energy[0]
+    has_energy = not np.isnan(energy).any()
+    height = energy - energy[0] if has_energy else path.data.order_parameter.values
     with theme.style():
         page = Canvas(2, 3.6, 3.3, **where)
         along, *beside = page.panels
-        along.plot(length, energy, color=theme.INK)
-        turns = 1 + np.flatnonzero(np.diff(np.sign(np.diff(energy))))
+        along.plot(length, height, color=theme.INK)
+        turns = 1 + np.flatnonzero(np.diff(np.sign(np.diff(height)))) if has_energy else ()
         for i in (0, *turns, -1):
-            top = i in turns and energy[i] > energy[i - 1]
-            along.plot(length[i], energy[i], "o", mfc="white" if top else theme.INK, mec=theme.INK)
-        along.set(xlabel=r"length of the path in $H^{-1}$", ylabel=r"$F(\mu) - F(a)$")
+            top = i in turns and height[i] > height[i - 1]
+            along.plot(length[i], height[i], "o", mfc="white" if top else theme.INK, mec=theme.INK)
+        along.set(
+            xlabel=r"length of the path in $H^{-1}$",
+            ylabel=r"$F(\mu) - F(a)$" if has_energy else "order parameter",
+        )
         if beside:
             places = np.linspace(0.0, length[-1], DRAWN_IMAGES)
             chosen = [int(np.abs(length - place).argmin()) for place in places]
             colours = theme.ordered_colours(len(chosen))
             angles, points = _angles(path)
             for i, tint in zip(chosen, colours, strict=True):
-                along.plot(length[i], energy[i], "|", color=tint, ms=9, mew=1.8)
+                along.plot(length[i], height[i], "|", color=tint, ms=9, mew=1.8)
                 beside[0].plot(angles, path.densities[i].at(points), color=tint)
             beside[0].set(xlabel=r"$\theta$", ylabel=r"$\mu(\theta)$", xlim=(angles[0], angles[-1]))
     return page.figure

@@ -201,31 +201,34 @@ class Circle(Space):
 def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """sum_{|k| <= K} c_k e^{ik theta} at any angles: (*ensemble, *angles.shape). O(n K)."""
     series = np.array(coefficients.reshape(-1, coefficients.shape[-1]), order="C")
-    values = _series_values(series, np.array(angles, dtype=float).ravel())
+    points = np.array(angles, dtype=float).ravel()
+    values = np.empty((len(series), points.size))
+    _series_values(series, points, np.empty((4, ANGLES_AT_ONCE)), values)
     return values.reshape((*coefficients.shape[:-1], *np.shape(angles)))
 
 
 @njit(cache=True, nogil=True)
-def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    values = np.empty((len(series), angles.size))
+def _series_values(
+    series: np.ndarray, angles: np.ndarray, waves: np.ndarray, values: np.ndarray
+) -> None:
+    """Fill `values` (members, n), with room `waves` (4, ANGLES_AT_ONCE) for cosines and sines."""
+    cosine, sine, re, im = waves[0], waves[1], waves[2], waves[3]
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
         block = angles[begin : begin + ANGLES_AT_ONCE]
-        values_here = values[:, begin : begin + ANGLES_AT_ONCE]
-        cosine, sine = np.empty(block.size), np.empty(block.size)
-        re, im = np.ones(block.size), np.zeros(block.size)
         for i in range(block.size):
-            cosine[i], sine[i] = np.cos(block[i]), np.sin(block[i])
-            for member in range(len(series)):
-                values_here[member, i] = series[member, 0].real
+            cosine[i], sine[i], re[i], im[i] = np.cos(block[i]), np.sin(block[i]), 1.0, 0.0
+        for member in range(len(series)):
+            row, mean = values[member, begin : begin + ANGLES_AT_ONCE], series[member, 0].real
+            for i in range(block.size):
+                row[i] = mean
         for k in range(1, series.shape[1]):
             for i in range(block.size):
                 real = re[i] * cosine[i] - im[i] * sine[i]
                 re[i], im[i] = real, re[i] * sine[i] + im[i] * cosine[i]
             for member in range(len(series)):
-                c, row = 2 * series[member, k], values_here[member]
+                c, row = 2 * series[member, k], values[member, begin : begin + ANGLES_AT_ONCE]
                 for i in range(block.size):
                     row[i] += c.real * re[i] - c.imag * im[i]
-    return values
 
 
 def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:

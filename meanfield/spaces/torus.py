@@ -203,7 +203,7 @@ class Torus(Space):
         angles = finite_array("mean", mean)
         wanted = f"{self.circles} angles in radians, or one"
         fitting("mean", mean, wanted, angles.shape in ((), (self.circles,)))
-        angles = np.broadcast_to(angles, (self.circles,))
+        angles = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         number = one_number("concentration", concentration, "concentration >= 0", 0)
         series = ive(np.arange(self.degree + 1), number) / ive(0, number)
         fits = np.isfinite(series).all()

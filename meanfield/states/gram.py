@@ -74,7 +74,7 @@ class Gram(TokenSet):
         return labels_of_inner_products(self.G, angle)
 
     def to_tokens(self) -> Tokens:
-        """Tokens of R^n with these inner products, unique up to rotation."""
+        """Tokens of R^n with these inner products, unique up to rotation and reflection."""
         values, vectors = np.linalg.eigh(self.G)
         x = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]  # those below 0 are rounding
         if len(self) == 1:

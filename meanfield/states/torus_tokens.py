@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import finite_array, fitting
+from ..core.checks import finite_array, fitting, whole_number
 from .contract import State, StatePart
 from .points import function_values
 from .tokens import checked_masses
@@ -81,4 +81,5 @@ class TorusTokens(State):
 
     def moment(self, k: int) -> np.ndarray:
         """int e^{ik x_i} dmu in each direction i, (*replicas, m)."""
+        k = whole_number("k", k, least=-(2**63))
         return (self.masses[..., None] * np.exp(1j * k * self.angles)).sum(axis=-2)

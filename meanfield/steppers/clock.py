@@ -241,8 +241,9 @@ def judge_steps(
     rtol: float,
     error_order: float,
     target: float,
-) -> np.ndarray:
-    """Accept or reject the steps of some groups, and return their codes (G',).
+    codes: np.ndarray,
+) -> None:
+    """Accept or reject the steps of some groups, and fill `codes` (G',), int, with what came.
 
     Parameters
     ----------
@@ -262,7 +263,6 @@ def judge_steps(
     target : float
         Clock time at which the plans end.
     """
-    codes = np.empty(groups.size, dtype=np.int64)
     for r, group in enumerate(groups):
         clock, stall = clock_of(clocks[group]), _stall_of(stalls[group])
         not_finite = not math.isfinite(errors[r])
@@ -286,4 +286,3 @@ def judge_steps(
             counts[1, group] += 1
         keep(clock, clocks[group])
         _keep_stall(stall, stalls[group])
-    return codes

@@ -215,7 +215,8 @@ class PointFlow(ABC):
             rows, x, velocity = (groups,), x[groups], velocity[groups]
             elapsed, dt = clocks[groups, 0], clocks[groups, 2]
         new, velocity, errors = self.step(x, velocity, elapsed, dt, *rows)
-        codes = judge_steps(
+        codes = np.empty(len(groups), dtype=np.int64)
+        judge_steps(
             clocks,
             self.stalls,
             self.counts,
@@ -225,6 +226,7 @@ class PointFlow(ABC):
             self._rtol,
             self._error_order,
             target,
+            codes,
         )
         if alone and codes[0] <= STUCK:
             self.before = Step(x, self.t, elapsed, dt)

@@ -152,6 +152,7 @@ def test_a_torus():
     assert points[-1].point.value == critical + 0.1
 
 
+@pytest.mark.long
 def test_a_period_doubling():
     """Roessler's system; at the located point, scipy's monodromy matrix has the eigenvalue -1."""
 
@@ -181,6 +182,7 @@ def test_a_period_doubling():
     assert np.abs(values + 1).min() < 1e-7
 
 
+@pytest.mark.long
 def test_a_homoclinic_orbit():
     """Kuznetsov, example 6.1: the loop x^2 (1 - x) = y^2 at p = 0, to a saddle with rate 1."""
 

@@ -168,6 +168,7 @@ def test_cycles_change_their_stability_at_a_generalised_hopf_point(tmp_path):
     assert "generalised Hopf" in labels
 
 
+@pytest.mark.long
 def test_a_hopf_fold_point_where_one_group_folds_and_another_begins_to_oscillate():
     """Two groups that do not see each other: both curves through the point are those of one."""
     groups = mf.Circle(12).indexed(lambda s, a: 1 + 0 * (a + s), mf.Classes([0.0, 0.005])).space

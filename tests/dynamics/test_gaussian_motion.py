@@ -101,9 +101,9 @@ def test_the_mean_of_everything_at_beta_zero(kind):
 @pytest.mark.repeats
 @pytest.mark.parametrize("beta", [1.3, -0.4])
 def test_on_the_line_l2_and_sinkhorn_are_what_quadrature_says(beta):
-    """E[y | x] by sums over 4001 quantile-weighted points, the plan by plain iteration."""
+    """E[y | x] by sums over 301 points, the plan by plain iteration."""
     mean, sd = 0.4, 0.8
-    z = np.linspace(-9, 9, 1201)
+    z = np.linspace(-9, 9, 301)
     x, m = mean + sd * z, norm.pdf(z) / norm.pdf(z).sum()
     law = mf.Gaussian([mean], [[sd**2]])
     k = np.exp(beta * np.outer(x, x) - beta * (x[:, None] ** 2 + x**2) / 2)

@@ -137,6 +137,10 @@ def test_a_path_of_sa_climbs_to_the_saddle_and_follows_the_flow_down():
     assert path.action == pytest.approx(0.3250730, rel=1e-6)
     assert path.action_error < 1e-6 * path.action
     assert path.quasi_potential == path.action / 2
+    left, right = path.plot().axes
+    assert left.get_ylabel() == "order parameter"
+    np.testing.assert_array_equal(left.lines[0].get_ydata(), path.data.order_parameter)
+    assert len(right.lines) == 7
     images = path.densities
     for state, i in ((a, 0), (b, -1)):
         assert np.abs(images[i].resample(32).coefficients

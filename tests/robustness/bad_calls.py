@@ -214,7 +214,7 @@ LIKE = {  # made of the good value, where that is an array
 }
 FUNCTIONS = (
     *("f", "function", "potential", "scale", "alpha", "events", "callback"),
-    *("drift", "source", "starts"),
+    *("drift", "source", "starts", "kernel", "weight", "level", "modes"),
 )
 RETURNING = ("returns None", "returns text", "returns ragged")
 ANYTHING = ("value",)  # what describes anything
@@ -307,6 +307,34 @@ def calls():
     def size(x):
         return 1.0 + 0 * x[..., 0]
 
+    torus = mf.Torus(8, 2)
+    plane = torus.von_mises([0.0, 1.0], 0.1)
+    places = mf.TorusTokens([[0.1, 0.2], [1.0, 2.0]])
+    fluid = mf.solve(noisy, wave, span, t_eval=[0.01], dense=True)
+    alone = mf.Transformer(mf.Potential(lambda x: 0.5 * x[..., 0] ** 2), 17.0)
+    hills = mf.Transformer(
+        mf.Kuramoto() + mf.Potential(lambda x: 0.1 * x[..., 0] ** 2 + 0.01 * x[..., 0]), 2.5
+    )
+    left, right = (mf.stationary(hills, mf.Circle(16).von_mises(at, 3.0)) for at in (np.pi, 0.0))
+    free, single = mf.Transformer(mf.Field(np.zeros_like), 1.0), mf.Tokens.on_circle([0.3])
+
+    def turned(x, y):
+        return y - x + 0 * (x + y)
+
+    def near(x, y):
+        return 1.0 + 0 * (x * y).sum(axis=-1)
+
+    def level(tokens):
+        return np.abs(np.arctan2(tokens.x[..., 0, 1], tokens.x[..., 0, 0]))
+
+    def spread(drift):
+        return mf.solve(mf.Transformer(drift, 4.0), wave, span, t_eval=[0.01])
+
+    passages = mf.first_passages(
+        free, single, level, target=0.6, t_max=5.0, replicas=64, rng=0, dt=0.05, progress=False
+    )
+    rare = {"rng": 0, "dt": 0.05, "batch": None, "store": None, "executor": None}
+    rare["progress"] = False
     series = circle.indexed(lambda s, theta: 1 + 0 * s * theta, mf.Positions(order=3))
     listed = [
         ("Circle", mf.Circle, {"degree": 8}),
@@ -436,6 +464,47 @@ def calls():
         ("PeriodicKernel", mf.PeriodicKernel, {"potential": np.add, "circles": 2}),
         ("PairKernel", mf.PairKernel, {"kernel": np.add, "tolerance": 1e-9}),
         ("HigherOrder", mf.HigherOrder, {"modes": [2, -1]}),
+        (
+            "HigherOrder of densities",
+            lambda modes: spread(mf.HigherOrder(modes)),
+            {"modes": [2, -1]},
+        ),
+        (
+            "PairKernel of tokens",
+            lambda kernel, weight: moved(mf.PairKernel(kernel, weight=weight)),
+            {"kernel": turned, "weight": near},
+        ),
+        (
+            "PairKernel of densities",
+            lambda kernel, weight: spread(mf.PairKernel(kernel, weight=weight)),
+            {"kernel": turned, "weight": near},
+        ),
+        (
+            "Potential of tokens",
+            lambda function: moved(mf.Potential(function)),
+            {"function": first},
+        ),
+        (
+            "Potential of densities",
+            lambda function: spread(mf.Potential(function)),
+            {"function": first},
+        ),
+        ("Torus.density", torus.density, {"f": lambda a, b: 1 + 0.1 * np.cos(a - b)}),
+        ("Torus.von_mises", torus.von_mises, {"mean": [0.0, 1.0], "concentration": 0.1}),
+        ("Torus.perturbed", torus.perturbed, {"amplitude": 1e-3, "rng": 0, "degrees": [1, 2]}),
+        ("Torus.with_degree", torus.with_degree, {"degree": 4}),
+        ("Density.at of Torus", plane.at, {"points": places.x}),
+        ("Density.moment of Torus", plane.moment, {"k": 1}),
+        ("Density.sample of Torus", plane.sample, {"n": 5, "rng": 0}),
+        ("Density.rotate of Torus", plane.rotate, {"rotation": [0.5, 0.1]}),
+        ("TorusTokens.moment", places.moment, {"k": 1}),
+        (
+            "wasserstein on the torus",
+            mf.wasserstein,
+            {"a": places, "b": mf.TorusTokens([[0.3, 0.2], [1.0, 1.0]]), "p": 2},
+        ),
+        ("mmd on the torus", mf.mmd, {"a": places, "b": plane, "beta": 1.0}),
+        ("sobolev_distance on the torus", mf.sobolev_distance, {"a": places, "b": plane, "s": 1}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
         ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
         ("factor * drift", lambda factor: factor * (drift + attention), {"factor": 2.0}),
@@ -515,6 +584,7 @@ def calls():
             },
         ),
         ("Solution.__call__", kept, {"t": 0.005}),
+        ("Solution.__call__ of densities", fluid, {"t": [0.005, 0.01]}),
         ("Solution.save", kept.save, {"path": folder / "other.nc", "dense": True}),
         ("Solution.plot", run.plot, {"kind": "overview"}),
         ("Solution.animate", run.animate, {"path": folder / "movie.gif", "fps": 20.0, "dpi": 20.0}),
@@ -567,6 +637,37 @@ def calls():
                 **{"count": 1, "vary": None, "t_end": 0.1, "rtol": 1e-3, "level": 0.9},
                 **{"progress": False},
             },
+        ),
+        (
+            "escape_time",
+            mf.escape_time,
+            {
+                **{"state": mf.stationary(alone, mf.Circle(32).uniform()), "n": 1},
+                **{"around": None, "start": [1.0, 0.0]},
+            },
+        ),
+        (
+            "first_passages",
+            mf.first_passages,
+            {
+                **{"model": free, "tokens": single, "level": level, "target": 0.6, "t_max": 5.0},
+                **{"source": 0.1, "replicas": 32, **rare},
+            },
+        ),
+        (
+            "splitting",
+            mf.splitting,
+            {
+                **{"model": free, "tokens": single, "level": level, "source": 0.2, "target": 0.8},
+                **{"entrance": 0.25, "replicas": 5, "killed": 1, "repetitions": 2, "loops": 2},
+                **rare,
+            },
+        ),
+        ("FirstPassages.exponential_test", passages.exponential_test, {"rng": 1}),
+        (
+            "transition_path",
+            mf.transition_path,
+            {"a": left, "b": right, "images": 9, "method": "manifold", "symmetry": "axisymmetric"},
         ),
         ("saddles", mf.saddles, {"state": calm, "symmetry": "axisymmetric"}),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
@@ -741,10 +842,8 @@ NOT_CALLED = {
     ),
     *("Basins", "StationaryStates", "Stability", "Sweep", "Transition", "Tricritical"),  # results
     *("Saddle", "Saddles", "TransitionPath", "EscapeTime"),  # results
-    *("FirstPassages", "MeanEstimate", "SplittingStudy"),  # results
-    *("escape_time", "first_passages", "splitting"),  # of seconds; see tests/metastability
+    *("MeanEstimate", "SplittingStudy"),  # results
     *("CycleBranch", "CycleSpecial"),  # results
-    "transition_path",  # of two stable states, see tests/metastability/test_transition_paths.py
     "first_lyapunov",  # which takes a Hopf point, see tests/bifurcation/test_cycles.py
     "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing
