@@ -1,14 +1,17 @@
 """How fast branches and phase diagrams are, beside their linear algebra alone: tables in Markdown.
 
-    python benchmarks/bifurcation.py [--small]
+    python benchmarks/bifurcation.py [--small] [--large]
 
 branch   200 points of a branch on the circle, with growth rates and special points located
+field    100 points of 0.8 USA + Field without symmetries, with growth rates, on the circle (degree
+         32) and S^2 (degree 12: 168 moments; with --large degree 24 too: 624)
 plane    the phase diagram of USA on the circle, beta in (0, 10], and how many digits it holds
 
 The floor of a branch is what NumPy takes for the same number of the same matrices: solutions of the
 bordered systems of Newton's method, and eigenvalues of two orders a point.
 
-One thread; best of several; half a minute.
+One thread; best of several; a minute, and five minutes more with --large. The rows of `field` are
+seconds of the processor in one run.
 """
 
 import os
@@ -16,6 +19,7 @@ import os
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import sys
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -34,14 +38,27 @@ CASES = [  # drift, range of kappa
     (mf.SA(3.0), (1.0, 6.0)),
 ][: sized(4, 1)]
 
+FIELDS = [  # space, range of kappa that its degree resolves, and longest step
+    (mf.Circle(32), (0.4, 1.4), sized(0.015, 0.3)),
+    (mf.Sphere(12), (0.05, 0.15), 0.0111),
+    (mf.Sphere(24), (0.3, 0.8), 0.0106),
+]
+
 
 def main() -> None:
-    parser(__doc__).parse_args()
+    options = parser(__doc__)
+    options.add_argument("--large", action="store_true", help="degree 24 of S^2 too")
+    large = options.parse_args().large
     print("\n## A branch of 200 points on the circle, ms\n")
     print("| drift | points | special points | moments | meanfield | linear algebra | ratio |")
     print("|---|---|---|---|---|---|---|")
     for drift, span in CASES:
         branch(drift, span)
+    print("\n## A branch of 0.8 USA + Field, s of the processor\n")
+    print("| space | points | largest degree | seconds | a point, ms |")
+    print("|---|---|---|---|---|")
+    for space, span, step in FIELDS[: 3 if large else sized(2, 1)]:
+        in_a_field(space, span, step)
     print("\n## The phase diagram of USA on the circle, 0 < beta <= 10, s\n")
     print("| points of curves | meanfield | linear algebra | ratio | largest error of kappa |")
     print("|---|---|---|---|---|")
@@ -62,6 +79,18 @@ def branch(drift: mf.Kuramoto | mf.USA | mf.SA, span: tuple[float, float]) -> No
     size = found.data.resolution.values[here].max()
     cells = f"{here.sum()} | {len(found.special_points)} | {size} | {ours:.0f} | {least:.0f}"
     print(f"| {drift!r} | {cells} | {ours / least:.1f} |", flush=True)
+
+
+def in_a_field(space: mf.Circle | mf.Sphere, span: tuple[float, float], step: float) -> None:
+    """One branch of a model without symmetries."""
+    d = space.dimension
+    matrix, constant = 0.4 * np.arange(d * d).reshape(d, d) / d**2, np.array([0.5, 0.3, 0.2])[:d]
+    model = mf.Transformer(0.8 * mf.USA(2.0) + mf.Field(lambda x: x @ matrix.T + constant))
+    begun = time.process_time()
+    found = mf.branches(model, space, span, max_step=step, progress=False)
+    seconds, count = time.process_time() - begun, found.data.sizes["point"]
+    degree, each = int(found.data.resolution.max()), 1e3 * seconds / count
+    print(f"| {space!r} | {count} | {degree} | {seconds:.1f} | {each:.0f} |", flush=True)
 
 
 def step_of_a_branch(drift, span: tuple[float, float]) -> float:

@@ -34,7 +34,7 @@ from ..solving.checkpoint import Keeper
 from ..spaces import Density, Space
 from ..spaces.validity import NEGATIVE_SHARE
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
-from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
+from .branch_switching import EQUAL_MOMENTS, INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
 from .detection import SAME_VALUE, Special
@@ -689,23 +689,36 @@ def states_apart(
 ) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
     """States that Newton's method reaches from guesses at a value, as (curve, (m, p)).
 
-    Among the guesses are images of states under reflections that the model lacks.
+    Among the guesses are images of states under reflections that the model lacks. States are
+    compared with each other, and with those of the branches, before they are resolved.
     """
     basis: Any = growth.curve.basis
-    p = growth.curve.coordinate(value)
+    p, curves = growth.curve.coordinate(value), {basis.kept: growth.curve}
     missing = set(range(2**basis.dimension)) - set(basis.symmetries.reflections)
-    guesses = [*basis.guesses(2 * basis.dimension)]
+    here = [basis.padded(z[:-1]) for branch in growth.branches for z in branch.across(p)]
+    guesses = [*here, *basis.guesses(2 * basis.dimension)]
     for branch in growth.branches:
         m = basis.padded(branch.points[-1].m)
         guesses += [np.where(basis.all.odd(r), -m, m) for r in sorted(missing)]
-    for guess in guesses:
+    seen: list[np.ndarray] = []
+    for number, guess in enumerate(guesses):
         fitted, m = basis.fitted(guess)
-        curve = growth.curve.among(fitted)
+        if fitted.kept not in curves:
+            curves[fitted.kept] = growth.curve.among(fitted)
+        curve = curves[fitted.kept]
         z = curve.at_value(np.append(m, p), value)
-        if z is not None:
-            equation, kappa = curve.at(p)
-            if equation.negativity(equation.mean(z[:-1], kappa)) <= NEGATIVE_SHARE:
-                yield curve, z
+        if z is None:
+            continue
+        images = [basis.fingerprint(m) for m in (z[:-1], *basis.equivalents(z[:-1]))]
+        if any(np.abs(one - other).max() < EQUAL_MOMENTS for one in images for other in seen):
+            continue
+        seen.append(images[0])
+        equation, kappa = curve.at(p)
+        positive = equation.negativity(equation.mean(z[:-1], kappa)) <= NEGATIVE_SHARE
+        if number >= len(here) and positive:
+            resolved = curve.resolved(z, value)
+            if resolved is not None:
+                yield resolved
 
 
 def _uniform(curve: StationaryCurve) -> Branch:

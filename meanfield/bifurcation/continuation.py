@@ -253,6 +253,7 @@ class StationaryCurve(DenseCurve):
         kappa: float | None, max_step: float, journal: AnswerJournal | None,
     ):  # fmt: skip
         super().__init__(len(basis.degrees), 1, max_step, journal)
+        self._latest: tuple[Any, Any] = (None, None)  # z and `_derivatives`
         self.drift, self.basis, self.parameter = drift, basis, parameter
         self.span, self.kappa = span, kappa
         self._lengths[:-1] *= basis.shares
@@ -293,18 +294,43 @@ class StationaryCurve(DenseCurve):
         mean = equation.mean(z[:-1], kappa)
 
         def jacobian() -> np.ndarray:
-            along = self.along(float(z[-1]), equation, z[:-1], mean)
-            return np.column_stack([equation.jacobian(mean), along])
+            inner, along = self._derivatives(z, equation, mean)
+            if isinstance(inner, Coupled):
+                inner = equation.jacobian(mean)
+            return np.column_stack([inner, along])
 
         return z[:-1] - mean.moments, jacobian
+
+    def _derivatives(self, z: np.ndarray, equation: Any, mean: Any) -> tuple[Any, np.ndarray]:
+        """dR/dm of `coupled` and dR/dp; kept for the latest z."""
+        if not np.array_equal(self._latest[0], z):
+            along = self.along(float(z[-1]), equation, z[:-1], mean)
+            self._latest = z.copy(), (equation.coupled(mean), along)
+        return self._latest[1]
+
+    def resolved(self, z: np.ndarray, value: float) -> "tuple[StationaryCurve, np.ndarray] | None":
+        """The state near z = (m, p) at a value, on the curve whose degree resolves it.
+
+        On the finest curve if none does; None if Newton's method fails.
+        """
+        curve, (equation, kappa) = self, self.at(z[-1])
+        while not equation.resolves(z[:-1], kappa, curve.basis.unresolved):
+            degree = 3 * curve.basis.degree // 2
+            if degree > curve.basis.most:
+                break
+            curve = curve.finer(degree)
+            near = curve.at_value(curve.padded(z), value)
+            if near is None:
+                return None
+            z, (equation, kappa) = near, curve.at(near[-1])
+        return curve, z
 
     def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
         def matrix() -> Any:
-            along = self.along(float(z[-1]), equation, z[:-1], mean)
-            inner = equation.coupled(mean)
+            inner, along = self._derivatives(z, equation, mean)
             if isinstance(inner, Coupled):
                 return Bordered(inner, along, row)
             return np.vstack([np.column_stack([inner, along]), row])

@@ -224,11 +224,9 @@ class IndexedEquation(TransportEquation):
         functions, size = self.basis.all.functions, len(self.degrees)
         acting, count = self.influence @ functions, len(functions)
         total: Any = 0.0
-        for side, right in enumerate((functions, acting)):
-            blocks = []
-            for one, flow in zip(self._slices, state.flows, strict=True):
-                harmonics = one.basis.even
-                blocks.append(one.divergence(one.fluxes(flow, harmonics)[side], harmonics))
+        slices = zip(self._slices, state.flows, strict=True)
+        sides = zip(*(one.divergences(flow, one.basis.even) for one, flow in slices), strict=True)
+        for right, blocks in zip((functions, acting), sides, strict=True):
             pairs = (functions[:, :, None] * right[:, None]).reshape(count, -1)
             total = total + pairs.T @ np.reshape(blocks, (count, -1))
         n = size // count

@@ -33,6 +33,7 @@ from ..models import Transformer
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
 
+NEGLIGIBLE_FACTOR = 1e-20  # smaller factors of a linear map, relative to the largest, are left out
 MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
 CIRCLES, CIRCLE_POINTS = (0.25, 0.125, 0.0625, 0.03125), 32  # complex t of series
 LAPLACIAN_ROUNDING = 1e-12  # relative to a generator: its difference from the Laplacian
@@ -46,33 +47,46 @@ class LinearFunction(NamedTuple):
     ----------
     constant : ndarray, (..., M)
         Values for the uniform density.
-    table : callable
+    table : callable or None
         (functions of one order) -> (..., n, M): values for each function, divided by `factors`.
+        None if the values are those for the uniform density, for densities of every mass.
     factors : ndarray, (degree + 1,), or 1
         Factor for each degree.
     """
 
     constant: Any
-    table: Callable[[Any], Array]
+    table: Callable[[Any], Array] | None = None
     factors: Any = 1.0
 
     def _factors(self, part: Any) -> Any:
         """Factors of the functions in `part`, (n,) or 1."""
         return self.factors if np.ndim(self.factors) == 0 else self.factors[part.degrees]
 
-    def at(self, c: Array, part: Any) -> Array:
+    def at(self, c: Array, part: Any) -> Any:
         """Values (..., M) for sum_i c_i p_i, with the functions p_i of one order in `part`."""
+        if self.table is None:
+            return np.zeros(np.shape(self.constant))
         return (self._factors(part) * c) @ self.table(part)
 
-    def of(self, part: Any) -> Array:
-        """Values (..., n, M) for each function in `part`."""
-        return self.table(part) * np.reshape(self._factors(part), (-1, 1))
+    def of(self, part: Any, count: int | None = None) -> Array:
+        """Values (..., n, M) for the first `count` functions in `part`, by default all."""
+        assert self.table is not None, "the values do not depend on the density"
+        table, factors = self.table(part)[..., :count, :], self._factors(part)
+        return table * factors[:count, None] if np.ndim(factors) else table
+
+    def felt(self, part: Any) -> int:
+        """Number of the first functions in `part`; factors of those after them are rounding."""
+        sizes = np.abs(self._factors(part)) * np.ones(len(part.degrees))
+        felt = np.flatnonzero(sizes > NEGLIGIBLE_FACTOR * sizes.max(initial=0.0))
+        return int(felt[-1]) + 1 if felt.size else 0
 
     def pulled(self, masses: Array, part: Any) -> Array:
         """Transposed map: sums (n,) over nodes of values for each function times masses (..., M).
 
         Components that only one of the two has are left out.
         """
+        if self.table is None:
+            return np.zeros(len(part.members))
         table = self.table(part)
         axes = tuple(range(masses.ndim))
         kept = table if masses.ndim == 1 else table[: len(masses)]
@@ -82,14 +96,10 @@ class LinearFunction(NamedTuple):
 
 
 class VelocityPart(NamedTuple):
-    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1.
-
-    `external`: the velocity does not depend on the measure, nor on its mass.
-    """
+    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1."""
 
     above: LinearFunction
     below: LinearFunction | None = None
-    external: bool = False
 
 
 class Flow(NamedTuple):
@@ -213,18 +223,19 @@ class TransportEquation(StationaryEquation):
         """Quotients of which the velocity is the sum."""
         basis: Any = self.basis
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
-        if self._fields:
-            functions = _unit_densities(basis)
-            for factor, field in self._fields:
-                for one in field.quotients(functions):
-                    below = None if one.below is None else _tabulated(basis, one.below)
-                    above = _tabulated(basis, factor * one.above)
-                    heads.append(VelocityPart(above, below, not field.drift.interacts))
+        for factor, field in self._fields:
+            if not field.drift.interacts:
+                (one,) = field.quotients(_unit_densities(basis, 0))
+                above = LinearFunction(factor * one.above[..., 0, basis.nodes])
+                heads.append(VelocityPart(above))
+                continue
+            for one in field.quotients(_unit_densities(basis)):
+                below = None if one.below is None else _tabulated(basis, one.below)
+                heads.append(VelocityPart(_tabulated(basis, factor * one.above), below))
         if self.model.feedforward is not None:
             values = self.model.feedforward_at(basis.space.points)
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
-            above = LinearFunction(steady[:, basis.nodes], _no_gradients)
-            heads.append(VelocityPart(above, external=True))
+            heads.append(VelocityPart(LinearFunction(steady[:, basis.nodes])))
         return heads
 
     @cached_property
@@ -342,8 +353,8 @@ class TransportEquation(StationaryEquation):
         """
         even, parts = self.basis.even, []
         density = 1.0 + c @ even.values
-        for above, below, external in self.heads:
-            share = 1.0 if external else mass
+        for above, below in self.heads:
+            share = mass if above.table else 1.0
             level = 1.0 if below is None else share * below.constant + below.at(acting, even)
             parts.append(((share * above.constant + above.at(acting, even)) / level, level))
         velocity = np.sum([part for part, _ in parts], axis=0)
@@ -404,8 +415,7 @@ class TransportEquation(StationaryEquation):
     def _drifted(self, state: TransportState, part: Any) -> Array:
         """Linearised drift and reaction in one order, (n, n)."""
         (flow,), weights = state.flows, self.basis.weights
-        by_density, by_measure = self.fluxes(flow, part)
-        matrix = self.divergence(by_density + by_measure, part)
+        matrix = np.add(*self.divergences(flow, part))
         if alpha := self.model.reaction:
             moved = sum(potential.of(part) for potential in self._potentials)
             means = moved @ (weights * flow.density) + part.values @ (weights * flow.potential)
@@ -414,19 +424,24 @@ class TransportEquation(StationaryEquation):
             matrix += alpha * (part.values * weights) @ change.T
         return matrix
 
-    def fluxes(self, flow: Flow, part: Any) -> tuple[Array, Array]:
-        """Changes (C, n, M) of the flux mu v by mu, and by the measure that moves it."""
-        count, moved = len(part.gradients), 0.0
-        for (above, below, _), (velocity, level) in zip(self.heads, flow.parts, strict=True):
-            change = above.of(part)
-            if below is not None:
-                change = change - _wide(velocity, count)[:, None] * below.of(part)
-            moved = moved + flow.density / level * change
-        return _wide(flow.velocity, count)[:, None] * part.values, np.asarray(moved)
+    def divergences(self, flow: Flow, part: Any) -> tuple[Array, Array]:
+        """Derivatives (n, n) of -div(mu v), by mu and by the measure that moves it.
 
-    def divergence(self, flux: Array, part: Any) -> Array:
-        """int <grad p_i, flux_j>, (n, n), of fluxes (C, n, M): minus their divergence."""
-        return np.tensordot(part.gradients * self.basis.weights, flux, ((0, 2), (0, 2)))
+        Tested with the p_i: int <grad p_i, v> p_j and int mu <grad p_i, dv(p_j)>.
+        """
+        masses, gradients = self.basis.weights * flow.density, part.gradients
+        by_density = directional(self.basis.weights * flow.velocity, part) @ part.values.T
+        by_measure = np.zeros_like(by_density)
+        for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
+            if above.table is None:
+                continue
+            felt = max(one.felt(part) for one in (above, below) if one is not None)
+            change = above.of(part, felt)
+            if below is not None:
+                change = change - _wide(velocity, len(gradients))[:, None] * below.of(part, felt)
+            for gradient, component in zip(gradients, change, strict=True):
+                by_measure[:, :felt] += (gradient * (masses / level)) @ component.T
+        return by_density, by_measure
 
     def block_change(
         self, state: TransportState, m: Array, part: Any, left: Array, right: Array
@@ -480,7 +495,7 @@ class TransportEquation(StationaryEquation):
             flow.density,
         )
         inner, along = np.zeros(len(even.degrees), np.result_type(left, right)), 0.0
-        for (above, below, _), (own, level) in zip(self.heads, flow.parts, strict=True):
+        for (above, below), (own, level) in zip(self.heads, flow.parts, strict=True):
             v, change_of_head = _wide(own, count), above.at(acting, part)
             rest = weights * h / level
             if below is not None:
@@ -562,21 +577,28 @@ def _gradients(part: Any) -> Array:
     return part.gradients
 
 
-def _no_gradients(part: Any) -> Array:
-    return np.zeros(np.shape(part.gradients))
-
-
 def _tabulated(basis: Any, rows: Array) -> LinearFunction:
     """Linear map with the values rows (..., 1 + N, points), for the constant and all harmonics."""
     inner = rows[..., basis.nodes]
-    return LinearFunction(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
+
+    def table(part: Any) -> Array:
+        every = inner[..., 1:, :]
+        return every if len(part.members) == every.shape[-2] else every[..., part.members, :]
+
+    return LinearFunction(inner[..., 0, :], table)
 
 
-def _unit_densities(basis: Any) -> GridDensity:
-    """The constant 1 and all harmonics as functions on the grid."""
+def _unit_densities(basis: Any, harmonics: int | None = None) -> GridDensity:
+    """The constant 1 and the first harmonics, by default all, as functions on the grid."""
     space, count = basis.space, len(basis.degrees)
-    rows = np.vstack([basis.all.series(np.zeros(count)), basis.all.series(np.eye(count), 0.0)])
+    each = basis.all.series(np.eye(count)[:harmonics], 0.0)
+    rows = np.vstack([basis.all.series(np.zeros(count)), each])
     return GridDensity(space, rows, space.to_values(rows))
+
+
+def directional(velocity: Array, part: Any) -> Array:
+    """<grad p_i, velocity> at the nodes, (n, M), for a velocity (C, M)."""
+    return np.asarray(np.einsum("cnm,cm->nm", part.gradients[: len(velocity)], velocity))
 
 
 def _wide(components: Array, count: int) -> Array:

@@ -30,6 +30,7 @@ from scipy.optimize import minimize
 
 from ..bifurcation.bases import Array
 from ..bifurcation.families import transport_equation
+from ..bifurcation.transport import directional
 from ..core.checks import check_memory
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
@@ -125,9 +126,9 @@ class DensityFlow:
         speed = flow.velocity - np.tensordot(y, gradients, (0, 1)) / self.kappa
         centred = p - c[:, None]
         tangent = (p * masses) @ centred.T
-        mobility = equation.divergence(density * gradients, self.functions)
-        by_measure = equation.divergence(equation.fluxes(flow, self.functions)[1], self.functions)
-        slope = equation.divergence(speed[:, None] * (density * centred), self.functions)
+        mobility = np.tensordot(masses * gradients, gradients, ((0, 2), (0, 2)))
+        _, by_measure = equation.divergences(flow, self.functions)
+        slope = directional(speed, self.functions) @ (masses * centred).T
         slope += by_measure @ tangent - mobility / self.kappa
 
         def spread(momentum: Array) -> Array:

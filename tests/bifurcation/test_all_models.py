@@ -6,6 +6,8 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.bifurcation.branch_switching import BranchSearch
+from meanfield.bifurcation.continuation import curve_of
 from meanfield.bifurcation.families import equation_of
 from meanfield.bifurcation.reflections import Reflected, Symmetries
 
@@ -321,3 +323,47 @@ def test_orders_share_the_spectrum_of_all_perturbations():
              for order in range(basis.orders)]  # fmt: skip
     assert basis.orders > 1
     np.testing.assert_allclose(np.sort(np.concatenate(parts)), np.sort(whole), atol=1e-9)
+
+
+FIELD = mf.Field(lambda x: x @ np.array([[0.0, 0.2], [0.1, 0.3]]) + np.array([0.5, 0.3]))
+
+
+def test_states_of_a_branch_are_not_resolved_again(monkeypatch):
+    """All guesses at the end of a range lead to the branch, whose degree was raised."""
+    begun = []
+    monkeypatch.setattr(BranchSearch, "from_edge", lambda _, *given: begun.append(given) or ())
+    found = mf.branches(mf.Transformer(0.8 * mf.USA(2.0) + FIELD), CIRCLE, (0.5, 2.0))
+    assert found.data.resolution.values.max() > CIRCLE.degree and not begun
+
+
+def test_states_of_few_modes_are_resolved():
+    """From degree 32 to that of the branch."""
+    model = mf.Transformer(0.8 * mf.USA(2.0) + FIELD, 2.0)
+    state = mf.stationary(model, CIRCLE.von_mises(0.5, 2.0))
+    fine = state.equation.basis
+    coarse = curve_of(model, fine.finer(32), "kappa", (1.0, 4.0), None)
+    p, tail = np.log(2.0), fine.unresolved
+    z = coarse.at_value(np.append(coarse.basis.padded(state.legendre_moments), p), 2.0)
+    assert not coarse.at(p)[0].resolves(z[:-1], 2.0, tail)
+    curve, z = coarse.resolved(z, 2.0)
+    assert curve.basis.degree > 32 and curve.at(p)[0].resolves(z[:-1], 2.0, tail)
+    np.testing.assert_allclose(fine.padded(z[:-1]), state.legendre_moments, rtol=0, atol=1e-11)
+
+
+def test_a_field_has_no_table_and_a_jacobian_is_computed_once(monkeypatch):
+    model = mf.Transformer(0.8 * mf.USA(2.0) + FIELD, 2.0)
+    state = mf.stationary(model, CIRCLE.von_mises(0.5, 2.0))
+    heads = state.equation.heads
+    assert [head.above.table is None for head in heads] == [False, True]
+    curve = curve_of(state.model, state.equation.basis, "kappa", (1.0, 4.0), None)
+    z = np.append(state.legendre_moments, np.log(2.0))
+    matrix, calls = curve.jacobian(z), []
+    jacobian = type(state.equation).jacobian
+    monkeypatch.setattr(
+        type(state.equation), "jacobian", lambda *given: calls.append(1) or jacobian(*given)
+    )
+    assert np.array_equal(curve.jacobian(z), matrix) and not calls
+    point = curve.point(z, np.append(0 * z[:-1], 1.0))
+    assert not calls and np.abs(matrix @ point.tangent).max() < 1e-12
+    ahead = curve.jacobian(z + 1e-6 * point.tangent)
+    assert calls and 0 < np.abs(ahead - matrix).max() < 1e-4
