@@ -412,7 +412,7 @@ class Torus(Space):
         angles = finite_array("rotation", rotation)
         wanted = f"{self.circles} angles in radians, or one"
         fitting("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
-        shift = np.broadcast_to(angles, (self.circles,))
+        shift = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         return coefficients * np.exp(-1j * self.waves @ shift)
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
