@@ -144,11 +144,11 @@ def test_gradients_under_a_weight_are_the_transpose():
 @pytest.mark.parametrize("part", ["kernel", "weight"])
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-10])
 def test_sources_resolve_the_kernel_and_the_weight_to_the_tolerance(part, tolerance):
-    """The coefficients of exp(20 <x, y>) are Bessel functions, as of a law of von Mises."""
+    """The coefficients of exp(30 <x, y>) are Bessel functions, as of a law of von Mises."""
     space = mf.Circle(8)
 
     def narrow(x, y):
-        return np.exp(20 * ((x * y).sum(axis=-1) - 1))
+        return np.exp(30 * ((x * y).sum(axis=-1) - 1))
 
     functions = {
         "kernel": {"kernel": lambda x, y: narrow(x, y)[..., None] * np.ones(2)},
@@ -162,7 +162,7 @@ def test_sources_resolve_the_kernel_and_the_weight_to_the_tolerance(part, tolera
     masses = fine.weights * fine.to_values(space.resample(density.coefficients, 256))
     exact = pulls(drift, space.points, fine.points, masses)
     assert np.abs(found - exact).max() < tolerance * np.abs(exact).max()
-    sizes = ive(np.arange(1000), 20.0)
+    sizes = ive(np.arange(1000), 30.0)
     degree = field._sources.degree
     assert sizes[degree + 1] < tolerance * sizes[0] < sizes[degree // 4]
 
