@@ -86,6 +86,7 @@ CHAPTERS = (
             "multiplicative_noise",
             "common_noise",
             "common_noise_phases",
+            "over_the_barrier",
             "torus",
         ),
     ),
