@@ -88,6 +88,7 @@ CHAPTERS = (
             "common_noise_phases",
             "over_the_barrier",
             "torus",
+            "torus_phases",
         ),
     ),
     Chapter(
