@@ -199,6 +199,8 @@ class Head:
         sums = np.empty((*self.queries.shape[:2], u.shape[-1]))
 
         def work(chunk: slice, rows: slice) -> None:
+            """Write sums of weights times u for `rows` of the systems `chunk`."""
+
             def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
                 of_keys = squares[1][chunk, columns].swapaxes(1, 2)
                 k = kernel(logits, (squares[0][chunk, rows], of_keys))

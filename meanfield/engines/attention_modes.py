@@ -113,6 +113,7 @@ class AttentionModes(AttentionSums):
     def _prepared(
         self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
     ) -> Head:
+        """`ModesHead` of a head, or the head itself if its logits have biases or positions."""
         if self.drift.why_no_law:
             obstacle = "biases" if self.drift.biased else "positions"
             self.refuse(f"heads with {obstacle} have none")
@@ -269,10 +270,12 @@ class ModesHead(Head):
         return super().largest(ties)
 
     def exponential(self, *, normalised: bool) -> np.ndarray:
+        """Sums (R, m, k) with weights exp(logits), by harmonics, or over pairs."""
 
         def build(
             r: int, kernels: Kernels, beta: float
         ) -> tuple[Expansion | None, np.ndarray | None]:
+            """Expansion for system r, or None; quadratic form left to the masses, or None."""
             Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
             A, form = self.steep * beta * K.T @ Q, None
             if self.form is not None:
@@ -292,6 +295,7 @@ class ModesHead(Head):
         return self._by_modes(build, pairs, normalised=normalised)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
+        """Sums (R, m, k) with weights `kernel`, by harmonics, or over pairs."""
 
         def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
             Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)

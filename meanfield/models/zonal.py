@@ -116,6 +116,7 @@ class ZonalDrift(Drift):
 
     @classmethod
     def _refuse_closed_forms_of_another_slope(cls) -> None:
+        """Raise TypeError if closed forms do not belong to a class's own slope or weight."""
         parent: AnyObject = super(cls, cls)
         if parent.slope is ZonalDrift.slope or not {"slope", "weight"} & set(vars(cls)):
             return
@@ -267,6 +268,7 @@ class ZonalDrift(Drift):
         dimension: int,
         continuous: bool = True,
     ) -> np.ndarray:
+        """Multipliers (*shape, degree + 1), by quadrature, of the function of each member."""
         multipliers = np.empty((*self.shape, degree + 1))
         for index in np.ndindex(*self.shape):
             kernel = function(self.member(index))
@@ -429,6 +431,7 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
 def _interpolant(
     potential: Callable[[np.ndarray], np.ndarray], size: int
 ) -> np.polynomial.Chebyshev:
+    """Chebyshev interpolant of `potential` at `size` nodes, without rounding errors."""
     from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
     nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)

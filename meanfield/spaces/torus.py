@@ -366,6 +366,7 @@ class Torus(Space):
         return np.repeat(np.arange(len(counts)), counts), self.waves[:, -1]
 
     def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Sums over waves: exponentials of the last angle times those of the others."""
         angles = self.angles_of(points)
         square = np.zeros((len(series), len(self.rows.waves), self.degree + 1), dtype=complex)
         square[(slice(None), *self._square)] = self.parseval * series
@@ -377,6 +378,7 @@ class Torus(Space):
         return values
 
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Sums over points of conjugate exponentials of the last angle times the others."""
         series = np.empty((len(masses), self.degrees.size), dtype=complex)
         for one, x, m in zip(series, points, masses, strict=True):
             angles = self.angles_of(x)
