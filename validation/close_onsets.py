@@ -24,8 +24,12 @@ first-order transition is far away.
    the first onset have, with P_k and P_l. Degrees 3, 4, 5 on the circle are discontinuous together,
    continuous two by two.
 5. Under multiplicative noise of constant scale, which is isotropic, the equations are those of any
-   noise, without a free energy: the fold is that of Phi all the same, and onsets that differ but
-   count as one are named in `warnings`.
+   noise: fold and transition are those of Phi all the same, and onsets that differ but count as one
+   are named in `warnings`.
+6. Beyond the end point there is a second transition, from the branch of degree 2 to states with a >
+   0: where their Phi are equal, found by quadrature and scipy, and by the free energies of states
+   of `branches`. It is of first order up to m = 1.63493910, where the quartic term of min_b Phi
+   vanishes at the secondary bifurcation, and beyond it is continuous, that bifurcation.
 
     python validation/close_onsets.py [--quick]    # 120 s, 20 s quick
 
@@ -122,6 +126,44 @@ def secondary(m: float) -> float:
         return float(law(0.0, kappa * m * r)[1][1] / r - 1)
 
     return 2 / (1 + brentq(residual, 0.3 * (m - 1), 0.9, xtol=1e-15))
+
+
+def along_degree_two(kappa: float, m: float) -> float:
+    """Phi of the branch of degree 2, where b/(kappa m) = I_1(b)/I_0(b)."""
+    b = brentq(lambda b: b / (kappa * m) - iv(1, b) / iv(0, b), 1e-6, 2 * kappa * m, xtol=1e-15)
+    return b**2 / (2 * kappa * m) - float(np.log(iv(0, b)))
+
+
+def second_transition(m: float) -> float:
+    """kappa at which a state with a > 0 has the Phi of the branch of degree 2."""
+    low, high = 2 / m * (1 + 1e-6), secondary(m)
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        lower = ordered(middle, m)[1] < along_degree_two(middle, m)
+        low, high = (low, middle) if lower else (middle, high)
+
+    def residual(y: np.ndarray) -> list[float]:
+        a, b, kappa = y
+        moments = law(a, b)[1]
+        apart = energy(y[:2], kappa, m) - along_degree_two(kappa, m)
+        return [a - kappa * moments[0], b - kappa * m * moments[1], apart]
+
+    return float(fsolve(residual, [*ordered(high, m)[0], high], xtol=1e-12)[2])
+
+
+def end_of_second_line() -> float:
+    """m at which min_b Phi has no term in a^2 nor in a^4 on the branch of degree 2."""
+
+    def residual(y: np.ndarray) -> list[float]:
+        kappa, m, b = y
+        masses, moments, _ = law(0.0, b)
+        square, fourth = masses @ FIRST**2, masses @ FIRST**4
+        mixed = masses @ (FIRST**2 * SECOND) - square * moments[1]
+        stiffness = 1 / (kappa * m) - (masses @ SECOND**2 - moments[1] ** 2)
+        quartic = (3 * square**2 - fourth) / 24 - mixed**2 / (8 * stiffness)
+        return [b - kappa * m * moments[1], 1 - kappa * square, quartic]
+
+    return float(fsolve(residual, [1.4, 1.6, 1.0], xtol=1e-12)[1])
 
 
 def end_by_bessel_functions() -> float:
@@ -257,9 +299,36 @@ def check_noise(report: Report, values: tuple) -> None:
         report.compare(case, "fold", predicted=fold(m, transition(m)),
                        measured=min((s.value for s in found.special("fold")), default=np.nan),
                        tolerance=1e-9)  # fmt: skip
+        report.compare(case, "transition", predicted=transition(m)[2],
+                       measured=found.transition().kappa, tolerance=1e-9)  # fmt: skip
         named = sum("onsets of degrees 1 and 2" in warning for warning in found.warnings)
         report.compare(case, "onsets that count as one", predicted=int(0 < abs(m - 1) < 7e-4),
                        measured=named, tolerance=0)  # fmt: skip
+
+
+def check_second(report: Report, values: tuple) -> None:
+    end = end_of_second_line()
+    report.compare("end of the second line", "m", predicted=1.6349391, measured=end,
+                   tolerance=1e-8)  # fmt: skip
+    for m in (*values, end - 0.01, end + 0.01):
+        found = mf.branches(mf.CosineSeries([0.0, 1.0, m]), mf.Circle(16), (0.9, 2.1))
+        turning = min(s.value for s in found.special("bifurcation", 1))
+        jumps = bool(found.special("fold"))
+        report.compare(f"m = {m:.5g}", "second transition discontinuous", predicted=int(m < end),
+                       measured=int(jumps), tolerance=0)  # fmt: skip
+        if m in values:
+
+            def excess(kappa: float, found: mf.Diagram = found) -> float:
+                states = [state for _, state in found.states_at(kappa)]
+                energies = [(s.order_parameter > 1e-6, s.free_energy) for s in states]
+                return min(e for mixed, e in energies if mixed) - min(
+                    e for mixed, e in energies if not mixed
+                )
+
+            low = min(s.value for s in found.special("fold")) * (1 + 1e-9)
+            report.compare(f"m = {m:.5g}", "second transition", predicted=second_transition(m),
+                           measured=brentq(excess, low, turning * (1 - 1e-9), xtol=1e-14),
+                           tolerance=1e-9)  # fmt: skip
 
 
 def main() -> int:
@@ -279,6 +348,7 @@ def main() -> int:
     check_triples(report, dict(itertools.islice(triples.items(), 1 if quick else None)))
     any_noise = (0.9999, 1.0, 1 + 1e-7, 1.0001, 1.0005, 1.001, 1.01, 1.05)
     check_noise(report, (1.0001,) if quick else any_noise)
+    check_second(report, (1.3,) if quick else (1.27, 1.3, 1.35, 1.45))
     return report.verdict()
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from ..spaces.validity import NEGATIVE_SHARE
 from .bases import fold_of, image
 from .continuation import CurvePoint, StationaryCurve
-from .detection import Special, TestFunctions, across, meeting
-from .normal_forms import CLOSEST, VANISHES, Onset, Ray, Rays, neutral_at, rays
+from .detection import Special, TestFunctions, across, at_one_place, meeting
+from .normal_forms import CLOSEST, LARGE_SHARE, VANISHES, Onset, Ray, Rays, neutral_at, rays
+from .reflections import ROTATION_ROUNDING
 from .stability import neutral_among
 
 AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
@@ -65,6 +66,8 @@ class Branch:
         Special point of the parent branch from which it bifurcates.
     retraced : ndarray or None
         Point (m, p) up to which it only retraces another branch.
+    coarser : list of StationaryCurve
+        Curves of the lower degrees of truncation with which it begins.
     """
 
     curve: StationaryCurve
@@ -75,6 +78,12 @@ class Branch:
     end: str = ""
     origin: Special | None = None
     retraced: np.ndarray | None = None
+    coarser: list[StationaryCurve] = field(default_factory=list)
+
+    def curve_at(self, special: Special) -> StationaryCurve:
+        """The curve of the branch with the degree at which a special point was located."""
+        curves, size = [*self.coarser, self.curve], len(special.point.m)
+        return next(curve for curve in curves if len(curve.basis.degrees) >= size)
 
     def retraces(self) -> bool:
         """Whether the branch has still to pass the point `retraced`."""
@@ -244,16 +253,13 @@ class BranchSearch:
             for special in list(parent.specials):
                 if id(special) in counted:
                     continue
-                together = [one for one in parent.specials if _beside(one, special)]
-                starts, fresh = self._several(parent, special), len(self.branches)
-                several = starts is not None
-                if several:
-                    counted |= set(map(id, together))
-                for curve, z, direction in starts or self._crossed(parent.curve, special):
-                    for branch in self._leaving(done, curve, z, direction, several, fresh):
-                        branch.origin = special
-                        if several:
-                            branch.origin = _origin(parent.curve, direction, together) or special
+                starts, together = self._several(parent, special)
+                counted |= set(map(id, together))
+                fresh = len(self.branches)
+                for curve, z, direction in starts or self._crossed(parent, special):
+                    for branch in self._leaving(done, curve, z, direction, together, fresh):
+                        own = _origin(parent.curve_at(special), direction, together)
+                        branch.origin = own or special
                         yield branch
             done += 1
 
@@ -325,6 +331,7 @@ class BranchSearch:
             if begun is None:
                 branch.end = "not continued"
                 return
+            branch.coarser.append(branch.curve)
             branch.curve, start, step = curve, curve.point(begun, row), curve.max_step / 4
 
     def _traced(self, branch: Branch, start: CurvePoint, step: float) -> Iterator[None]:
@@ -385,9 +392,10 @@ class BranchSearch:
         return "closed" if near else ""
 
     def _crossed(
-        self, curve: StationaryCurve, special: Special
+        self, parent: Branch, special: Special
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
         """Curves that cross a branch at a special point, as (curve, z, direction)."""
+        curve = parent.curve_at(special)
         basis: Any = curve.basis
         z, tangent = curve.padded(special.point.z), curve.padded(special.point.tangent)
         if special.kind == "bifurcation":
@@ -402,25 +410,25 @@ class BranchSearch:
 
     def _several(
         self, parent: Branch, special: Special
-    ) -> list[tuple[StationaryCurve, np.ndarray, np.ndarray]] | None:
+    ) -> tuple[list[tuple[StationaryCurve, np.ndarray, np.ndarray]], list[Special]]:
         """Curves that begin where several perturbations become neutral at once, or almost so.
 
-        As (curve, z, (dm, dp)), along the rays of their normal form. None where they do not meet at
-        small amplitudes, or where no ray was found.
+        As (curve, z, (dm, dp)), along the rays of their normal form, and the special points of
+        these perturbations. None where they do not meet at small amplitudes, or without rays.
         """
-        curve: Any = parent.curve
+        curve: Any = parent.curve_at(special)
         basis = curve.basis
         z, tangent = (curve.padded(one) for one in (special.point.z, special.point.tangent))
         begun = parent.origin  # next to which the perturbations of that are almost neutral too
         near = begun is not None and np.linalg.norm(_sized(begun.point.z, z) - z) < NEAR_UNIFORM
         if basis.symmetric or near or special.kind not in (*CROSSINGS, "Hopf"):
-            return None
+            return [], []
         degrees = _almost_neutral(curve, z)
         if special.kind == "Hopf" and len(degrees) > PAIR:
             self._undecided(onsets_of(degrees, self.branches.index(parent)))
         if special.kind == "Hopf" or len(degrees) < PAIR:
-            return None
-        p, ends = z[-1], []
+            return [], []
+        p, ends, spans = z[-1], [], []
         for step in (ALONG, -ALONG):
             start = z + step * tangent / (tangent[-1] or np.inf)
             end = curve.at_value(start, curve.value(p + step))
@@ -445,7 +453,17 @@ class BranchSearch:
             for ray in found.rays:
                 way = np.append(ray.direction / basis.sizes, 0.0)
                 starts.append((inner, z, way + ray.linear * moved))
-        return starts or None
+                spans.append(basis.sizes[:, None] * neutral.right)
+        if not starts:
+            return [], []
+        beside = [one for one in parent.specials if _beside(one, special)]
+        ways = [(one, _neutral(curve, one)[1]) for one in beside]
+        spanned = [
+            one for one, way in ways
+            if max(float(((way @ span) ** 2).sum()) for span in spans) > LARGE_SHARE
+        ]  # fmt: skip
+        same = [special, *spanned]
+        return starts, [one for one in beside if any(at_one_place(one, other) for other in same)]
 
     def _second_axis(
         self, curve: StationaryCurve, special: Special, z: np.ndarray
@@ -470,17 +488,11 @@ class BranchSearch:
         turns = special.kind == "Hopf" and bool(basis.turnings)  # a rotating wave begins
         if special.kind != "symmetry breaking" and not turns:
             return
-        equation, kappa = curve.at(z[-1])
-        part = basis.of_order(special.order)
-        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
-        sizes = np.abs(values.real if turns else values)
-        i = int(sizes.argmin())
-        if sizes[i] > NEUTRAL * np.abs(values).max():
+        size, way = _neutral(curve, special)
+        if size > NEUTRAL:
             self._miss("another one where it loses a reflection", special.point.value)
             return
-        direction = np.zeros(len(z))
-        direction[part.members] = vectors[:, i].real / basis.sizes[part.members]
-        yield curve.among(basis.without(special.order)), z, direction
+        yield curve.among(basis.without(special.order)), z, np.append(way / basis.sizes, 0.0)
 
     def _leaving(
         self,
@@ -488,7 +500,7 @@ class BranchSearch:
         curve: StationaryCurve,
         place: np.ndarray,
         direction: np.ndarray,
-        together: bool,
+        together: list[Special],
         fresh: int,
     ) -> Iterator[Branch]:
         """Follow the branches that cross a parent at the bifurcation z = `place`, if new."""
@@ -510,7 +522,7 @@ class BranchSearch:
                 yield from self.followed(start, curve, parent, degree, near)
 
     def _clearance(
-        self, parent: int, curve: StationaryCurve, place: np.ndarray, together: bool
+        self, parent: int, curve: StationaryCurve, place: np.ndarray, together: list[Special]
     ) -> float:
         """Amplitude of the first point of a branch, at most a fifth of the distance to others.
 
@@ -518,15 +530,17 @@ class BranchSearch:
         terms let branches meet; those that count as one with this are left out.
         """
         scale = np.append(curve.basis.norms, 1.0)
-        points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
-        ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
+        own = set(map(id, together))
+        others = (s for s in self.branches[parent].specials if id(s) not in own)
+        points = [s.point.z for s in others if s.kind in CROSSINGS]
+        ways = [scale * (place - _sized(z, place)) for z in points]
         begun = self.branches[parent].origin
         if curve.basis.symmetric:
             ways.append((scale * place)[:-1])  # from the uniform state
         elif begun is not None:
-            ways.append(scale * (place - curve.padded(begun.point.z)))
+            ways.append(scale * (place - _sized(begun.point.z, place)))
         sizes = np.array([np.linalg.norm(way) for way in ways])
-        sizes = sizes[sizes > (2 * CLOSEST if together else CLOSEST**2)]
+        sizes = sizes[sizes > CLOSEST**2]
         sizes = np.where(sizes > LEAST_AMPLITUDE, sizes, np.sqrt(sizes))
         return min(AMPLITUDE, float(sizes.min(initial=np.inf)) / CLEARANCE_PART)
 
@@ -638,6 +652,26 @@ def _almost_neutral(curve: StationaryCurve, z: np.ndarray) -> list[int]:
     return found
 
 
+def _neutral(curve: StationaryCurve, special: Special) -> tuple[float, np.ndarray]:
+    """The eigenvalue of the neutral perturbation of a special point, and its vector in L^2, (N,).
+
+    The size of the eigenvalue is relative to the largest one; of oscillations that of its real
+    part. Rotations of the state, which are neutral too, are projected out.
+    """
+    basis, z = curve.basis, curve.padded(special.point.z)
+    equation, kappa = curve.at(z[-1])
+    part: Any = basis.of_order(special.order)
+    values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
+    sizes = np.abs(values.real if special.kind == "Hopf" else values)
+    _, strengths, turned = np.linalg.svd(part.sizes * part.turned(z[:-1]), full_matrices=False)
+    turned = turned[strengths > ROTATION_ROUNDING]
+    least = np.argsort(sizes)[: len(turned) + 1]
+    plane = vectors[:, least].real
+    way = np.zeros(len(basis.degrees))
+    way[part.members] = np.linalg.svd(plane - turned.T @ (turned @ plane))[0][:, 0]
+    return float(sizes[least[-1]] / np.abs(values).max()), way
+
+
 def _beside(one: Special, other: Special) -> bool:
     """Whether two special points of a branch are so near that they may count as one."""
     return one.kind in CROSSINGS and abs(one.point.p - other.point.p) <= 2 * CLOSEST
@@ -645,6 +679,8 @@ def _beside(one: Special, other: Special) -> bool:
 
 def _origin(curve: StationaryCurve, way: np.ndarray, points: list[Special]) -> Special | None:
     """The one of several special points whose perturbation has the lowest degree in `way`."""
+    if not points:
+        return None
     basis = curve.basis
     present = np.flatnonzero(np.abs(basis.sizes * way[:-1]) > SYMMETRIC_DIRECTION)
     order = basis.orders_of_functions[present[0]]

@@ -230,7 +230,8 @@ class TestFunctions:
                     not order and kind != "Hopf"
                 ):  # two at once, where the determinant keeps its sign
                     located_here = any(
-                        s.kind in ("fold", "bifurcation") and _near(s, special) for s in specials
+                        s.kind in ("fold", "bifurcation") and at_one_place(s, special)
+                        for s in specials
                     )
                     if located_here or special.status != "converged":
                         continue
@@ -302,7 +303,7 @@ def _same(one: Special, other: Special) -> bool:
     return one.kind == other.kind and one.order == other.order and bool(close)
 
 
-def _near(one: Special, other: Special) -> bool:
+def at_one_place(one: Special, other: Special) -> bool:
     """Whether two special points may be zeros of two functions at one place."""
     return bool(np.isclose(one.point.value, other.point.value, rtol=ONE_PLACE, atol=0.0))
 

@@ -20,12 +20,12 @@ from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
 from ..spaces import Space
 from ..spaces.index import Index
 from ..spaces.indexed import IndexedSpace
-from .bases import ISOTROPIC, Basis
+from .bases import AXISYMMETRIC, ISOTROPIC, Basis, basis_on
 from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .families import equation_of, saved_basis, source_of
+from .families import equation_of, is_isotropic, saved_basis, source_of
 from .normal_forms import NormalForm, normal_form, order_of, weak_transition
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
@@ -321,8 +321,7 @@ class Diagram(Result):
         ValueError
             If kappa is not the parameter, or the range lacks the first onset.
         MeanfieldError
-            Under noise that is not isotropic: without a free energy, or with one that isotropic
-            noise has too.
+            Under noise whose generator is not a multiple of the Laplacian: without a free energy.
         """
         if self.parameter != "kappa":
             raise ValueError(
@@ -330,12 +329,8 @@ class Diagram(Result):
                 "parameter: give branches a single drift and a range of kappa, or see "
                 "special_points."
             )
-        if not self.noise.laplacian:
-            if not np.isnan(self.data.free_energy.values).all():
-                raise MeanfieldError(
-                    f"The generator of {self.noise!r} is c Laplacian: the transition is that of "
-                    "the diagram without noise=, at kappa/c."
-                )
+        equation, strength = self._isotropic()
+        if np.isnan(strength):
             raise MeanfieldError(
                 f"There is no free energy under {self.noise!r}, and so no first-order transition: "
                 "see the onsets, special('bifurcation', 0), the folds, special('fold'), and "
@@ -348,8 +343,7 @@ class Diagram(Result):
                 f"The uniform state has no onset for {low:g} < kappa < {high:g}: take a range "
                 "with it."
             )
-        equation, _ = self.curve().at(0.0)
-        if equation.multipliers(equation.basis).max() * onset.value > 1 + 1e-9:
+        if equation.multipliers(equation.basis).max() * onset.value > strength * (1 + 1e-9):
             raise ValueError(
                 f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset "
                 "of this diagram: take a range, and degrees, with its first one."
@@ -359,13 +353,14 @@ class Diagram(Result):
             (s for s in equal if s.value < onset.value), key=lambda s: s.value, default=None
         )
         if first is not None:
-            moments = np.abs(first.state.legendre_moments)
+            moments, basis = np.abs(first.state.legendre_moments), first.state.equation.basis
+            if not basis.symmetric:  # all harmonics of a degree together
+                moments = np.sqrt(np.bincount(basis.degrees, moments**2))[1:]
             jump = float(moments[moments > PRESENT_MOMENT][0])
             return Transition("discontinuous", first.value, onset.value, jump,
                               self._hysteresis(onset.value, first.branch))  # fmt: skip
-        equation, _ = self.curve().at(0.0)
         form = normal_form(equation, onset.degree)
-        order = self._order(onset.value, form)
+        order = self._order(onset.value, equation, form)
         if order != "discontinuous":
             stable = (begin for number, begin, _ in self.stable_ranges() if number)
             others = [begin for begin in stable if begin < onset.value * (1 - EDGE_OF_RANGE)]
@@ -373,9 +368,24 @@ class Diagram(Result):
             return Transition(order, onset.value, onset.value, 0.0, hysteresis)
         kappa, amplitude = weak_transition(form)
         jump = amplitude / float(equation.basis.sizes[equation.basis.index(onset.degree)])
-        return Transition(order, kappa, onset.value, jump, self._hysteresis(onset.value))
+        hysteresis = self._hysteresis(onset.value)
+        return Transition(order, strength * kappa, onset.value, jump, hysteresis)
 
-    def _order(self, onset: float, form: NormalForm) -> str:
+    def _isotropic(self) -> tuple[Any, float]:
+        """The equation under isotropic noise, and the c of noise that is c times the Laplacian.
+
+        States at kappa are then those of isotropic noise at kappa/c; c is nan for other noise.
+        """
+        equation: Any = self.curve().at(0.0)[0]
+        if self.noise.laplacian:
+            return equation, 1.0
+        model = equation.model.replace(noise=ISOTROPIC)
+        if not is_isotropic(model) or np.isnan(equation.noise_strength):
+            return equation, float("nan")
+        isotropic = equation_of(model, basis_on(self.space, AXISYMMETRIC))
+        return isotropic, equation.noise_strength
+
+    def _order(self, onset: float, equation: Any, form: NormalForm) -> str:
         """Order of a transition if no point of equal free energies was located.
 
         From states of lower free energy at the onset, else from its normal form.
@@ -385,7 +395,7 @@ class Diagram(Result):
         lowest = min([*self.data.free_energy.values[here], *others], default=0.0)
         if lowest < LOWER_ENERGY:
             return "discontinuous"
-        return order_of(self.curve().at(0.0)[0], form)
+        return order_of(equation, form)
 
     def _hysteresis(self, onset: float, branch: int | None = None) -> tuple[float, float] | None:
         """Range of kappa from the lowest fold below the onset to the onset; or None."""

@@ -27,6 +27,7 @@ from ..spaces.density import Density
 from .bases import NO_MOMENT, Basis
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
+ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
 FORWARD = np.array([1.0, 0.618, 0.287])  # no two images of a point are equally far along it
 PARITY_POINTS = 5  # number of points at which parities are determined
 
@@ -238,15 +239,18 @@ class HarmonicsOfOrder:
     def gradients(self) -> np.ndarray:
         return self._table[1]
 
-    def rotations(self, m: np.ndarray) -> int:
-        """Dimension of the infinitesimal rotations of a state m in this order.
+    def turned(self, m: np.ndarray) -> np.ndarray:
+        """Moments (k, n) of the infinitesimal rotations of a state m in this order.
 
         Only rotations under which the model is invariant count.
         """
         turned = [(matrix @ m)[self.members] for matrix in self._turnings]
-        if not turned or not self.members.size:
-            return 0
-        return int(np.linalg.matrix_rank(np.array(turned), tol=1e-8))
+        return np.reshape(turned, (len(turned), self.members.size))
+
+    def rotations(self, m: np.ndarray) -> int:
+        """Dimension of the infinitesimal rotations of a state m in this order."""
+        turned = self.turned(m)
+        return int(np.linalg.matrix_rank(turned, tol=ROTATION_ROUNDING)) if turned.size else 0
 
 
 class Reflected(Basis):

@@ -14,9 +14,9 @@ from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..solving import solve
 from ..spaces import Density
-from ..states import Tokens
+from ..states import Tokens, TorusTokens
 from ..sweeps.points import SweepPoint, Work, key_of
-from .measurements import Functional, Measured
+from .measurements import Functional, Measured, PointSet
 
 NUMBERS_PER_BATCH = 256  # memory of the record of one batch, in numbers
 TOKENS_PER_BATCH = 2**14  # about
@@ -58,9 +58,9 @@ class Batch(NamedTuple):
         begin = self.number * self.size
         return slice(begin, begin + self.kept)
 
-    def cut(self, tokens: Tokens) -> Tokens:
+    def cut(self, tokens: PointSet) -> PointSet:
         """The replicas that are used."""
-        return Tokens(tokens.x[: self.kept])
+        return tokens[: self.kept]
 
     def seeds(self, seed: int, count: int) -> list[np.random.Generator]:
         """Independent generators: for the initial tokens, for the noise, and so on."""
@@ -121,7 +121,7 @@ class Experiment(Work):
 
     def try_measurements(self) -> None:
         """Call every distance and functional once, so that errors appear before the first run."""
-        tokens = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
+        tokens = self.start.space.tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
         for measure in self.distances.values():
             _real(measure(tokens, self.start), tokens.shape)
         for value in self.functionals.values():
@@ -184,8 +184,13 @@ class Experiment(Work):
         return [self.law[int(np.abs(self.law.t - t).argmin())] for t in self.times]
 
     def _path(
-        self, model: Transformer, tokens: Tokens, rng: np.random.Generator, batch: Batch, noun: str
-    ) -> list[Tokens]:
+        self,
+        model: Transformer,
+        tokens: PointSet,
+        rng: np.random.Generator,
+        batch: Batch,
+        noun: str,
+    ) -> list[PointSet]:
         """The tokens of the replicas that are used, at `times`."""
         options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
         span = (float(self.law.t[0]), float(self.times[-1]))
@@ -193,16 +198,16 @@ class Experiment(Work):
         run = solve(model, tokens, span, **options)
         if not run.success:
             raise MeanfieldError(f"A run of {len(tokens)} {noun} ended early: {run.message}")
-        return [batch.cut(state) for state in run if isinstance(state, Tokens)]
+        return [batch.cut(state) for state in run if isinstance(state, PointSet)]
 
-    def _series(self, states: list[Tokens], measure: Measured) -> np.ndarray:
+    def _series(self, states: list[PointSet], measure: Measured) -> np.ndarray:
         pairs = zip(states, self.laws, strict=True)
         return np.stack([_real(measure(tokens, law), tokens.shape) for tokens, law in pairs])
 
     @staticmethod
-    def _sample(law: Density, batch: Batch, rng: np.random.Generator) -> Tokens:
+    def _sample(law: Density, batch: Batch, rng: np.random.Generator) -> PointSet:
         x = law.sample(batch.size * batch.n, rng=rng).x
-        return Tokens(x.reshape(batch.size, batch.n, -1))
+        return law.space.tokens(x.reshape(batch.size, batch.n, -1))
 
 
 def _real(values: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -215,13 +220,19 @@ def _real(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _coupling_distance(a: Tokens, b: Tokens) -> np.ndarray:
+def _coupling_distance(a: PointSet, b: PointSet) -> np.ndarray:
     """Root mean square of the Euclidean distance between coupled tokens, (replicas,)."""
     return np.sqrt(((a.x - b.x) ** 2).sum(axis=-1).mean(axis=-1))
 
 
-def _apart_up_to_rotation(a: Tokens, b: Tokens) -> np.ndarray:
-    """The least `_coupling_distance` over rotations of one set (Kabsch), by singular vectors."""
+def _apart_up_to_rotation(a: PointSet, b: PointSet) -> np.ndarray:
+    """The least `_coupling_distance` over rotations of one set (Kabsch), by singular vectors.
+
+    On a torus it is that over translations: (sum_k 2 - 2 |mean e^{i (a_k - b_k)}|)^(1/2).
+    """
+    if isinstance(a, TorusTokens) and isinstance(b, TorusTokens):
+        aligned = np.abs(np.exp(1j * (a.angles - b.angles)).mean(axis=-2))
+        return np.sqrt(2 * np.maximum(1 - aligned, 0.0).sum(axis=-1))
     left, _, right = np.linalg.svd(np.swapaxes(a.x, -1, -2) @ b.x)
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[..., None]
     return _coupling_distance(a, Tokens(b.x @ np.swapaxes(left @ right, -1, -2)))

@@ -6,14 +6,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..core.checks import fitting
 from ..distances import mmd, sobolev_distance, wasserstein
-from ..spaces import Circle, Density, Space, Sphere
-from ..states import Tokens
+from ..spaces import Circle, Density, Space, Sphere, Torus
+from ..states import Tokens, TorusTokens
 
-Measured = Callable[[Tokens, Density], Any]
+PointSet = Tokens | TorusTokens
+Measured = Callable[[Any, Density], Any]
 Functional = Callable[[Any], Any]
 Named = TypeVar("Named", bound=Callable[..., Any])
 SOBOLEV_DEGREE = 64  # degree on S^2
-CELLS_PER_TOKEN, LEAST_CELLS, MOST_CELLS = 4, 1000, 20_000  # of a density on S^2
+TORUS_DEGREE = 16  # degree on a torus
+CELLS_PER_TOKEN, LEAST_CELLS, MOST_CELLS = 4, 1000, 20_000  # of a density on S^2 or a torus
 
 
 class Measurements(NamedTuple):
@@ -24,7 +26,7 @@ class Measurements(NamedTuple):
     functionals: dict[str, Functional]
 
 
-def _with_cells(tokens: Tokens, law: Density, p: float) -> Any:
+def _with_cells(tokens: PointSet, law: Density, p: float) -> Any:
     cells = min(max(CELLS_PER_TOKEN * len(tokens), LEAST_CELLS), MOST_CELLS)
     return wasserstein(tokens, law, p, cells=cells)
 
@@ -33,8 +35,8 @@ def _first_coordinate(state: Any) -> Any:
     return state.expect(lambda x: x[..., 0])
 
 
-def _square_of_mean(state: Any, dimension: int) -> Any:
-    return sum(state.expect(lambda x, c=c: x[..., c]) ** 2 for c in range(dimension))
+def _square_of_mean(state: Any) -> Any:
+    return sum(state.expect(lambda x, c=c: x[..., c]) ** 2 for c in range(state.dimension))
 
 
 def _square_of_second_moment(state: Any) -> Any:
@@ -56,7 +58,7 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
         ("W1", "W2", "H^-1"),
         {
             "x_1": _first_coordinate,
-            "|m_1|^2": partial(_square_of_mean, dimension=2),
+            "|m_1|^2": _square_of_mean,
             "|m_2|^2": _square_of_second_moment,
         },
     ),
@@ -68,7 +70,17 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
             "W2": partial(_with_cells, p=2),
         },
         ("mmd", "H^-2"),
-        {"x_1": _first_coordinate, "|m_1|^2": partial(_square_of_mean, dimension=3)},
+        {"x_1": _first_coordinate, "|m_1|^2": _square_of_mean},
+    ),
+    Torus: Measurements(
+        {
+            "mmd": mmd,
+            "H^-2": partial(sobolev_distance, s=2, degree=TORUS_DEGREE),
+            "W1": partial(_with_cells, p=1),
+            "W2": partial(_with_cells, p=2),
+        },
+        ("mmd", "H^-2"),
+        {"x_1": _first_coordinate, "|m_1|^2": _square_of_mean},
     ),
 }
 

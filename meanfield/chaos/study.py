@@ -79,7 +79,7 @@ def propagation_of_chaos(
         A model that moves densities, without reaction (tokens keep their masses) and without common
         noise.
     mu0 : Density
-        A single density on the circle or S^2.
+        A single density on the circle, S^2 or a torus.
     sizes : sequence of int
         The numbers of tokens n, increasing, >= 2.
     times : sequence of float
@@ -94,11 +94,12 @@ def propagation_of_chaos(
     distances : sequence of str, or mapping of str to callable, optional
         Names, or functions (tokens, density) -> numbers of the shape of the replicas. On the
         circle "W1", "W2" and "H^-1" by default, also "W2 up to rotation" and "H^-1 up to
-        rotation"; on S^2 "mmd" and "H^-2" up to degree 64 by default, also "W1" and "W2" (by 4 n
-        cells, at least 1000), which take about a second for each replica of 1024 tokens.
+        rotation"; on S^2 "mmd" and "H^-2" up to degree 64 by default, on a torus up to |k_i| = 16,
+        also "W1" and "W2" (by 4 n cells, at least 1000), which take about a second for each
+        replica of 1024 tokens.
     functionals : mapping of str to callable, optional
         Functions state -> numbers, of tokens and of the density. By default the first coordinate of
-        the mean and the squares of the moments m_1 and m_2 (on S^2, of degree 1).
+        the mean and the squares of the moments m_1 and m_2 (on S^2 and a torus, of degree 1).
     coupling, floor : bool
         Whether to run the nonlinear process, and whether to draw the independent samples.
     rtol : float

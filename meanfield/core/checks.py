@@ -123,7 +123,7 @@ def returned(
     Raises TypeError or ValueError, "`what` must return an array of real numbers", for others, and
     with `least` for numbers below it or not finite.
     """
-    array = values if isinstance(values, Dual) else np.asarray(values)
+    array = values if isinstance(values, Dual) else plain_array(f"What {what} returns", values)
     real = array.dtype.kind in "fiub"
     if not real or array.shape != shape:
         got = f"shape {array.shape}" if real else _not_real(values, array)

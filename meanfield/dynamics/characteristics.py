@@ -22,12 +22,13 @@ from ..models.drift import rising
 from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
-from ..states import Tokens
+from ..states import Tokens, TorusTokens
 from .density import interaction_energy
 from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare, moments_of
 from .tokens import LOG_OF_NO_MASS, TokenMotion
+from .torus_tokens import TorusTokenMotion
 
 declare("w2_to_dirac", r"$W_2$ to a Dirac (rad)", log_from=100.0)
 declare("cluster_mass", "masses of clusters")
@@ -165,7 +166,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         model, state, drift = self.model, self.like, self.model.drift
         self.chart, self.pairs = state.chart, None
         terms = [(1.0, drift.as_zonal())] if drift.is_zonal else drift.terms
-        raw = model.normalisation.is_identity
+        raw = model.normalisation.is_identity and state.space.spherical
         zonal = [(factor, part) for factor, part in terms if raw and part.is_zonal]
         others = [(factor, part) for factor, part in terms if not (raw and part.is_zonal)]
         self.harmonics = [ZonalTerm.of(*term, state.dimension) for term in zonal]
@@ -174,7 +175,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         if others:
             factors, parts = zip(*others, strict=True)
             pair_model = model.replace(drift=Sum(parts, factors) if zonal else drift)
-            self.pairs = TokenMotion(pair_model, self._tokens(state))
+            motion = TokenMotion if state.space.spherical else TorusTokenMotion
+            self.pairs = motion(pair_model, self._tokens(state))
         self._finest = max(FINEST_DISTANCE, 1e-15 / self.rtol)
         self.restore(dict.fromkeys(("unresolved_since", "reason", "last_to_arrive")))
 
@@ -197,10 +199,18 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             )
         if model.reaction:
             drift.check_potential(self.like.dimension)
+        extras = sorted({"normalisation", "reaction", "feedforward"} & set(model.parts))
+        if extras and not self.like.space.spherical:
+            raise MeanfieldError(
+                f"Characteristics on {self.like.space!r} move without {', '.join(extras)}: leave "
+                "it out, or solve for the Density, which may have a reaction."
+            )
 
     @staticmethod
-    def _tokens(state: Characteristics) -> Tokens:
+    def _tokens(state: Characteristics) -> MovedState:
         """The nodes as tokens; masses may be negative by rounding."""
+        if not state.space.spherical:
+            return TorusTokens.computed(angles=state.coordinates, masses=state.masses)
         return Tokens.computed(x=state.points, masses=state.masses, on_sphere=True)
 
     def begin(self, y: np.ndarray, t: float) -> None:
@@ -295,7 +305,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             fine = self.like.space.with_degree(term.degree)
             series = term.interaction[fine.degrees] * self.chart.moments(x, masses, term.degree)
             growth = growth + self.model.reaction * term.factor * fine.at(series, points)
-        if self.pairs is not None:
+        if isinstance(self.pairs, TokenMotion):  # a torus has no reaction
             growth = growth + self.pairs.reaction_rates(points[None], masses[None], t)[0]
         return growth - masses @ growth / masses.sum()
 
@@ -344,6 +354,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     @property
     def why_no_tangents(self) -> str:
+        if not self.like.space.spherical:
+            return f"of densities on {self.like.space!r}, not of Characteristics. Take the Density."
         advice = "Use reaction=0, or Tokens of the same points and masses."
         return f"of Characteristics without a reaction. {advice}" if self.model.reaction else ""
 
@@ -444,7 +456,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             farthest = state.chart.distances(state.coordinates, state.mean_direction).argmax()
             start = self.like.points[farthest]
             self.last_to_arrive = start.tolist()
-            if np.linalg.norm(start + self.like.limit) < ANTIPODE_TOLERANCE:
+            graded = state.space.spherical
+            if not graded or np.linalg.norm(start + self.like.limit) < ANTIPODE_TOLERANCE:
                 remedy = (
                     "half of the nodes change it. Use more: Characteristics(density, nodes=...)"
                 )

@@ -13,6 +13,8 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind, ancestor
 from ..models import (
+    SA,
+    USA,
     Attention,
     Causal,
     Drift,
@@ -23,6 +25,7 @@ from ..models import (
     Pointwise,
     ZonalDrift,
 )
+from ..spaces.torus import Torus
 from .attention import AttentionSums
 from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
@@ -34,6 +37,7 @@ from .field_sums import MODES_BY_DIMENSION, FieldSums
 from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING
 from .many_body import MomentSums
 from .pair_kernels import PairSums
+from .torus import TorusSums
 
 FEWEST_FOR_MODES = 256  # for fewer tokens, sums over all pairs take at most 60 us and are exact
 LEVEL_NODE_COUNT = 65  # inner products at which Z is evaluated to find its maximum
@@ -213,6 +217,9 @@ class Request:
 def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
     """The engine of a zonal drift, or of an ensemble of them."""
     summation = request.asked
+    if not request.on_sphere:
+        on_torus = partial(torus_engine, request=request)
+        return _by_members(drift, summation, on_torus) if drift.shape else on_torus(drift)
     if request.whole_for:
         if not summation.whole:
             raise ValueError(
@@ -222,6 +229,17 @@ def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
         summation = Direct(threads=summation.threads)
     build = partial(summation.build, n=request.n, d=request.d, causal=request.causal)
     return _by_members(drift, summation, build) if drift.shape else build(drift)
+
+
+def torus_engine(drift: ZonalDrift, request: Request) -> TorusSums:
+    """The engine of a single zonal drift for tokens on the torus; MeanfieldError on overflow."""
+    m = request.d // 2
+    if drift.exponent is None:
+        return TorusSums(drift, m, request.n)
+    Torus(1, m).attraction(drift)  # refuses exp(m beta) that overflows
+    scaled = (SA if drift.normalised else USA)(m * drift.exponent)
+    pairs = request.asked.build(scaled, request.n, request.d)
+    return TorusSums(drift, m, request.n, pairs)
 
 
 def attention_engine(drift: Attention, request: Request) -> Engine:
@@ -236,6 +254,19 @@ def attention_engine(drift: Attention, request: Request) -> Engine:
     return CausalAttention(drift, request.causal, summation.threads)
 
 
+def field_engine(drift: MeanField, request: Request) -> FieldSums:
+    """The engine of tokens in the field of densities; MeanfieldError for points of another space.
+
+    Unit vectors of R^2m are points of a sphere, or m pairs are points of a torus.
+    """
+    if request.on_sphere and request.d > 2 and not drift.space.spherical:
+        raise MeanfieldError(
+            f"{drift!r} is the velocity of densities on {drift.space!r}; got unit vectors of "
+            f"R^{request.d}, points of a sphere. Give angles, Tokens.on_torus(angles)."
+        )
+    return FieldSums(drift, request.asked.threads, whole=bool(request.whole_for))
+
+
 # Engines by the kind of the drift: kinds with a choice of engines, and kinds with one engine.
 CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
     ZonalDrift: zonal_engine,
@@ -244,9 +275,7 @@ CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
 SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
     Hardmax: lambda drift, request: AttentionSums(drift, request.asked.threads),
     HigherOrder: lambda drift, request: MomentSums(drift),
-    MeanField: lambda drift, request: FieldSums(
-        drift, request.asked.threads, whole=bool(request.whole_for)
-    ),
+    MeanField: field_engine,
     PairKernel: lambda drift, request: PairSums(drift),
     Pointwise: lambda drift, request: PointValues(drift),
 }
@@ -286,7 +315,7 @@ def engine_for(
     whole_for : str
         The feature that needs more than tangential velocities, for an error message, or "".
     on_sphere : bool
-        Whether tokens are unit vectors.
+        Whether tokens are unit vectors. Zonal drifts of others are those on a torus.
     causal : Causal, optional
         How tokens attend to earlier ones; None where they attend to all tokens.
 
@@ -304,6 +333,8 @@ def engine_for(
         raise TypeError(f"engine must be one of {names}; got {as_given(summation)}.")
     summation = Automatic() if summation is None else summation
     request = Request(summation, n, d, whole_for, on_sphere, causal)
+    if drift.is_zonal and not on_sphere:
+        return zonal_engine(drift.as_zonal(), request)
     factors, parts = zip(*drift.terms, strict=True)
     if parts == (drift,):
         return _engine_of(drift, request)

@@ -19,6 +19,7 @@ from .kernels import FINEST_DEGREE
 from .many_body import MomentPoints
 from .pair_kernels import PairPoints
 from .sphere import SphereModes
+from .torus import TorusField
 
 MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
     kind.dimension: kind for kind in (CircleModes, SphereModes)
@@ -47,7 +48,7 @@ class FieldSums(Engine):
         self.drift = drift
         source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
         parts: dict[Any, Any] = {
-            ZonalDrift: ZonalPoints if whole else zonal_field,
+            ZonalDrift: self._zonal_part(whole),
             Attention: AttentionPoints,
             Pointwise: lambda part, *_: PointValues(part),
             HigherOrder: lambda part, *_: MomentPoints(part),
@@ -57,6 +58,11 @@ class FieldSums(Engine):
             (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))
             for factor, part in source.terms
         ]
+
+    def _zonal_part(self, whole: bool) -> Any:
+        if not self.drift.space.spherical:
+            return TorusField
+        return ZonalPoints if whole else zonal_field
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         coefficients = self.drift.coefficients(t)

@@ -25,8 +25,9 @@ class MeanField(Drift):
     Parameters
     ----------
     run : Solution
-        Of a single density on the circle or S^2, under any drift. Between its outputs coefficients
-        are splines of order 4 in time: take outputs as close as the time steps of the tokens.
+        Of a single density on the circle or S^2, under any drift, or on a torus. Between its
+        outputs coefficients are splines of order 4 in time: take outputs as close as the time steps
+        of the tokens.
 
     Raises
     ------
@@ -47,7 +48,7 @@ class MeanField(Drift):
         states: FromAbove = getattr(run, "states", [])
         first: FromAbove = states[0] if len(states) else None
         fits = type(first) is Density and not first.space.axisymmetric
-        fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
+        fitting("run", run, "one of densities on the circle, S^2 or a torus", fits, TypeError)
         if first.shape or len(states) < SPLINE_POINTS:
             raise ValueError(
                 f"MeanField expects a run of a single density with {SPLINE_POINTS} outputs or "

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ..core.annotations import Function, Parameters, UserValue, Values
-from ..core.checks import fitting, real_array, returned, takes
+from ..core.checks import fitting, plain_array, real_array, returned, takes
 from ..core.descriptions import KindOf
 from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, applied, changes_of
@@ -188,6 +188,8 @@ class Potential(Field):
         axes = np.broadcast_to(np.eye(d).reshape(d, *(1,) * (x.ndim - 1), d), (d, *x.shape))
         try:
             level = self.function(shown(Dual(x, axes)))
+            if not isinstance(level, Dual):
+                level = plain_array("What Potential.function returns", level)
             slopes = changes_of(level, d)
         except (TypeError, AttributeError):  # it calculates with functions that have no rule
 

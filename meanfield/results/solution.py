@@ -26,7 +26,7 @@ from ..spaces import Space
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.laws import DensityLaw
-from ..states import Equiangular, Gaussian, Gram, Start, Tokens
+from ..states import Equiangular, Gaussian, Gram, Start, Tokens, TorusTokens
 from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from ..derivatives.tangents import Tangents
 
-State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
+State = Density | Characteristics | Tokens | TorusTokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
 VARIABLE_NAMES = {
     "t": "time",

@@ -40,10 +40,11 @@ class Characteristics(State):
     Parameters
     ----------
     density : Density
-        Single density on the circle or S^2, or an axisymmetric one.
+        Single density on the circle or S^2, an axisymmetric one, or one on a torus.
     nodes : int, optional
         Approximate number of nodes, at most 10^8; by default 4096 on the circle, 16384 on S^2,
-        1024 for axisymmetric densities, which have one node for each latitude. Drifts that are not
+        1024 for axisymmetric densities, which have one node for each latitude, and on tori 4096, or
+        32768 of three angles, on an equally spaced grid, whatever the `limit`. Drifts that are not
         zonal are summed over pairs of nodes, at a cost O(n^2) per evaluation: for smooth densities
         512 nodes on the circle and 4096 on S^2 suffice.
     limit : array (d,), optional
@@ -56,12 +57,13 @@ class Characteristics(State):
         Space of the density.
     coordinates : ndarray
         Coordinates of the nodes: on the circle angles from the antipode of `limit`; on S^2 unit
-        vectors (n, 3); for axisymmetric densities log tan(theta / 2), theta the angle from `limit`.
+        vectors (n, 3); for axisymmetric densities log tan(theta / 2), theta the angle from `limit`;
+        on a torus angles (n, m).
     masses : ndarray, (n,)
         Masses of the nodes.
     limit : ndarray, (d,)
         Unit vector about which the nodes are graded.
-    halves : ndarray of bool, (1 or 2, n)
+    halves : ndarray of bool, (1, 2 or 3, n)
         Masks of every second node along one direction. With twice the masses each is a quadrature.
 
     Raises
@@ -171,7 +173,7 @@ class Characteristics(State):
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
         expected = f"finite, of shape {self.coordinates.shape}"
         fitting("coordinates", coordinates, expected, fits)
-        if coordinates.ndim > 1:
+        if coordinates.ndim > 1 and self.space.spherical:
             check_unit("moved", value_of(coordinates))
         masses = self.masses if masses is None else masses
         return self.of_arrays(self.space, coordinates, masses, self.halves, self.limit)
@@ -180,8 +182,9 @@ class Characteristics(State):
         return len(self.masses)
 
     def __repr__(self) -> str:
+        where = f"S^{self.dimension - 1}" if self.space.spherical else repr(self.space)
         return (
-            f"Characteristics({len(self)} nodes on S^{self.dimension - 1}, W2 to a Dirac "
+            f"Characteristics({len(self)} nodes on {where}, W2 to a Dirac "
             f"{self.w2_to_dirac():.3g} rad, quadrature error {self.quadrature_error:.1e})"
         )
 

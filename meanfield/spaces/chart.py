@@ -59,45 +59,6 @@ class NodeChart(ABC):
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         """Harmonic coefficients (modes,) of sum_i masses_i delta_{x_i} up to a degree."""
 
-    def velocity(
-        self, coordinates: np.ndarray | Dual, masses: np.ndarray | Dual,
-        attraction: np.ndarray | Dual, normaliser: np.ndarray | Dual | None,
-    ) -> Any:  # fmt: skip
-        """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
-
-        `attraction` and `normaliser` are the multipliers of W and Z by degree. Either all
-        arguments are `Dual`, with tangents, or none is.
-        """
-        arguments: Any = (coordinates, masses, attraction, normaliser)
-        if not isinstance(coordinates, Dual):
-            empty = np.empty((0, *coordinates.shape))
-            return self.velocity_tangents(coordinates, masses, empty, empty, arguments[2:], [])[0]
-        x, m, *tables = (value_of(each) for each in arguments)
-        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in arguments)
-        pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
-        moved = np.ascontiguousarray(moved)
-        return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
-
-    @abstractmethod
-    def velocity_tangents(
-        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
-        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Velocities, and their derivatives (p, *coordinates.shape) in p directions.
-
-        Parameters
-        ----------
-        coordinates, masses : as for `velocity`
-        changes : ndarray, (p, *coordinates.shape)
-            Tangents of the coordinates.
-        by_masses : ndarray, (p, n)
-            Tangents of the masses.
-        multipliers : (attraction, normaliser or None)
-            Multipliers of W and Z by degree.
-        by_multipliers : sequence of p such pairs
-            Tangents of the multipliers.
-        """
-
     @abstractmethod
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Rates of change of the coordinates under the tangential parts of velocities (n, d)."""
@@ -137,7 +98,50 @@ class NodeChart(ABC):
         return clusters_among(self.points(coordinates), masses, radius=radius, least=least)
 
 
-class LineChart(NodeChart):
+class HarmonicChart(NodeChart):
+    """Chart of nodes whose velocities under zonal drifts are sums of harmonics by degree."""
+
+    def velocity(
+        self, coordinates: np.ndarray | Dual, masses: np.ndarray | Dual,
+        attraction: np.ndarray | Dual, normaliser: np.ndarray | Dual | None,
+    ) -> Any:  # fmt: skip
+        """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
+
+        `attraction` and `normaliser` are the multipliers of W and Z by degree. Either all
+        arguments are `Dual`, with tangents, or none is.
+        """
+        arguments: Any = (coordinates, masses, attraction, normaliser)
+        if not isinstance(coordinates, Dual):
+            empty = np.empty((0, *coordinates.shape))
+            return self.velocity_tangents(coordinates, masses, empty, empty, arguments[2:], [])[0]
+        x, m, *tables = (value_of(each) for each in arguments)
+        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in arguments)
+        pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
+        moved = np.ascontiguousarray(moved)
+        return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
+
+    @abstractmethod
+    def velocity_tangents(
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Velocities, and their derivatives (p, *coordinates.shape) in p directions.
+
+        Parameters
+        ----------
+        coordinates, masses : as for `velocity`
+        changes : ndarray, (p, *coordinates.shape)
+            Tangents of the coordinates.
+        by_masses : ndarray, (p, n)
+            Tangents of the masses.
+        multipliers : (attraction, normaliser or None)
+            Multipliers of W and Z by degree.
+        by_multipliers : sequence of p such pairs
+            Tangents of the multipliers.
+        """
+
+
+class LineChart(HarmonicChart):
     """Chart with one coordinate for each node, on which harmonics are functions of one variable x.
 
     x is the coordinate on the circle, and <point, limit> for axisymmetric densities.

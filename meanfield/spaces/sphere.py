@@ -10,7 +10,7 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
-from .chart import Multipliers, NodeChart, Nodes, graded_rule
+from .chart import HarmonicChart, Multipliers, Nodes, graded_rule
 from .contract import Space, orthogonal, read_only
 from .density import Density
 from .latitudes import Latitudes
@@ -273,7 +273,7 @@ class Sphere(Space):
         return self.rings.minus_divergence(field, self.degree)
 
 
-class SphereNodeChart(NodeChart):
+class SphereNodeChart(HarmonicChart):
     """Coordinates on S^2: unit vectors. Initial nodes are graded latitudes times longitudes."""
 
     usual_nodes = 16384

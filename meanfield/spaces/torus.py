@@ -1,6 +1,6 @@
 """The torus (R / 2 pi)^m: Fourier coefficients c_k = int e^{-i<k, x>} dmu of waves k in Z^m."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,6 @@ import numpy as np
 from ..core.annotations import FromAbove
 from ..core.cached import cached_property
 from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
-from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
 from ..states.points import UNIT
@@ -71,6 +70,41 @@ class WaveRows:
             last = np.arange(first, self.degree + 1)[:, None]
             parts.append(np.concatenate([np.broadcast_to(row, (len(last), row.size)), last], 1))
         return np.concatenate(parts)
+
+
+class WavesAt:
+    """Waves e^{i<k, x>} at points x, by blocks of points; a single block is kept.
+
+    Iteration gives (block, rows, last): a slice of the points, e^{i<k, x>} of the rows of waves
+    without their last number, (n, rows), and of the last wave numbers, (n, degree + 1).
+
+    Parameters
+    ----------
+    waves : WaveRows
+    points : ndarray, (n, 2m)
+    """
+
+    def __init__(self, waves: WaveRows, points: np.ndarray) -> None:
+        self._waves, self._points, self.count = waves, points, len(points)
+        size = max(1, PRODUCTS_AT_ONCE // (len(waves.waves) + waves.degree + 1))
+        self._blocks = [slice(i, i + size) for i in range(0, self.count, size)]
+        self._kept: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        for block in self._blocks:
+            factors = self._kept or self._factors(self._points[block])
+            if len(self._blocks) == 1:
+                self._kept = factors
+            yield block, *factors
+
+    def _factors(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z, rows = points[:, ::2] + 1j * points[:, 1::2], self._waves.waves.T
+        powers = [_powers(each, self._waves.degree) for each in (z / np.abs(z)).T]
+        total: np.ndarray = np.ones((len(z), 1), dtype=complex)
+        for i, (power, k) in enumerate(zip(powers[:-1], rows, strict=True)):
+            each = np.where(k < 0, power[:, np.abs(k)].conj(), power[:, np.abs(k)])
+            total = total * each if i else each
+        return total, powers[-1]
 
 
 class Torus(Space):
@@ -344,50 +378,33 @@ class Torus(Space):
         spectrum = np.fft.rfftn(grid, axes=tuple(range(1, m + 1)), norm="forward")
         return spectrum.reshape(len(values), -1)[:, self._spectrum(n)[0]]
 
-    def _blocks(self, count: int) -> list[slice]:
-        """Blocks of points for which sums over waves fit into memory."""
-        size = max(1, PRODUCTS_AT_ONCE // (len(self.rows.waves) + self.degree + 1))
-        return [slice(i, i + size) for i in range(0, count, size)]
-
-    def _factors(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """e^{i<k, x>} of the rows, (n, rows), and of the last wave numbers, (n, degree + 1)."""
-        rows = self.rows.waves
-        powers = [np.exp(1j * np.outer(x, np.arange(self.degree + 1))) for x in angles.T]
-        total = np.ones((len(angles), len(rows)), dtype=complex)
-        for power, k in zip(powers[:-1], rows.T, strict=True):
-            each = power[:, np.abs(k)]
-            total *= np.where(k < 0, each.conj(), each)
-        return total, powers[-1]
-
     @cached_property
     def _square(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and last wave number of every coefficient."""
         counts = self.degree + 1 - self.rows.first
         return np.repeat(np.arange(len(counts)), counts), self.waves[:, -1]
 
-    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Sums over waves: exponentials of the last angle times those of the others."""
-        angles = self.angles_of(points)
+    def synthesis_at(self, series: np.ndarray, points: "np.ndarray | WavesAt") -> np.ndarray:
+        at = points if isinstance(points, WavesAt) else WavesAt(self.rows, points)
         square = np.zeros((len(series), len(self.rows.waves), self.degree + 1), dtype=complex)
         square[(slice(None), *self._square)] = self.parseval * series
-        values = np.empty((len(series), len(angles)))
-        for block in self._blocks(len(angles)):
-            rows, last = self._factors(angles[block])
+        values = np.empty((len(series), at.count))
+        for block, rows, last in at:
             for one, target in zip(square, values, strict=True):
                 target[block] = np.einsum("nr,nr->n", rows, last @ one.T).real
         return values
 
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Sums over points of conjugate exponentials of the last angle times the others."""
-        series = np.empty((len(masses), self.degrees.size), dtype=complex)
-        for one, x, m in zip(series, points, masses, strict=True):
-            angles = self.angles_of(x)
-            square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
-            for block in self._blocks(len(angles)):
-                rows, last = self._factors(angles[block])
-                square += (m[block, None] * rows).conj().T @ last.conj()
-            one[:] = square[self._square]
-        series[:, 0] = masses.sum(axis=1)
+        pairs = zip(points, masses, strict=True)
+        return np.stack([self.empirical_at(WavesAt(self.rows, x), m) for x, m in pairs])
+
+    def empirical_at(self, points: "WavesAt", masses: np.ndarray) -> np.ndarray:
+        """Coefficients (modes,) of the measure with masses (n,) at points."""
+        square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
+        for block, rows, last in points:
+            square += (masses[block, None] * rows).conj().T @ last.conj()
+        series = square[self._square]
+        series[0] = masses.sum()
         return series
 
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
@@ -395,7 +412,7 @@ class Torus(Space):
         angles = finite_array("rotation", rotation)
         wanted = f"{self.circles} angles in radians, or one"
         fitting("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
-        shift = np.broadcast_to(angles, (self.circles,))
+        shift = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         return coefficients * np.exp(-1j * self.waves @ shift)
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -428,9 +445,8 @@ class Torus(Space):
         square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
         square[self._square] = coefficients
         result = np.empty((len(angles), self.degree + 1), dtype=complex)
-        for block in self._blocks(len(angles)):
-            some = np.pad(angles[block], ((0, 0), (0, 1)))
-            result[block] = self._factors(some)[0] @ square
+        for block, rows, _ in WavesAt(self.rows, on_circles(np.pad(angles, ((0, 0), (0, 1))))):
+            result[block] = rows @ square
         result[:, 0] = 2 * result[:, 0].real - coefficients[0].real
         return result
 
@@ -449,10 +465,9 @@ class Torus(Space):
         return -1j * (self.waves.T * self.analysis(field)).sum(axis=0)
 
     def chart(self, limit: np.ndarray) -> "NodeChart":
-        raise MeanfieldError(
-            f"Characteristics have no nodes on {self!r} yet. Solve for the Density, or for tokens, "
-            "density.sample(n, rng=...)."
-        )
+        from .torus_chart import TorusNodeChart
+
+        return TorusNodeChart(self, limit)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         sizes = np.abs(attraction) * np.sqrt(-self.laplacian)
@@ -466,6 +481,22 @@ def on_circles(angles: np.ndarray) -> np.ndarray:
     """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
     pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     return pairs.reshape(*angles.shape[:-1], -1)
+
+
+def _powers(z: np.ndarray, most: int) -> np.ndarray:
+    """Powers 0, ..., `most` of complex numbers (n,), by doubling, (n, most + 1)."""
+    powers = np.ones((z.size, most + 1), dtype=complex)
+    known, power = 1, z[:, None]
+    while known <= most:
+        new = powers[:, known : 2 * known]
+        np.multiply(powers[:, : new.shape[1]], power, out=new)
+        known, power = 2 * known, power**2
+    return powers
+
+
+def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Rates of change (..., m) of the angles of points (..., 2m) with these velocities."""
+    return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
 
 
 def _conditional(series: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -8,6 +8,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.branch_switching import _neutral
+from meanfield.bifurcation.continuation import CurvePoint, curve_of
+from meanfield.bifurcation.detection import Special
 from meanfield.bifurcation.equation import MomentEquation
 from meanfield.bifurcation.families import basis_of, equation_of, model_of, transport_equation
 from meanfield.bifurcation.normal_forms import neutral_at, normal_form, rays
@@ -176,5 +179,56 @@ def test_points_under_noise_of_constant_scale_are_those_of_the_same_laplacian():
     (here,), (there,) = found.special("transition"), known.special("transition")
     assert there.value == pytest.approx(1.72332859, abs=5e-9)
     assert here.value == pytest.approx(0.49 * there.value, abs=1e-9)
-    with pytest.raises(mf.MeanfieldError, match="of the diagram without noise=, at kappa/c"):
-        found.transition()
+    own, isotropic = found.transition(), known.transition()
+    assert own.order == isotropic.order == "discontinuous"
+    assert own[1:4] == pytest.approx(np.array(isotropic[1:4]) * [0.49, 0.49, 1], rel=1e-9)
+    assert own.hysteresis == pytest.approx(np.multiply(isotropic.hysteresis, 0.49), rel=1e-9)
+
+
+@pytest.mark.parametrize("drift", [waves(1, 3, last=0.9), waves(1, 2, last=0.50001), mf.SA(2.0)])
+def test_transitions_under_a_multiple_of_the_laplacian_by_the_normal_form(drift):
+    """Continuous, discontinuous by less than rounding, and without a free energy."""
+    noise = mf.noise.MultiplicativeStratonovich(lambda x: 0.7 + 0 * x[..., 0])
+    known = mf.branches(drift, CIRCLE, (1.2, 3.2)).transition()
+    found = mf.branches(drift, CIRCLE, (1.2 * 0.49, 3.2 * 0.49), noise=noise).transition()
+    assert found.order == known.order
+    assert found[1:4] == pytest.approx(np.array(known[1:4]) * [0.49, 0.49, 1], rel=1e-7)
+    with pytest.raises(mf.MeanfieldError, match="There is no free energy under Anisotropic"):
+        mf.branches(drift, CIRCLE, (1.5, 2.2), noise=UNEVEN).transition()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ratio", [0.999, 1.001])
+def test_both_halves_of_every_branch_at_a_resonance_on_the_sphere(ratio):
+    """Onsets .001 apart: not together, so each has branches and clearances of its own."""
+    drift = mf.Interaction(np.polynomial.Polynomial([0, 3, 15 * ratio / 2]), name=f"{ratio}")
+    known = mf.branches(drift, mf.Sphere(10), (0.6, 1.02))
+    options = {"noise": CONSTANT, "secondary": ratio > 1}  # as that of degree 1 at 1.001
+    found = mf.branches(drift, mf.Sphere(10), (0.6, 1.02), **options)
+    assert not found.warnings
+    for kind in ("fold", "transition"):
+        values = [sorted(s.value for s in one.special(kind)) for one in (found, known)]
+        assert values[0] == pytest.approx(values[1], abs=1e-9) and len(values[0]) == 2
+    assert found.transition()[1:4] == pytest.approx(known.transition()[1:4], abs=1e-9)
+
+
+def test_rotations_of_a_state_are_no_neutral_perturbations():
+    """A state about an axis is turned by rotations of the order in which it loses its symmetry."""
+    drift = mf.Interaction(np.polynomial.Polynomial([0, 3, 15 * 0.999 / 2]), name="0.999")
+    known = mf.branches(drift, mf.Sphere(10), (0.95, 1.02))
+    (place,) = known.special("symmetry breaking", 2)
+    basis = basis_of([mf.Transformer(drift, 1.0, noise=CONSTANT)], mf.Sphere(10))
+    near = np.append(basis.moments(place.state.density)[0], np.log(place.value))
+    basis = basis.keeping((0, 1, 2, 3))  # about the third axis, in which degree 1 is even
+    curve = curve_of(drift, basis, "kappa", (0.95, 1.02), None)
+    z = curve.at_value(near, place.value)
+    equation, kappa = curve.at(z[-1])
+    for order in (1, 2):
+        special = Special(CurvePoint(z, z, place.value), place.interval, "", order=order)
+        size, way = _neutral(curve, special)
+        part = basis.of_order(order)
+        turned, mine = part.sizes * part.turned(z[:-1]), way[part.members]
+        assert part.rotations(z[:-1]) == 1 and np.abs(turned).max() > 1e-3 and size < 1e-9
+        assert np.abs(turned @ mine).max() < 1e-12
+        assert np.abs(equation.linearised(z[:-1], kappa, part) @ mine).max() < 1e-8
+        assert np.linalg.norm(way[basis.degrees == 1]) > 0.99

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.chaos.experiment import batches_of
+from meanfield.chaos.experiment import _apart_up_to_rotation, _coupling_distance, batches_of
 from meanfield.chaos.measurements import MEASUREMENTS, measurements_on
 from meanfield.sweeps.executors import processes
 
@@ -117,6 +117,64 @@ def test_on_the_sphere():
     found = mf.propagation_of_chaos(model, start, [16, 64], [0.2], 64, rng=0, dt=0.1)
     assert {"mmd", "H^-2", "coupling", "x_1"} <= set(found.data)
     assert found.rate("mmd").exponent == pytest.approx(-0.5, abs=0.12)
+
+
+def test_on_the_torus():
+    torus = mf.Torus(12)
+    model, start = mf.Transformer(mf.USA(0.5), 1.0), torus.von_mises([0.3, 1.0], 0.7)
+    found = mf.propagation_of_chaos(model, start, [16, 64], [0.4], 64, rng=0, dt=0.2)
+    assert {"mmd", "H^-2", "coupling", "x_1", "|m_1|^2"} <= set(found.data)
+    for name in ("mmd", "H^-2", "coupling"):
+        assert found.rate(name).exponent == pytest.approx(-0.5, abs=0.12)
+    coupled = found.data["coupling"] - found.data["coupling up to rotation"]
+    assert (coupled >= 0).all() and (coupled > 0).any()
+
+
+def test_coupled_tokens_on_the_torus_move_in_the_field_of_the_density():
+    """Without noise, tokens at quadrature nodes have the moments of the density they follow."""
+    torus, times = mf.Torus(16), np.linspace(0, 0.5, 41)
+    mu = torus.von_mises([0.3, 1.0], 0.5)
+    axis = 2 * np.pi * np.arange(24) / 24
+    angles = np.stack([x.ravel() for x in np.meshgrid(axis, axis, indexing="ij")], axis=1)
+    masses = mu.at(torus.embed(angles))
+    tokens = mf.Tokens.on_torus(angles, masses / masses.sum())
+    uneven = mf.PeriodicKernel(lambda z, w: 0.6 * np.cos(z + 0.4) + 0.3 * np.sin(w - z))
+    for drift in (mf.SA(1.2), uneven, mf.USA(0.5) + mf.Potential(lambda x: x[..., 0] * x[..., 3])):
+        run = mf.solve(mf.Transformer(drift), mu, (0, 0.5), t_eval=times, rtol=1e-10)
+        field = mf.Transformer(mf.MeanField(run))
+        final = mf.solve(field, tokens, (0, 0.5), t_eval=[0.5], rtol=1e-10).final
+        np.testing.assert_allclose(final.moment(1), run.final.moment(1), rtol=0, atol=1e-8)
+
+
+def test_distances_up_to_translation_of_tokens_on_the_torus():
+    rng = np.random.default_rng(0)
+    angles, by = rng.uniform(0, 6, (3, 20, 2)), np.array([0.7, -1.2])
+    noise = 0.1 * rng.standard_normal((3, 20, 2))
+    a = mf.Tokens.on_torus(angles)
+    turned = mf.Tokens.on_torus(angles + by)
+    np.testing.assert_allclose(_apart_up_to_rotation(a, turned), 0, atol=1e-7)
+    b = mf.Tokens.on_torus(angles + by + noise)
+    found = _apart_up_to_rotation(a, b)
+    assert (found < _coupling_distance(a, mf.Tokens.on_torus(angles + noise)) + 1e-12).all()
+    for i, one in enumerate(found):  # the least over a grid of translations
+        shifts = np.linspace(-0.1, 0.1, 41)
+        gaps = [2 - 2 * np.cos(noise[i, None, :, k] - shifts[:, None]) for k in (0, 1)]
+        least = sum(gap.mean(axis=1).min() for gap in gaps) ** 0.5
+        assert one == pytest.approx(least, rel=1e-2) and one <= least + 1e-12
+
+
+def test_points_of_a_sphere_do_not_move_in_the_field_of_a_torus():
+    run = mf.solve(
+        mf.Transformer(mf.USA(0.5), 1.0),
+        mf.Torus(12).von_mises([0.3, 1.0], 0.5),
+        (0, 1),
+        t_eval=np.linspace(0, 1, 9),
+    )
+    model = mf.Transformer(mf.MeanField(run), 1.0)
+    with pytest.raises(mf.MeanfieldError, match=r"unit vectors of R\^4.*on_torus\(angles\)"):
+        mf.solve(model, mf.Tokens(np.eye(4)), (0, 1), rng=0, dt=0.1)
+    with pytest.raises(ValueError, match="dimension 4"):
+        mf.solve(model, mf.Tokens.on_torus(np.zeros((4, 3))), (0, 1), rng=0, dt=0.1)
 
 
 @pytest.mark.long

@@ -12,6 +12,8 @@ DRIFTS = [
     mf.SA(4.0),
     mf.Kuramoto(),
     mf.PeriodicKernel(lambda z, w: 0.6 * np.cos(z + 0.4) + 0.3 * np.sin(w - z)),
+    mf.USA(1.0) + mf.Potential(lambda x: x[..., 0] * x[..., 3]),
+    mf.PairKernel(lambda x, y: np.exp(0.5 * x[..., :1] * y[..., 3:]) * y[..., ::-1]),
 ]
 
 
@@ -35,7 +37,82 @@ def test_tokens_at_quadrature_nodes_move_as_the_density_does(drift):
     assert run.final.mass == pytest.approx(1, abs=1e-13)
 
 
-@pytest.mark.parametrize("drift", DRIFTS[:2] + DRIFTS[3:], ids=repr)
+# Characteristics -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drift", DRIFTS[:2] + DRIFTS[3:6], ids=repr)
+def test_characteristics_are_the_density_and_tokens(drift):
+    torus = mf.Torus(16)
+    mu = torus.von_mises([0.3, 1.0], 0.5)
+    span = {"t_span": (0, 0.3), "t_eval": [0.3], "rtol": 1e-10}
+    nodes = mf.solve(mf.Transformer(drift), mf.Characteristics(mu, nodes=1024), **span)
+    assert nodes.success and len(nodes.final) == 32**2
+    density = mf.solve(mf.Transformer(drift), mu, **span)
+    tokens = mf.solve(mf.Transformer(drift), quadrature(torus, mu, 32), **span)
+    expected = density.final.resample(4).coefficients
+    np.testing.assert_allclose(nodes.final.coefficients(4), expected, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(nodes.final.points, tokens.final.x, rtol=0, atol=1e-9)
+    found, of_density = nodes.observables.isel(t=-1), density.observables.isel(t=-1)
+    for name in ("order_parameter", "interaction_energy", "dissipation", "free_energy"):
+        assert float(found[name]) == pytest.approx(float(of_density[name]), rel=1e-9, nan_ok=True)
+
+
+def test_clusters_and_distances_of_characteristics_are_those_of_the_torus():
+    """Nodes are drawn to the nearer of two points, one of which is at the seam of an angle."""
+    torus, ends = mf.Torus(12), np.array([[0.5, 2 * np.pi - 0.02], [3.5, 2.0]])
+    start = mf.Characteristics(torus.von_mises([0.3, 1.0], 0.4), nodes=1024)
+    gaps = (start.coordinates - ends[:, None] + np.pi) % (2 * np.pi) - np.pi
+    nearest = (gaps**2).sum(axis=2).argmin(axis=0)
+    moved = start.moved(ends[nearest] + 0.01 * gaps[nearest, np.arange(len(start))])
+    clusters = moved.clusters(radius=0.3)
+    masses = [start.masses[nearest == i].sum() for i in (0, 1)]
+    order = np.argsort(masses)[::-1]
+    assert [c.mass for c in clusters] == pytest.approx([masses[i] for i in order], rel=1e-12)
+    for cluster, i in zip(clusters, order, strict=True):
+        np.testing.assert_allclose(cluster.point, torus.embed(ends[i]), rtol=0, atol=0.03)
+    one = mf.Characteristics(mf.Torus(24).von_mises([3.0, -2.0], 5.0))
+    angles = np.arctan2(one.mean_direction[1::2], one.mean_direction[::2])
+    np.testing.assert_allclose(angles, [3.0, -2.0], atol=1e-12)
+    gaps = (one.coordinates - [3.0, -2.0] + np.pi) % (2 * np.pi) - np.pi
+    expected = np.sqrt(one.masses @ (gaps**2).sum(axis=1))
+    assert one.w2_to_dirac() == pytest.approx(expected, rel=1e-12)
+
+
+def test_characteristics_are_saved_and_resumed_bit_by_bit(tmp_path):
+    start = mf.Characteristics(mf.Torus(8).von_mises([0.3, 1.0], 0.4), nodes=900)
+    model, path = mf.Transformer(mf.SA(1.5)), tmp_path / "kept.npz"
+    run = mf.solve(model, start, (0, 0.5))
+    mf.solve(model, start, (0, 0.5), checkpoint=path, max_steps=2)
+    resumed = mf.solve(model, start, (0, 0.5), checkpoint=path, resume=True)
+    np.testing.assert_array_equal(resumed.final.coordinates, run.final.coordinates)
+    run.save(tmp_path / "run.nc")
+    again = mf.load(tmp_path / "run.nc").final
+    np.testing.assert_array_equal(again.coordinates, run.final.coordinates)
+    assert again.space == run.final.space and "Torus" in repr(again)
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "message"),
+    [
+        ({"reaction": 0.5}, {}, "move without reaction"),
+        ({"normalisation": mf.SqrtScaling()}, {}, "move without normalisation"),
+        ({}, {"tangents": ["beta"]}, "Take the Density"),
+    ],
+    ids=["reaction", "normalisation", "tangents"],
+)
+def test_characteristics_on_the_torus_refuse(parts, options, message):
+    start = mf.Characteristics(mf.Torus(8).von_mises([0.3, 1.0], 0.4), nodes=400)
+    with pytest.raises(mf.MeanfieldError, match=message):
+        mf.solve(mf.Transformer(mf.USA(1.0), **parts), start, (0, 0.1), **options)
+
+
+def test_nodes_that_do_not_resolve_the_interaction_are_refused():
+    start = mf.Characteristics(mf.Torus(8).von_mises([0.3, 1.0], 0.4), nodes=400)
+    with pytest.raises(ValueError, match="do not resolve this interaction"):
+        mf.solve(mf.Transformer(mf.USA(30.0)), start, (0, 0.1))
+
+
+@pytest.mark.parametrize("drift", DRIFTS[:2] + DRIFTS[3:5], ids=repr)
 def test_growth_rates_of_the_uniform_state(drift):
     """|k|^2 (W_k / Z_0 - 1/kappa), with the imaginary part of a kernel that is not even."""
     torus, kappa = mf.Torus(6), 3.0
@@ -113,7 +190,7 @@ def test_tangents_and_gradients_are_differences(drift):
 
 
 def test_the_gradient_under_a_kernel_that_is_not_even_is_the_transpose():
-    torus, model = mf.Torus(12), mf.Transformer(DRIFTS[-1], kappa=3.0)
+    torus, model = mf.Torus(12), mf.Transformer(DRIFTS[4], kappa=3.0)
     start, towards = torus.von_mises([0.3, 1.0], 0.4), torus.von_mises([1.0, 0.0], 0.3)
     run = mf.solve(model, start, (0, 0.4), t_eval=[0.4], tangents=["kappa", towards])
     gradient = mf.gradient(second, run)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import bad_calls
+import pytest
 
 WAIT = 60 * bad_calls.SECONDS  # seconds, for what does not even let a signal through
 
@@ -65,6 +66,16 @@ def test_bad_calls(attack):
                 attack.saw(came)
     finally:
         worker.end()
+
+
+@pytest.mark.long
+def test_calls_are_right_but_for_the_one_bad_argument():
+    worker = Worker()
+    try:
+        found = [worker.called(-number - 1) for number in range(len(bad_calls.calls()))]
+    finally:
+        worker.end()
+    assert not [(call, came) for call, came in found if came]
 
 
 def test_every_public_name_is_called():

@@ -192,5 +192,5 @@ def test_what_is_known_on_spheres_alone_is_refused():
     mu = mf.Torus(8).von_mises([0, 0], 0.2)
     with pytest.raises(ValueError, match="two states of one space; got"):
         mf.wasserstein(mu, mf.Dirac([1.0, 0, 0, 0]))
-    with pytest.raises(mf.MeanfieldError, match="Characteristics have no nodes on Torus"):
-        mf.Characteristics(mu)
+    with pytest.raises(mf.MeanfieldError, match="densities on Circle and Sphere; got Torus"):
+        mf.solve(mf.Transformer(mf.Attention(beta=1.0)), mu, (0, 0.1))

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.dynamics import TorusTokenMotion
+from meanfield.spaces.torus import on_circles
 
 ANGLES = np.random.default_rng(0).uniform(-np.pi, np.pi, (3, 12, 2))
 
@@ -27,20 +29,20 @@ def test_angles_are_finite_numbers_of_each_token(angles):
 @pytest.mark.parametrize(
     "drift", [mf.USA(1.3), mf.SA(1.3), mf.USA(3.0), mf.SA(3.0), mf.Kuramoto()], ids=repr
 )
-@pytest.mark.parametrize("few", [0, 512], ids=["waves", "pairs"])
-def test_velocities_are_tangential_parts_of_sums_over_pairs(drift, few, monkeypatch):
+@pytest.mark.parametrize("cost", [0.0, 1.0], ids=["waves", "pairs"])
+def test_velocities_are_tangential_parts_of_sums_over_pairs(drift, cost, monkeypatch):
     """P of each pair (cos, sin); sums over waves and over pairs agree."""
-    monkeypatch.setattr("meanfield.dynamics.torus_tokens.FEW_TOKENS", few)
+    monkeypatch.setattr("meanfield.engines.torus.FEWEST_FOR_WAVES", 0)
+    monkeypatch.setattr("meanfield.engines.torus.WAVE_COST", cost)
     x = mf.Tokens.on_torus(ANGLES[0]).x
     inner = x @ x.T
     weights = np.exp(float(drift.exponent) * inner)
     output = weights @ x / (weights.sum(axis=1, keepdims=True) if drift.normalised else 12)
     pairs = x.reshape(12, 2, 2)
     expected = pairs[..., 0] * output[:, 1::2] - pairs[..., 1] * output[:, ::2]
-    from meanfield.dynamics import TorusTokenMotion
-
     motion = TorusTokenMotion(mf.Transformer(drift), mf.Tokens.on_torus(ANGLES[0]))
     found = motion.velocity(ANGLES[:1], 0.0)[0]
+    assert (motion._sums._summed is None) == (cost == 0 and 0 < 2 * drift.exponent <= 4)
     scale = np.abs(weights).max()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * scale)
 
@@ -51,6 +53,80 @@ def test_tokens_of_one_angle_move_as_on_the_circle():
     torus = mf.solve(model, mf.Tokens.on_torus(angles), **span).final
     circle = mf.solve(model, mf.Tokens.on_circle(angles[:, 0]), **span).final
     np.testing.assert_allclose(torus.x, circle.x, rtol=0, atol=1e-8)
+
+
+def turned(x, y):
+    """A kernel that is no function of the inner product."""
+    return np.exp(0.5 * np.cos(x[..., :1] - 2 * y[..., 3:])) * y[..., ::-1]
+
+
+MATRICES = np.eye(4) + 0.3 * np.random.default_rng(1).standard_normal((3, 4, 4))
+OUTPUTS = {
+    "potential": (
+        mf.Potential(lambda x: x[..., 0] * x[..., 3] + 0.5 * x[..., 2] ** 2),
+        lambda x, m: np.stack([x[:, 3], 0 * x[:, 0], x[:, 2], x[:, 0]], axis=1),
+    ),
+    "pairs": (mf.PairKernel(turned), lambda x, m: np.einsum("j,ijd->id", m, turned(x[:, None], x))),
+    "matrices": (
+        mf.Attention(*MATRICES, beta=0.8),
+        lambda x, m: attended(0.8 * (x @ MATRICES[0].T) @ (x @ MATRICES[1].T).T, m, x),
+    ),
+}
+
+
+def attended(logits, masses, x):
+    weights = np.exp(logits) * masses
+    return weights @ (x @ MATRICES[2].T) / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_any_drift_moves_tokens_by_its_part_along_each_circle(name):
+    drift, output = OUTPUTS[name]
+    masses = np.arange(1, 13) / 78
+    tokens = mf.Tokens.on_torus(ANGLES, masses)
+    for factor, part in ((1.0, drift), (0.5, mf.USA(1.3) + 0.5 * drift)):
+        motion = TorusTokenMotion(mf.Transformer(part), tokens)
+        for angles, found in zip(ANGLES, motion.velocity(ANGLES, 0.0), strict=True):
+            x = on_circles(angles)
+            u = factor * output(x, masses)
+            if part is not drift:
+                u += (np.exp(1.3 * x @ x.T) * masses) @ x
+            expected = x[:, ::2] * u[:, 1::2] - x[:, 1::2] * u[:, ::2]
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
+
+
+def test_attention_without_matrices_is_sa():
+    tokens, span = mf.Tokens.on_torus(ANGLES[0]), {"t_span": (0, 1), "rtol": 1e-10, "t_eval": [1]}
+    runs = [
+        mf.solve(mf.Transformer(d), tokens, **span) for d in (mf.SA(1.3), mf.Attention(beta=1.3))
+    ]
+    np.testing.assert_allclose(runs[1].final.angles, runs[0].final.angles, rtol=0, atol=1e-9)
+
+
+def test_a_potential_alone_has_its_stationary_law():
+    """exp(kappa V): means over 4000 tokens after a long time, within 4.5 standard errors."""
+    potential = mf.Potential(lambda x: 0.6 * x[..., 0] + 0.4 * x[..., 1] * x[..., 2])
+    torus, kappa = mf.Torus(16), 2.0
+    x = torus.points
+    law = np.exp(kappa * (0.6 * x[:, 0] + 0.4 * x[:, 1] * x[:, 2]))
+    law /= law.sum()
+    tokens = torus.uniform().sample(4000, rng=0)
+    model = mf.Transformer(potential, kappa=kappa)
+    final = mf.solve(model, tokens, (0, 20), dt=0.1, t_eval=[20], rng=1).final
+    for f in (lambda x: x[:, 0], lambda x: x[:, 1] * x[:, 2], lambda x: x[:, 1]):
+        values = f(final.x)
+        assert abs(values.mean() - law @ f(x)) < 4.5 * values.std() / 4000**0.5
+
+
+def test_energies_of_parts_add():
+    energy = mf.solve(
+        mf.Transformer(mf.USA(1.3) + OUTPUTS["potential"][0]), mf.Tokens.on_torus(ANGLES[0]), (0, 1)
+    ).observables["interaction_energy"]
+    x = on_circles(ANGLES[0])
+    pairs = np.exp(1.3 * x @ x.T).mean() / 2.6
+    level = (x[:, 0] * x[:, 3] + 0.5 * x[:, 2] ** 2).mean()
+    assert float(energy[0]) == pytest.approx(pairs + level, rel=1e-13)
+    assert (np.diff(energy) > 0).all()
 
 
 def test_replicas_are_as_alone_and_follow_the_ensemble_of_a_model():
@@ -88,11 +164,11 @@ def test_noisy_tokens_approach_their_density():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (mf.Transformer(mf.Attention(beta=1.0)), "does not move tokens on the torus"),
+        (mf.Transformer(mf.CosineSeries([0, 1.0])), "a series in the angle between two points"),
         (mf.Transformer(mf.USA(1.0), noise=mf.Anisotropic(np.eye(4)), kappa=1.0), "Anisotropic"),
         (mf.Transformer(mf.USA(1.0), reaction=0.2), "moves without reaction"),
     ],
-    ids=["attention", "noise", "reaction"],
+    ids=["angles", "noise", "reaction"],
 )
 def test_models_that_need_a_sphere_are_refused(model, message):
     rng = {"rng": 0} if model.noisy else {}
