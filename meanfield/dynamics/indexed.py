@@ -102,7 +102,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         self.drift_at_nodes = self._drift_at_nodes()
 
     def _drift_at_nodes(self) -> Drift:
-        """The drift at each node of each of R members, an ensemble (R P,); or one drift for all."""
+        """Ensemble (R P,) of the drifts at P nodes of R members in turn, or one drift for all."""
         drift, index, shape = self.model.drift, self.like.index, self.like.shape
         members, causal = int(np.prod(shape)), self.model.causal
         if drift.shape:

@@ -352,13 +352,13 @@ class Head:
 
         count = self.threads.threads
 
-        def some(first: int, last: int) -> None:
+        def work_of_threads(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # each thread has its own errstate
-                for number in range(first, last):
-                    for block in blocks[number::count]:  # later blocks of causal heads cost more
+                for thread in range(first, last):
+                    for block in blocks[thread::count]:  # later blocks of causal heads cost more
                         work(*block)
 
-        self.threads.share(some, count)
+        self.threads.share(work_of_threads, count)
 
     def _exponential_sums(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pair (top, sums) with sum_j e^(l_ij) u_j = e^(top_i) sums_i, without overflow.

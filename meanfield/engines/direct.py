@@ -193,7 +193,10 @@ class DirectSums(ZonalEngine):
         return np.full(replicas, self.drift.exponent, dtype=float)
 
     def _pulls(self, columns: np.ndarray, d: int) -> np.ndarray:
-        """Pulls and sums of weights, divided by levels, (R, rows + 1, n)."""
+        """Sums (R, rows + 1, n) of m_j w_ij (x_j - x_i) and, last, of m_j w_ij, with w = W'(t_ij).
+
+        Normalised, both are divided by sum_j m_j Z(t_ij).
+        """
         if self.drift.exponent is None:
             if not self.drift.normalised:
                 return self._symmetric_sums(columns, [member.slope for member in self.members])

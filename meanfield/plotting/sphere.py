@@ -429,7 +429,7 @@ def mollweide(
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not densities on the sphere.
     """
@@ -453,7 +453,7 @@ def mollweide_dots(panels: Panels, *, centre: float = 0.0, clusters: bool = True
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """

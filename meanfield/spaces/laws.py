@@ -55,8 +55,8 @@ class DensityLaw(Law):
             raise ValueError(f"{name} needs [space], the space on which the density is.")
         if not hasattr(space, self.method):
             laws = [(n, k) for n, k in Start.kinds.items() if issubclass(k, DensityLaw)]
-            fitting = ", ".join(sorted(n for n, k in laws if hasattr(space, k.method)))
-            raise ValueError(f"{name} is not for {space!r}; expected one of {fitting}.")
+            names = ", ".join(sorted(n for n, k in laws if hasattr(space, k.method)))
+            raise ValueError(f"{name} is not for {space!r}; expected one of {names}.")
         try:
             density = self.density(space)
         except TypeError as error:  # for instance an axis, on an axisymmetric space
