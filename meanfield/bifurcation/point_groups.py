@@ -253,6 +253,7 @@ class PointGroup:
         return self._sorted[degree]
 
     def _sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
+        """Bases, rows of harmonics with degrees, of invariants and of the other classes."""
         from scipy.sparse import block_diag, csr_array
 
         blocks = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
@@ -505,6 +506,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
+        """Yield moments of laws exp(+-f), for invariants f of degrees 1, ..., count."""
         for degree in range(1, count + 1):
             here = np.flatnonzero(self.degrees == degree)
             for chosen in (here[:1], here[1:2], here)[: here.size]:

@@ -214,6 +214,7 @@ class SmoothMeasure(Measure):
     def curves_on_circle(
         self, members: Any = ALL_MEMBERS, angles: np.ndarray = NO_ROTATION
     ) -> np.ndarray:
+        """Curves of `curves_of_densities` of the members, turned by `angles`, from their series."""
         circle = Circle(self.space.degree)
         series = self.coefficients(circle)[members] * np.exp(-1j * circle.degrees * angles[:, None])
 

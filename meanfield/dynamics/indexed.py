@@ -45,6 +45,7 @@ class IndexedEvolution(DensityEvolution):
         super().__init__(*arguments, **options)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
+        """Transport of all slices: that of a slice and its mover, with the influence."""
         product: Narrowed = self.space
         space, count = product.slice_space, len(self._influence)
         model = model.replace(drift=self._nodes, kappa=np.inf)  # the noise is not in N

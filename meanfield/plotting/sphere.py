@@ -140,6 +140,7 @@ class Mollweide:
         return [UNIT_CIRCLE.T * [2.0, 1.0]]
 
     def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
+        """Points (..., 3) of S^2; 1 - |z| without cancellation at the poles."""
         u, v = _in_disc(x / 2, y, slack)
         cosine = np.sqrt(np.maximum((1 - v) * (1 + v), 0.0))
         t = np.arctan2(v, cosine)
