@@ -86,7 +86,9 @@ CHAPTERS = (
             "multiplicative_noise",
             "common_noise",
             "common_noise_phases",
+            "over_the_barrier",
             "torus",
+            "torus_phases",
         ),
     ),
     Chapter(

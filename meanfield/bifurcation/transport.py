@@ -17,11 +17,12 @@ M* mu/kappa - div(mu v) = sum_k Omega_k A_k c. The projection of R on the A_k c 
 squares; this is the equation in the co-rotating frame, with the Omega_k as unknowns. Steps of
 Newton's method are orthogonal to the A_k c, as states that differ by a rotation are equivalent.
 
-Frequencies add T c, which rotates and damps densities; a reaction adds alpha mu (Phi - int Phi dmu)
-with Phi linear in mu.
+A `HigherOrder` part is a product of linear functions: see `moment_products`. Frequencies add T c,
+which rotates and damps densities; a reaction adds alpha mu (Phi - int Phi dmu) with Phi linear in
+mu.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +30,10 @@ import numpy as np
 from ..core.cached import cached_property
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
-from ..models import Transformer
+from ..models import Drift, HigherOrder, Transformer
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
+from .moment_products import MomentProduct
 
 NEGLIGIBLE_FACTOR = 1e-20  # smaller factors of a linear map, relative to the largest, are left out
 MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
@@ -113,12 +115,15 @@ class Flow(NamedTuple):
         Velocity (C, M) of each head, and its denominator, (M,) or 1.
     potential : ndarray, (M,), or 0
         Phi - int Phi dmu.
+    moments : sequence of ndarray
+        Moments in each `MomentProduct`.
     """
 
     density: Array
     velocity: Array
     parts: list[tuple[Array, Any]]
     potential: Any = 0.0
+    moments: Sequence[Array] = ()
 
 
 class TransportState(NamedTuple):
@@ -211,12 +216,23 @@ class TransportEquation(StationaryEquation):
         return parts
 
     @cached_property
-    def _fields(self) -> list[tuple[float, Any]]:
-        """Factors and fields of the parts of the drift that are not zonal."""
+    def _others(self) -> list[tuple[float, Drift]]:
+        """Factors and parts of the drift that are not zonal."""
         drift: Any = self.model.drift
-        others = [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
+        return [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
+
+    @cached_property
+    def _fields(self) -> list[tuple[float, Any]]:
+        """Factors and fields of the parts of the drift that are neither zonal nor products."""
         space: Any = getattr(self.basis, "space", None)
-        return [(c, field) for c, part in others for _, field in fields_of(part, space)]
+        parts = [term for term in self._others if not isinstance(term[1], HigherOrder)]
+        return [(c, field) for c, part in parts for _, field in fields_of(part, space)]
+
+    @cached_property
+    def products(self) -> list[MomentProduct]:
+        """Parts of the velocity that are products of moments."""
+        parts = [(c, part) for c, part in self._others if isinstance(part, HigherOrder)]
+        return [MomentProduct.of(c, part, self.basis) for c, part in parts]
 
     @cached_property
     def heads(self) -> list[VelocityPart]:
@@ -357,10 +373,14 @@ class TransportEquation(StationaryEquation):
             share = mass if above.table else 1.0
             level = 1.0 if below is None else share * below.constant + below.at(acting, even)
             parts.append(((share * above.constant + above.at(acting, even)) / level, level))
-        velocity = np.sum([part for part, _ in parts], axis=0)
+        moments = [product.moments(acting, even) for product in self.products]
+        moved = zip(self.products, moments, strict=True)
+        velocity = np.sum(
+            [*(part for part, _ in parts), *(one.velocity(z, acting) for one, z in moved)], axis=0
+        )
         moving = (self.basis.weights * density) * velocity
         force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
-        return Flow(density, velocity, parts), force
+        return Flow(density, velocity, parts, moments=moments), force
 
     def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array]:
         """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
@@ -441,6 +461,8 @@ class TransportEquation(StationaryEquation):
                 change = change - _wide(velocity, len(gradients))[:, None] * below.of(part, felt)
             for gradient, component in zip(gradients, change, strict=True):
                 by_measure[:, :felt] += (gradient * (masses / level)) @ component.T
+        for product, z in zip(self.products, flow.moments, strict=True):
+            by_measure += (gradients[0] * masses) @ product.changes(z, part)[0].T
         return by_density, by_measure
 
     def block_change(
@@ -507,6 +529,12 @@ class TransportEquation(StationaryEquation):
                 inner -= below.pulled(pulled, even)
             inner += above.pulled(rest * slope, even)
             along = along + (slope * change_of_head).sum(axis=0)
+        for product, z in zip(self.products, flow.moments, strict=True):
+            along = along + (slope * product.change(z, acting, part)).sum(axis=0)
+            second = product.second(z, acting, part, even)
+            pulled = weights * slope * h, weights * slope * share
+            inner += np.tensordot(product.changes(z, even), pulled[0], ((0, 2), (0, 1)))
+            inner += np.tensordot(second, pulled[1], ((0, 2), (0, 1)))
         straight = (slope * _wide(flow.velocity, count)).sum(axis=0)
         return even.values @ (weights * along), inner, weights @ (h * straight + share * along)
 

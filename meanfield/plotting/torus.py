@@ -78,6 +78,8 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
         return draw
 
     panels.each(prepare)
+    for ax in panels.axes:
+        ax.set_aspect("equal")
     few = replace(AROUND, ticks=np.array([-np.pi, 0.0, np.pi]), labels=AROUND.labels[::2])
     for ax, bottom, left in panels.outer:
         name = ax.get_ylabel()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import xarray as xr
+from scipy.stats import kstest
 
 import meanfield as mf
 from meanfield.metastability.first_passages import PlainEnsembles
@@ -22,11 +24,9 @@ def passages(**changes):
     return mf.first_passages(FREE, ONE, angle, **(options | changes))
 
 
-def exponential_law(count, seed, power=1.0):
-    """Passages whose times are powers of exponential numbers."""
-    import xarray as xr
-
-    times = np.random.default_rng(seed).exponential(size=count) ** power
+def exponential_law(count, seed, power=1.0, delay=0.0):
+    """Passages whose times are powers of exponential numbers, after a delay."""
+    times = delay + np.random.default_rng(seed).exponential(size=count) ** power
     about = {"source": np.nan, "model": "", "tokens": "", "status": "finished"}
     ends = np.ones(count, int)
     tables = {"time": ("trajectory", times), "end": ("trajectory", ends)}
@@ -93,6 +93,27 @@ def test_the_test_of_an_exponential_law_accepts_it_and_refuses_another():
     assert exponential_law(200, 1, power=2.0).exponential_test(0)[1] < 0.001
     with pytest.raises(ValueError, match="at least 5"):
         exponential_law(4, 0).exponential_test(0)
+
+
+def test_the_statistic_is_that_of_scipy():
+    """Of the law of the mean of the times, with differences of either sign the largest."""
+    for power in (0.7, 1.5):
+        found = exponential_law(50, 3, power=power)
+        known = kstest(found.times / found.times.mean(), "expon")
+        assert found.exponential_test(0)[0] == pytest.approx(known.statistic, rel=1e-12)
+    signs = [kstest(one / one.mean(), "expon").statistic_sign for one in
+             (exponential_law(50, 3, power=power).times for power in (0.7, 1.5))]  # fmt: skip
+    assert set(signs) == {-1, 1}
+
+
+def test_times_with_a_delay_are_exponential_after_it():
+    found = exponential_law(300, 0, delay=0.3)
+    assert found.exponential_test(0)[1] < 0.001
+    assert found.exponential_test(0, after=0.4)[1] > 0.05
+    with pytest.raises(ValueError, match="after must be a time >= 0"):
+        found.exponential_test(0, after=-1.0)
+    with pytest.raises(ValueError, match="at least 5"):
+        found.exponential_test(0, after=100.0)
 
 
 def test_student_intervals_of_few_samples():

@@ -1,9 +1,11 @@
 """Paths of least action against quasi-potentials in closed form, by quadrature and by energies."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import brentq
+from scipy.optimize import brentq, root
 
 import meanfield as mf
 from meanfield.core.errors import MeanfieldError
@@ -167,21 +169,84 @@ class OwnNormalisation(mf.ZonalDrift):
         return 1 + self.strength * t
 
 
-def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path):
-    """Both ways over one saddle; files hold the path, and axisymmetric densities are zonal."""
-    model = mf.Transformer(OwnNormalisation(0.2), 1.3)
-    space = mf.Zonal(3, 32)
-    run = mf.solve(model, space.density(lambda x: np.exp(4 * x)), (0, 40), progress=False)
-    a, b = mf.stationary(model, space.uniform()), mf.stationary(model, run.final)
-    forth, back = mf.transition_path(a, b), mf.transition_path(b, a)
-    assert forth.converged
-    assert back.converged
-    assert forth.quasi_potential == pytest.approx(0.0020422117, abs=1e-9)
-    assert back.quasi_potential == pytest.approx(0.0028659722, abs=1e-9)
-    again = mf.load(forth.save(tmp_path / "path.nc"))
-    assert again.action == forth.action
-    assert again.action_error == forth.action_error
+ZONAL = mf.Zonal(3, 32)
+
+
+def uniform_and_ordered(drift):
+    """Both stable states at kappa = 1.3."""
+    model = mf.Transformer(drift, 1.3)
+    run = mf.solve(model, ZONAL.density(lambda x: np.exp(4 * x)), (0, 40), progress=False)
+    return mf.stationary(model, ZONAL.uniform()), mf.stationary(model, run.final)
+
+
+def first_order(path):
+    """Derivative of the quasi-potential in the strength at 0, along the path of least energy.
+
+    -int <b_1, mu'> ds up to the saddle, b_1 = div(mu (t * mu) grad(W * mu)), by fluxes of Legendre
+    series.
+    """
+    x, w = np.polynomial.legendre.leggauss(64)
+    points = np.stack([np.sqrt(1 - x**2), 0 * x, x], axis=1)
+    top = int(path.data.free_energy.values.argmax())
+    values = np.array([one.at(points) for one in path.densities])[: top + 1]
+    l = np.arange(16)
+    series = [np.polynomial.Legendre.basis(k) for k in l]
+    p, slopes = np.array([s(x) for s in series]), np.array([s.deriv()(x) for s in series])
+    kernel = p @ (w * np.exp(3 * x) / 3) / 2
+    total = 0.0
+    for one, two in pairwise(values):
+        m, change = p @ (w * (one + two) / 2) / 2, p @ (w * (two - one)) / 2
+        pull = ((2 * l + 1) * kernel * m) @ slopes
+        inner = (2 * l[1:] + 1) * change[1:] / (l[1:] * (l[1:] + 1))
+        flux = inner @ slopes[1:] * (1 - x**2)
+        total += m[1] * np.sum(w * x * pull * flux) / 2
+    return total
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path, way):
+    """At strength 0 the barrier of USA; perturbations of the drift change it to first order."""
+    known = mf.transition_path(*uniform_and_ordered(mf.USA(3.0))[::way], images=257)
+    none, more, less = (
+        mf.transition_path(*uniform_and_ordered(OwnNormalisation(strength))[::way])
+        for strength in (0.0, 0.005, -0.005)
+    )
+    assert none.converged and more.converged and less.converged
+    assert none.quasi_potential == pytest.approx(known.barrier, rel=1e-9)
+    slope = (more.quasi_potential - less.quasi_potential) / 0.01
+    assert slope == pytest.approx(first_order(known), rel=1e-3)
+    again = mf.load(more.save(tmp_path / "path.nc"))
+    assert again.action == more.action
+    assert again.action_error == more.action_error
     assert again.converged
+
+
+def test_attention_with_matrices_that_is_a_gradient_in_disguise():
+    """Unnormalised attention with Q = V = A symmetric: F of W = exp(beta x.A y)/beta on a grid."""
+    a, kappa, pull = np.array([[1.0, 0.15], [0.15, 0.6]]), 2.0, np.array([0.02, 0.0])
+    theta = 2 * np.pi * np.arange(64) / 64
+    x = np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    kernel, field = np.exp(x @ a @ x.T), x @ pull
+
+    def energy(start):
+        def law(psi):
+            weights = np.exp(kappa * psi)
+            return weights / weights.sum()
+
+        found = root(lambda psi: kernel @ law(psi) + field - psi,
+                     kernel @ law(start) + field, tol=1e-12)  # fmt: skip
+        assert found.success
+        mu = law(found.x)
+        return mu @ np.log(64 * mu) / kappa - mu @ kernel @ mu / 2 - mu @ field
+
+    right, left, saddle = (energy(size * np.cos(theta)) for size in (1.0, -1.0, 0.0))
+    drift = mf.Attention(a, 1, a, 1.0, weights=mf.Unnormalised())
+    states = wells(mf.Transformer(drift + mf.Field(lambda x: 0 * x + pull), kappa))
+    for ends, below in ((states, right), (states[::-1], left)):
+        path = mf.transition_path(*ends, images=65)
+        assert path.converged
+        assert np.isnan(path.barrier)
+        assert path.quasi_potential == pytest.approx(saddle - below, rel=1e-9)
 
 
 def test_what_has_no_least_action_is_refused():

@@ -143,7 +143,8 @@ def test_what_it_does_not_move_is_refused():
     with pytest.raises(ValueError, match="products of moments"):
         mf.Transformer(mf.HigherOrder((2, -1)), causal=True)
     with pytest.raises(mf.MeanfieldError, match="no quotient of linear sums"):
-        mf.stationary_states(mf.Transformer(mf.HigherOrder((2, -1)), 3.0), CIRCLE)
+        both = mf.Transformer(2.0 * model.drift + mf.Kuramoto())
+        mf.solve(both, CIRCLE.uniform(), (0, 1), tangents=["factors[0]"])
     wide = mf.Transformer(mf.HigherOrder((2, 1)), frequency=mf.Lorentzian(1.0))
     with pytest.raises(mf.MeanfieldError, match="Lorentzian frequencies are exact"):
         mf.solve(wide, CIRCLE.uniform(), (0, 1))

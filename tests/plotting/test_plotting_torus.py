@@ -32,6 +32,7 @@ def test_maps_are_drawn_at_times_and_in_the_overview(torus):
     assert titles == ["$t = 0$", "$t = 0.2$"]
     (quad,) = figure.axes[0].collections
     np.testing.assert_allclose(quad.get_array(), plane_values(run[0]).T, rtol=1e-12)
+    assert all(ax.get_aspect() == 1 for ax in figure.axes if ax.get_title())
     assert len(run.plot().axes) > len(figure.axes)
 
 
