@@ -12,7 +12,7 @@ means, with 95 % intervals by the bootstrap. Asked of exponents: 0.03.
    equation, and mmd and H^-2 do not grow between them. 4.5 se, and of the first what is of order
    1/n. The coupling, token by token, grows all the time: nothing brings back a token that is off.
 
-    python validation/torus_chaos.py [--quick]    # 150 s, 20 s quick; exit code 1 on failure
+    python validation/torus_chaos.py [--quick]    # 450 s, 30 s quick; exit code 1 on failure
 
 Reference: Delarue and Tse, arXiv:2104.14973.
 """
