@@ -27,6 +27,8 @@ CURVE_TOLERANCE = 1e-12
 SHORTEST_STEP = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines between tangents: steps grow above, and are halved below
 MOST_NEWTON_STEPS = 7  # of a step; with more it is halved
+# A curve stops after so many steps shorter than this part of the longest one:
+SHORT_STEPS, SHORT_STEP_PART = 100, 2e-3
 GROWTH = 1.6  # factor by which steps grow
 LARGEST_DETERMINANT = 1e300  # larger ones overflow, as with many frequencies; the sign counts
 ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
@@ -153,6 +155,10 @@ class Curve(ABC):
                 return None
         straight = self._cosine(new, point) > self.straight
         return new, step, min(step * GROWTH, self.max_step) if straight else step
+
+    def shrinking(self, count: int, step: float) -> int:
+        """Number of successive short steps with one more step; `count` without it."""
+        return count + 1 if step < SHORT_STEP_PART * self.max_step else 0
 
     def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
         """The next point; None if Newton's method fails or the tangent turns too far."""
@@ -290,6 +296,7 @@ class StationaryCurve(DenseCurve):
         return np.append(np.zeros(len(self.basis.degrees)), self.coordinate(value))
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """Residual m - <m>(m, kappa) at z = (m, parameter), and its Jacobian (n, n + 1)."""
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
@@ -326,6 +333,7 @@ class StationaryCurve(DenseCurve):
         return curve, z
 
     def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
+        """Residual m - <m>(m, kappa), and its Jacobian bordered by `row`, (n + 1, n + 1)."""
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
@@ -431,6 +439,8 @@ class InParameter(StationaryCurve):
         return change
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
+        """Onsets in a span: zeros of kappa lambda_l - 1, found on a grid, for each degree."""
+
         def excess(value: float) -> float:
             equation, kappa = self.at(value)
             return float(kappa * equation.multipliers(self.basis)[index] - 1)

@@ -49,6 +49,7 @@ END_SENTENCES = {  # sentences for ends of branches and curves that were cut sho
     "negative": "ends at {place}, beyond which its solutions have negative values",
     "max_points": "ends at {place}, after its largest number of points: raise max_points",
     "unresolved": "needs too many moments beyond {place}: take a smaller range",
+    "short steps": "was not continued beyond {place}, as its steps become shorter without end",
     "interrupted": "was interrupted at {place}; what would have come after it is missing",
     "not located": "was not found on the branch from which it is followed: take another range",
 }

@@ -26,7 +26,9 @@ RECENT_EQUATIONS, RECENT_SOURCES = 8, 32  # numbers of cached equations, and of 
 BETWEEN = 0.381966  # fraction of a range at which symmetries are determined, besides its ends
 ABSENT_OF_ROTATIONS = Kuramoto()  # represents all zonal drifts, which have the same symmetries
 PARAMETER_STEP, STEPS_EACH_WAY = 0.01, 3  # in units of min(1, width of the range)
-PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a random density to detect symmetries
+PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a random density to detect symmetries and kinks
+KINK_DIGITS = 9  # of a value of the parameter
+KINK_PART, KINK_ROUNDING = 0.7, 1e-12  # least fourth differences at kinks: of second ones, and all
 ASYMMETRIC_CHANGE = 1e-8  # relative change of the motion under a symmetry that a model lacks
 
 
@@ -308,6 +310,26 @@ class EquationFamily:
         if nodes[0] + nodes[-1]:  # not central: the middle weight is not 0
             slopes[nodes == 0] = -sum(slopes)
         return np.clip(value + step * nodes, low, high), slopes
+
+    def kinks(self, value: float) -> dict[str, float]:
+        """A value near which R has no derivative by the parameter, by its name; empty without one.
+
+        It lies within the difference formula at `value`, where fourth differences of R are as large
+        as second ones, which those of a smooth function are not.
+        """
+        points, _ = self.stencil(value)
+        rng, size = np.random.default_rng(0), len(self.basis.degrees)
+        m = PROBED_SIZE * rng.standard_normal(size) * (self.basis.degrees <= PROBED_DEGREE)
+        kappas = [self.kappa(point) for point in points]
+        finite = np.where(np.isfinite(kappas), kappas, 1.0)
+        pairs = zip(points, finite, strict=True)
+        rows = np.array([self.at(point).mean(m, kappa).moments for point, kappa in pairs])
+        second, fourth = (np.abs(np.diff(rows, order, axis=0)).max(axis=1) for order in (2, 4))
+        if fourth.max() <= max(KINK_PART * second.max(), KINK_ROUNDING):
+            return {}
+        near = slice(max(int(second.argmax()) - 1, 0), int(second.argmax()) + 2)
+        place = float(np.average(points[1:-1][near], weights=second[near]))
+        return {self.name: round(place, KINK_DIGITS) + 0.0}  # no -0
 
     def _ensemble(self, values: Array) -> ZonalDrift | None:
         """Ensemble of the drifts at several values; None if they do not form one."""

@@ -342,6 +342,12 @@ class CurveSearch:
                 break
             basis = basis.finer(basis.next_degree)
         self.curves += [(start.kind, piece, ends) for piece, ends in pieces]
+        for piece, ends in pieces:
+            for z, end in zip(piece.points[[0, -1]], ends, strict=True):
+                for name, kink in piece.kinks(z).items() if end == "short steps" else ():
+                    said = f"the model has no derivative by {name} at {name} = {kink:.4g}, where "
+                    said += "curves end: take a range on each side of it."
+                    self.missing += [said] if said not in self.missing else []
         self._begin_from_singular(curve)
 
     def _begin_from_singular(self, curve: SpecialCurve) -> None:
@@ -671,6 +677,7 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
     name = family.name
 
     def quadratic(beta: float) -> float:
+        """Quadratic coefficient of the normal form at beta; nan without an onset."""
         if not critical(family, beta, degree) < np.inf:
             return np.nan
         with np.errstate(all="ignore"):

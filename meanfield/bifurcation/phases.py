@@ -78,8 +78,8 @@ class PhaseDiagram(Result):
         highest beta. "tricritical": at a tricritical point; "onset": the states lose their
         harmonics of this degree; "turn": beta turns back there, and another curve begins; "cusp":
         two folds meet; "range": at an end of the range; "not continued": no further point
-        converged; "unresolved"; "max_points"; "interrupted"; "not located": a curve was expected
-        and none was found.
+        converged; "short steps" without end; "unresolved"; "max_points"; "interrupted"; "not
+        located": a curve was expected and none was found.
     family : KappaPlane
         Stationary equations as functions of the two parameters.
     loci : dict of str to SpecialCurve

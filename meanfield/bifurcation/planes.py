@@ -75,6 +75,10 @@ class KappaPlane(EquationFamily):
         """Gradient (N + 2,) of left . block right by the moments, q and p; see the equation."""
         return equation.block_change(mean, *given)
 
+    def kinks_at(self, p: float, q: float) -> dict[str, float]:
+        """Values near (p, q) at which the equation has no derivative, by parameter."""
+        return self.kinks(p)
+
     def line(
         self, p: float, span: Span, basis: Any, max_step: float = 1.0,
         journal: AnswerJournal | None = None,
@@ -154,6 +158,10 @@ class ParameterPlane(KappaPlane):
         changes = [family.at(value).by_parameter(m, mean) for family, value in pairs]
         by_kappa = equation.by_log_kappa(mean)
         return np.column_stack(changes) + np.outer(by_kappa, self.kappa_slopes(p, q))
+
+    def kinks_at(self, p: float, q: float) -> dict[str, float]:
+        second, first = self._lines(p, q)
+        return second.kinks(q) | first.kinks(p)
 
     def kappa_slopes(self, p: float, q: float) -> Array:
         second, first = self._lines(p, q)

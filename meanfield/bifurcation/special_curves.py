@@ -25,7 +25,7 @@ import numpy as np
 
 from .branch_switching import AMPLITUDE
 from .branches import Following
-from .continuation import CURVE_TOLERANCE, CurvePoint, DenseCurve
+from .continuation import CURVE_TOLERANCE, SHORT_STEPS, CurvePoint, DenseCurve
 from .cycle_onset import LEAST_FREQUENCY, lyapunov_coefficient
 from .detection import LONGEST_SEARCH, SHORTEST_SEARCH, located
 from .families import EquationFamily
@@ -246,6 +246,7 @@ class SpecialCurve(DenseCurve):
         return ([sigma.real, sigma.imag] if self.oscillates else sigma), gradient
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """Residuals m - <m> and sigma of the condition at z, and their Jacobian."""
         equation, m, mean = self.state(z)
         sigma, gradient = self.condition(z)
 
@@ -256,6 +257,10 @@ class SpecialCurve(DenseCurve):
             return np.vstack([above, gradient()])
 
         return np.append(m - mean.moments, sigma), jacobian
+
+    def kinks(self, z: np.ndarray) -> dict[str, float]:
+        """Values of parameters near z at which the equation has no derivative, by name."""
+        return self.family.kinks_at(z[-1], z[-2])
 
     def reaches(self, value: float) -> bool:
         """Whether a value of the parameter is between those of the first and the last point."""
@@ -439,9 +444,12 @@ class SpecialCurve(DenseCurve):
         here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
         pieces: list[tuple[list[np.ndarray], str]] = []
         points: list[np.ndarray] = []
-        step, count = self.max_step / 4, 0
+        step, count, short = self.max_step / 4, 0, 0
         while (new := self.stepped(here, step)) is not None:
             last, (here, taken, step), count = here, new, count + 1
+            short = self.shrinking(short, taken)
+            if short > SHORT_STEPS:
+                return [*pieces, (points, "short steps")]
             if self.oscillates and here.z[-3] * last.z[-3] <= 0:
                 points += self._to_bogdanov_takens(last.z, here.z)
                 return [*pieces, (points, "Bogdanov-Takens")]

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.bifurcation.families import EquationFamily, basis_of
 from meanfield.bifurcation.special_curves import between
 
 CIRCLE = mf.Circle(32)
@@ -40,6 +41,31 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
     if not by_name:
         with pytest.raises(mf.MeanfieldError, match=r"lambda> is not known here.* phase_diagram"):
             loaded.kappa("fold 1", 0.05)
+
+
+def test_curves_end_at_a_kink_of_the_family_and_name_it():
+    """The amplitude of the field is |h|: without end before."""
+    model = lambda h: mf.Transformer(mf.Kuramoto() + abs(h) * PULL)  # noqa: E731
+    options = {"beta": (-0.1, 0.12), "kappa": (1.5, 4.0), "places": 1, "progress": False}
+    found = mf.phase_diagram(model, mf.Circle(16), **options)
+    kink, *short = found.warnings
+    assert "no derivative by s at s = 0, where curves end" in kink and kink not in short
+    assert any("its steps become shorter without end" in warning for warning in short)
+    (ends,) = found.ends.values()
+    assert set(ends) == {"short steps", "range"}
+
+
+@pytest.mark.parametrize(
+    "place, factor",
+    [(0.004, lambda h: abs(h - 0.004)), (-0.0031, lambda h: h + 0.2 * max(h + 0.0031, 0)),
+     (None, lambda h: h), (None, lambda h: h**4), (None, lambda h: np.exp(3 * h)),
+     (None, lambda h: 0.1)],
+)  # fmt: skip
+def test_kinks_of_a_family(place, factor):
+    model = lambda h: mf.Transformer(mf.Kuramoto() + factor(h) * PULL)  # noqa: E731
+    basis = basis_of([model(0.05)], mf.Circle(16))
+    kinks = EquationFamily(model, "h", (-0.5, 0.5), basis).kinks(0.0)
+    assert kinks == ({} if place is None else {"h": pytest.approx(place, abs=1e-8)})
 
 
 @pytest.mark.parametrize("first", ["kappa", pytest.param("K", marks=pytest.mark.long)])
