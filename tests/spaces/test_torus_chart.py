@@ -11,8 +11,10 @@ def chart(m, angles):
     return TorusNodeChart(mf.Torus(6, m), mf.Torus(6, m).embed(np.array([angles]))[0])
 
 
-@pytest.mark.parametrize(("m", "count", "degree", "side"), [(2, 16, 8, 18), (2, 900, 8, 30),
-                                                            (3, 27, 3, 8), (2, 81, 3, 10)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("m", "count", "degree", "side"),
+    [(2, 16, 8, 18), (2, 900, 8, 30), (3, 27, 3, 8), (2, 81, 3, 10)],
+)
 def test_nodes_are_an_even_grid_that_resolves_the_degree(m, count, degree, side):
     """Each half has every second angle of one circle, and all of the others."""
     nodes, weights, halves = chart(m, np.zeros(m)).nodes(count, degree)
