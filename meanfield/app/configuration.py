@@ -97,6 +97,7 @@ def _listed(problems: list[str]) -> list[str]:
 
 
 def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """Values of the tables of a configuration by name; problems are noted in `reading`."""
     forms, required, tables = kind.forms(), kind.required(), {}
     for name, value in data.items():
         if name in forms:
@@ -144,6 +145,7 @@ def _seeds(data: Plain, at: str, group: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    """Contents of a TOML file; ConfigError says why it cannot be read."""
     try:
         if not (stat.S_ISREG(path.stat().st_mode) or path.is_dir()):
             raise ConfigError(f"{path}: expected a file; it is a pipe or a device")

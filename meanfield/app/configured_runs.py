@@ -321,6 +321,7 @@ def flattened(table: Mapping[str, Any], at: str = "") -> dict[str, Any]:
 
 
 def _range(key: str, table: Mapping[str, Any]) -> list[float]:
+    """Numbers from `first` to `last` with a spacing; ConfigError names the key."""
     try:
         unknown = [name for name in table if name not in (*RANGE_KEYS, "spacing")]
         fitting("keys", unknown, f"{', '.join(RANGE_KEYS)} and spacing", not unknown)

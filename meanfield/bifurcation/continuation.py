@@ -301,6 +301,7 @@ class StationaryCurve(DenseCurve):
         return np.append(np.zeros(len(self.basis.degrees)), self.coordinate(value))
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """Residual m - <m>(m, kappa) at z = (m, parameter), and its Jacobian (n, n + 1)."""
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
@@ -337,6 +338,7 @@ class StationaryCurve(DenseCurve):
         return curve, z
 
     def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
+        """Residual m - <m>(m, kappa), and its Jacobian bordered by `row`, (n + 1, n + 1)."""
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
@@ -462,6 +464,8 @@ class InParameter(StationaryCurve):
         return self.recalled("rate", (z,), find).item()
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
+        """Onsets in a span: zeros of kappa lambda_l - 1, found on a grid, for each degree."""
+
         def excess(value: float) -> float:
             equation, kappa = self.at(value)
             return float(kappa * equation.multipliers(self.basis)[index] - 1)

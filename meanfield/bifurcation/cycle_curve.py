@@ -302,6 +302,8 @@ class CycleCurve(Curve):
         return z if z.size else None
 
     def point(self, z: Array, direction: Array) -> CurvePoint:
+        """Point of the curve at z with its unit tangent and its monodromy matrix."""
+
         def find() -> Array:
             _, derivative = self.bordered(z, self._lengths * direction, 0.0)
             linear = derivative(True)

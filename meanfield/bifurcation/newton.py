@@ -162,6 +162,7 @@ def deflated(system: System, solutions: Sequence[np.ndarray], sizes: np.ndarray)
     centres = np.array(solutions)
 
     def without(x: np.ndarray) -> Any:
+        """Residual times prod_k (1 + 1 / |x - x_k|^2) over the known zeros, and its Jacobian."""
         residual, jacobian = system(x)
         away = sizes * (x - centres)
         distances = np.einsum("kn,kn->k", away, away)

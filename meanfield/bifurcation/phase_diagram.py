@@ -677,6 +677,7 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
     name = family.name
 
     def quadratic(beta: float) -> float:
+        """Quadratic coefficient of the normal form at beta; nan without an onset."""
         if not critical(family, beta, degree) < np.inf:
             return np.nan
         with np.errstate(all="ignore"):

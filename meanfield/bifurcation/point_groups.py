@@ -253,6 +253,7 @@ class PointGroup:
         return self._sorted[degree]
 
     def _sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
+        """Bases, rows of harmonics with degrees, of invariants and of the other classes."""
         from scipy.sparse import block_diag, csr_array
 
         blocks = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
@@ -285,29 +286,29 @@ class PointGroup:
         return orders
 
     def signs_of_images(self, mixing: "csr_array", degree: int) -> list[np.ndarray]:
-        """Signs (n,) of the invariants under elements of O(3) that change at most their signs.
+        """Signs (n,) by which elements of O(3) multiply the invariants, one array per element.
 
-        The elements tried are the inversion, half the smallest rotation about z, the mirror
-        y -> -y, the half turn about x, and products of those that pass. `mixing` (n, N) has the
-        invariants up to `degree`.
+        An element counts if it maps each invariant to itself or to its negative. Candidates are the
+        inversion, half the smallest rotation about z, the mirror y -> -y, the half turn about x,
+        and products of those that count. `mixing` (n, N) has the invariants up to `degree` in rows.
         """
         candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT, HALF_TURN]
-        images = [np.ones(mixing.shape[0])]
+        signs_of_elements = [np.ones(mixing.shape[0])]
         for element in candidates:
             diagonal, start = np.zeros(mixing.shape[0]), 0
             for action in actions(element, degree):
                 rows = mixing[:, start : start + len(action)].tocsr()
-                here = np.flatnonzero(np.diff(rows.indptr))
-                block = rows[here].toarray()
-                moved = block @ action @ block.T
-                diagonal[here] = np.diag(moved)
-                if np.abs(np.abs(moved) - np.eye(here.size)).max(initial=0.0) > INVARIANT:
+                row_numbers = np.flatnonzero(np.diff(rows.indptr))
+                block = rows[row_numbers].toarray()
+                image = block @ action @ block.T
+                diagonal[row_numbers] = np.diag(image)
+                if np.abs(np.abs(image) - np.eye(row_numbers.size)).max(initial=0.0) > INVARIANT:
                     break
                 start += len(action)
             else:
                 signs = np.sign(diagonal)
-                images += [signs * other for other in images]
-        return images[1:]
+                signs_of_elements += [signs * other for other in signs_of_elements]
+        return signs_of_elements[1:]
 
 
 def parities_of_harmonics(degree: int) -> np.ndarray:
@@ -505,6 +506,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
+        """Yield moments of laws exp(+-f), for invariants f of degrees 1, ..., count."""
         for degree in range(1, count + 1):
             here = np.flatnonzero(self.degrees == degree)
             for chosen in (here[:1], here[1:2], here)[: here.size]:

@@ -246,6 +246,7 @@ class SpecialCurve(DenseCurve):
         return ([sigma.real, sigma.imag] if self.oscillates else sigma), gradient
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """Residuals m - <m> and sigma of the condition at z, and their Jacobian."""
         equation, m, mean = self.state(z)
         sigma, gradient = self.condition(z)
 

@@ -70,6 +70,7 @@ class ArrayFile:
                 opened.close()
 
     def __getitem__(self, name: str) -> np.ndarray:
+        """Array of a name, its checksum compared; StorageError if it cannot be read."""
         label = f"{self.path}, array {shown(name)}" if name else str(self.path)
         member = self._members[name]
         assert self._file is not None

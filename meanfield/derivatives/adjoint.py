@@ -62,8 +62,8 @@ class Functional:
     ) -> "Functional":
         """int f dmu of a real function of unit vectors (N, d).
 
-        With a position s it is int f dmu_s of the slice at s of `Indexed` densities; its gradient
-        is the influence of all positions on s.
+        Given a position s, it is int f dmu_s, with the slice mu_s of `Indexed` densities. Its
+        gradient by the initial densities is then the influence of all positions on s.
 
         Raises
         ------

@@ -206,6 +206,7 @@ class FieldTangents(_InPython):
         super().__init__(fields, names, self.each * size, size)
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
+        """Write N(u) and its tangents, one a row, by quotients of the heads and changes."""
         space, (count, modes) = self.fields.space, self._shape
         rows = source.view(space.dtype).reshape(count, self.each, modes)
         result = target.view(space.dtype).reshape(self._shape)
@@ -246,6 +247,7 @@ class FieldAdjoint(_InPython):
         super().__init__(fields, names, arguments, self._floats + len(names))
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
+        """Write DN(u)* l and <l, dN/dp_i>, by transposed quotients of the heads."""
         space, floats = self.fields.space, self._floats
         rows = source.view(space.dtype).reshape(self.each + 1, -1)
         functions, last = self.functions(rows[self.each - 1 : self.each]), rows[-1]

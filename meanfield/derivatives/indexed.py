@@ -78,6 +78,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
     def _linearised(
         self, space: Narrowed, names: list[str | None], adjoint: bool
     ) -> DifferentiatedNonlinear:
+        """Tangents, or the adjoint, of N on all slices, from those on pairs at each node."""
         count, modes = len(space.index), space.slice_space.degrees.size
         nodes = range(1 if self._betas is None else count)
         pairs = [self._pair(node, space, names, adjoint) for node in nodes]

@@ -87,7 +87,7 @@ def sobolev_distance(
     s = positive("s", s)
     a, b, shape, pairs = checked_pair("sobolev_distance", a, b)
     rotated = boolean("up_to_rotation", up_to_rotation)
-    densities = a.smooth + b.smooth
+    densities = a.is_density + b.is_density
     exact = a.dimension == 2 and s in BERNOULLI and degree is None and densities < 2
     last = _checked_degree(a, b, s, degree, exact or densities == 2)
     expected = f"False for {a} and {b}: it is known on the circle, with a density or a degree"
@@ -109,13 +109,13 @@ def sobolev_distance(
 
 
 def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, optional: bool) -> int:
-    """The highest degree of the sum: `degree`, or the degree of the densities."""
+    """Highest degree of harmonics that are summed: `degree`, or by default that of densities."""
     if not a.metric.factor:
         raise ValueError(f"sobolev_distance is on a sphere or a torus; got {a}.")
     reason = f"points {a.metric} have infinitely many harmonics for s = {s:g}"
     fitting("degree", degree, f"a number such as 128, as {reason}", optional or degree is not None)
     if degree is None:
-        return max((x.state.space.degree for x in (a, b) if x.smooth), default=1)
+        return max((x.state.space.degree for x in (a, b) if x.is_density), default=1)
     return whole_number("degree", degree, most=MAX_DEGREES.get(a.metric, MAX_DEGREE))
 
 

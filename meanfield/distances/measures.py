@@ -51,7 +51,7 @@ class Measure(ABC):
         The ambient dimension d.
     metric : Metric
         The distance of its points: that of S^(d-1), of a torus, or of R^d.
-    smooth : bool
+    is_density : bool
         True if it has a density.
     pointwise : bool
         True if it is a sum of points with masses >= 0.
@@ -64,7 +64,7 @@ class Measure(ABC):
         The point that carries all mass.
     """
 
-    smooth = False
+    is_density = False
     pointwise = False
     axisymmetric = False
     uniform = False
@@ -154,7 +154,7 @@ def measure_of(name: str, state: Any, argument: str) -> Measure:
 class SmoothMeasure(Measure):
     """A density with respect to the uniform measure, given by its harmonics."""
 
-    smooth = True
+    is_density = True
     check = 0.7  # degree of the second quadrature, relative to the first
 
     def __init__(self, state: Density):
@@ -214,6 +214,7 @@ class SmoothMeasure(Measure):
     def curves_on_circle(
         self, members: Any = ALL_MEMBERS, angles: np.ndarray = NO_ROTATION
     ) -> np.ndarray:
+        """Curves of `curves_of_densities` of the members, turned by `angles`, from their series."""
         circle = Circle(self.space.degree)
         series = self.coefficients(circle)[members] * np.exp(-1j * circle.degrees * angles[:, None])
 

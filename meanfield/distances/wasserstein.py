@@ -164,7 +164,8 @@ def _of_members(
     on_circle = a.metric == Metric(2, 2)
     symmetric = a.axisymmetric and b.axisymmetric
     for measure, other, side in ((a, b, 0), (b, a, 1)):
-        has_quantiles = measure.smooth and (on_circle or symmetric)  # quantiles are more accurate
+        # Quantiles are more accurate.
+        has_quantiles = measure.is_density and (on_circle or symmetric)
         if other.single_point is not None and not (rotated or has_quantiles):
             return _to_point(measure, other.single_point, p, pairs[:, side]), "integral"
     if rotated and not on_circle:
@@ -180,7 +181,7 @@ def _of_members(
         return _on_line(a, b, p, pairs), "quantiles"
     for measure in (a, b):
         measure.check_divisible()
-    densities = a.smooth + b.smooth
+    densities = a.is_density + b.is_density
     of_pair = (_between_points, _density_and_points, _between_densities)[densities]
     divided = cache(lambda measure, member: measure.cells(member, cells))
     results = np.array([of_pair(a, b, i, j, p, divided) for i, j in pairs])
@@ -190,7 +191,7 @@ def _of_members(
 def _to_point(measure: Measure, point: np.ndarray, p: float, members: np.ndarray) -> Distances:
     """Distances of members to a Dirac measure, as integrals."""
     value = measure.distance_to(point, p).ravel()[members]
-    rounding = INTEGRAL_ROUNDING * np.pi**p if measure.smooth else 0.0
+    rounding = INTEGRAL_ROUNDING * np.pi**p if measure.is_density else 0.0
     return value, (value**p + rounding) ** (1 / p) - value + INTEGRAL_ROUNDING * value
 
 
@@ -213,7 +214,7 @@ def _between_points(a: Measure, b: Measure, i: int, j: int, p: float, _: Divided
 def _density_and_points(
     a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided
 ) -> Distances:
-    if b.smooth:
+    if b.is_density:
         a, b, i, j = b, a, j, i
     bounds = semidiscrete_bounds(divided(a, i), b.points(j, 0), p)
     low, high = (x ** (1 / p) for x in bounds)
@@ -233,7 +234,7 @@ def _between_densities(
 
 def _up_to_rotation(a: Measure, b: Measure, p: float, pairs: np.ndarray) -> Distances:
     """The least W_p(R a, b) over rotations R, and its error, (pairs,) each."""
-    if a.smooth and not b.smooth:  # points are turned with less work
+    if a.is_density and not b.is_density:  # points are turned with less work
         a, b, pairs = b, a, pairs[:, ::-1]
     Y = b.curves_on_circle()
     if a.uniform or b.uniform:  # no rotation changes it

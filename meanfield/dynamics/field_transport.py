@@ -167,6 +167,7 @@ class FieldTransport(Transport):
         return velocities
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
+        """Write -div(mu v) plus the reaction alpha mu (psi - <psi>) of a member to `target`."""
         space, t = self._space, self._inside(float(self.time[0]))
         u, v = (source[: target.size], source[source.size - target.size :])
         density = sources = GridDensity(space, u, space.to_values(u))

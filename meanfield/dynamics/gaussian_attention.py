@@ -148,6 +148,7 @@ def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
 
 
 def _l2(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
+    """Outputs of L2 attention, y = (L | mean), by singular values of K L; nan if these overflow."""
     L, keys, beta = y[..., :-1], head.K @ y, head.beta
     if not np.isfinite(keys).all():
         return np.full_like(y, np.nan)
@@ -168,6 +169,7 @@ def _l2(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
 
 
 def _sinkhorn(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
+    """Outputs of doubly stochastic attention, y = (L | mean), by singular values of logits."""
     L = y[..., :-1]
     products = head.beta * (head.Q @ L).mT @ (head.K @ L)
     if not np.isfinite(products).all():

@@ -45,6 +45,7 @@ class IndexedEvolution(DensityEvolution):
         super().__init__(*arguments, **options)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
+        """Transport of all slices: that of a slice and its mover, with the influence."""
         product: Narrowed = self.space
         space, count = product.slice_space, len(self._influence)
         model = model.replace(drift=self._nodes, kappa=np.inf)  # the noise is not in N
@@ -102,7 +103,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         self.drift_at_nodes = self._drift_at_nodes()
 
     def _drift_at_nodes(self) -> Drift:
-        """The drift at each node of each of R members, an ensemble (R P,); or one drift for all."""
+        """Ensemble (R P,) of the drifts at P nodes of R members in turn, or one drift for all."""
         drift, index, shape = self.model.drift, self.like.index, self.like.shape
         members, causal = int(np.prod(shape)), self.model.causal
         if drift.shape:

@@ -199,6 +199,8 @@ class Head:
         sums = np.empty((*self.queries.shape[:2], u.shape[-1]))
 
         def work(chunk: slice, rows: slice) -> None:
+            """Write sums of weights times u for `rows` of the systems `chunk`."""
+
             def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
                 of_keys = squares[1][chunk, columns].swapaxes(1, 2)
                 k = kernel(logits, (squares[0][chunk, rows], of_keys))
@@ -350,13 +352,13 @@ class Head:
 
         count = self.threads.threads
 
-        def some(first: int, last: int) -> None:
+        def work_of_threads(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # each thread has its own errstate
-                for number in range(first, last):
-                    for block in blocks[number::count]:  # later blocks of causal heads cost more
+                for thread in range(first, last):
+                    for block in blocks[thread::count]:  # later blocks of causal heads cost more
                         work(*block)
 
-        self.threads.share(some, count)
+        self.threads.share(work_of_threads, count)
 
     def _exponential_sums(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pair (top, sums) with sum_j e^(l_ij) u_j = e^(top_i) sums_i, without overflow.

@@ -113,6 +113,7 @@ class AttentionModes(AttentionSums):
     def _prepared(
         self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
     ) -> Head:
+        """`ModesHead` of a head, or the head itself if its logits have biases or positions."""
         if self.drift.why_no_law:
             obstacle = "biases" if self.drift.biased else "positions"
             self.refuse(f"heads with {obstacle} have none")
@@ -256,7 +257,7 @@ class ModesHead(Head):
         K, head = self.matrices[1], super().by_distance()
         return replace(self, **_fields(head), form=-K.swapaxes(-1, -2) @ K, steep=2.0)
 
-    def _of(self, r: int, matrix: np.ndarray) -> np.ndarray:
+    def _of_system(self, r: int, matrix: np.ndarray) -> np.ndarray:
         """The matrix of one system."""
         return matrix[min(r, len(matrix) - 1)] if matrix.ndim == 3 else matrix
 
@@ -269,14 +270,16 @@ class ModesHead(Head):
         return super().largest(ties)
 
     def exponential(self, *, normalised: bool) -> np.ndarray:
+        """Sums (R, m, k) with weights exp(logits), by harmonics, or over pairs."""
 
         def build(
             r: int, kernels: Kernels, beta: float
         ) -> tuple[Expansion | None, np.ndarray | None]:
-            Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
+            """Expansion for system r, or None; quadratic form left to the masses, or None."""
+            Q, K, _ = (self._of_system(r, matrix) for matrix in self.matrices)
             A, form = self.steep * beta * K.T @ Q, None
             if self.form is not None:
-                form = beta * self._of(r, self.form)
+                form = beta * self._of_system(r, self.form)
                 expansion = kernels.remembered(
                     ("gaussian", A, form), lambda: kernels.expanded(A, form)
                 )
@@ -288,28 +291,29 @@ class ModesHead(Head):
 
         if self.bias is not None and self.form is None:
             return super().exponential(normalised=normalised)
-        pairs = partial(Head.exponential, normalised=normalised)
-        return self._by_modes(build, pairs, normalised=normalised)
+        direct_sums = partial(Head.exponential, normalised=normalised)
+        return self._by_modes(build, direct_sums, normalised=normalised)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
+        """Sums (R, m, k) with weights `kernel`, by harmonics, or over direct_sums."""
 
         def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
-            Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
+            Q, K, _ = (self._of_system(r, matrix) for matrix in self.matrices)
             function = of_points(kernel, Q, K, beta)
             key = "weights", Q, K, beta
             A = beta * K.T @ Q
             return kernels.remembered(key, lambda: kernels.expanded_function(A, function)), None
 
-        pairs = partial(Head.weighted, kernel=kernel, normalised=normalised)
-        return self._by_modes(build, pairs, normalised=normalised)
+        direct_sums = partial(Head.weighted, kernel=kernel, normalised=normalised)
+        return self._by_modes(build, direct_sums, normalised=normalised)
 
     def _by_modes(
-        self, build: Callable[..., Any], pairs: Callable[..., Any], *, normalised: bool
+        self, build: Callable[..., Any], direct_sums: Callable[..., Any], *, normalised: bool
     ) -> np.ndarray:
-        """Sums (R, m, k) by the expansion that `build` returns, or by `pairs`.
+        """Sums (R, m, k) by the expansion that `build` returns, or by `direct_sums`.
 
         build(r, kernels, beta) returns the expansion for system r, or None, and the quadratic form
-        of a factor e^<y, form y> of mu, or None. pairs(head) returns sums over pairs.
+        of a factor e^<y, form y> of mu, or None. direct_sums(head) returns sums over pairs.
         """
         betas = np.broadcast_to(self.beta.ravel(), len(self.masses))
         differ = self.beta.size > 1 or any(matrix.ndim > 2 for matrix in self.matrices)
@@ -320,7 +324,7 @@ class ModesHead(Head):
             expansion, form = build(r, kernels, beta)
             if expansion is None:
                 self.engine.refuse("these have too many, or would lose digits")
-                output[r] = pairs(self._part(r))[0]
+                output[r] = direct_sums(self._part(r))[0]
                 continue
             masses = self.masses[r]
             if form is not None:
@@ -332,7 +336,7 @@ class ModesHead(Head):
                 count(), self.points.at[self.points.systems(r)], integrals, strict=False
             ):
                 rows = slice(number * len(at), (number + 1) * len(at))
-                pulls, level = sums[:-1].T @ self._of(r, self.matrices[2]).T, sums[-1]
+                pulls, level = sums[:-1].T @ self._of_system(r, self.matrices[2]).T, sums[-1]
                 if not normalised:
                     output[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
                     continue
@@ -340,7 +344,7 @@ class ModesHead(Head):
                 output[r, rows] = pulls / np.where(level == 0, 1.0, level)[:, None]
                 if faint.size:
                     tokens = rows.start + faint
-                    output[r, tokens] = pairs(self._part(r, tokens))[0]
+                    output[r, tokens] = direct_sums(self._part(r, tokens))[0]
         return output
 
     def _part(self, r: int, tokens: Any = slice(None)) -> Head:

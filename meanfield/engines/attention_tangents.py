@@ -80,6 +80,7 @@ class DualHead(Head):
         def weigh(
             chunk: slice, rows: slice, logits: Dual, visible: np.ndarray | None
         ) -> tuple[Dual, np.ndarray]:
+            """Weights exp(l - top), with changes; top is the largest logit with a mass."""
             l = logits.value
             if visible is not None:
                 np.copyto(l, -np.inf, where=~visible)
@@ -168,6 +169,7 @@ class DualHead(Head):
         right = np.concatenate([np.broadcast_to(k.value, k.changes.shape), k.changes], axis=-1)
 
         def work(chunk: slice, rows: slice) -> None:
+            """Write sums of weights times u, and changes, for `rows` of systems `chunk`."""
             logits = q.value[chunk, rows] @ k.value[chunk].swapaxes(1, 2)
             logit_changes = left[:, chunk, rows] @ right[:, chunk].swapaxes(2, 3)
             if self.bias is not None:

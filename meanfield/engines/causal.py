@@ -201,6 +201,7 @@ class CausalSums(CausalEngine):
         count = -(-tokens.size // size)
 
         def work(first: int, last: int) -> None:
+            """Write sums over the tokens visible to each row, for blocks from `first`."""
             for number in range(first, last):  # alternate between both ends: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
                 part = slice(block * size, (block + 1) * size)

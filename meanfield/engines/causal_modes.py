@@ -71,6 +71,7 @@ class CausalModes(CausalEngine):
         return n / self.block * self._cost(self.block)
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Velocities by harmonics of all earlier blocks, and by pairs within a block."""
         replicas, n, d = x.shape
         blocks = -(-n // self.block)
         blocked = self._in_blocks(x, blocks), self._in_blocks(masses[..., None], blocks)[..., 0]

@@ -169,6 +169,7 @@ class Automatic(Summation):
     threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
+        """Mean directions for constant weights, harmonics where they cost less, or pairs."""
         pairs = Direct(self.threads)
         if causal is not None and not causal.plain:
             return pairs.build(drift, n, d, causal)

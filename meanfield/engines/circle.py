@@ -93,12 +93,14 @@ class CirclePointTransforms(PointTransforms):
         return terms[0], terms[1]
 
     def _scattered_values(self, angles: np.ndarray, series: np.ndarray, values: np.ndarray) -> None:
+        """Write values (R, count, n) at angles (R, n) of real series (R, count, K + 1)."""
         from ducc0.nufft import u2nu
 
         K, count = self.degree, series.shape[1]
         halves = np.where(np.arange(K + 1) == 0, 0.5, 1) * series  # Re f = (f + conj f) / 2
 
         def work(r: int, _part: int, tokens: slice) -> None:
+            """Write values of all series of system r at `tokens`, two series per transform."""
             angle = angles[r, tokens, None]
             for first in range(0, count, 2):  # two real functions in one transform
                 grid = np.zeros(2 * K + 1, dtype=complex)
@@ -141,6 +143,7 @@ class CircleModes(HarmonicEngine):
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Velocities by powers of z; above HIGHEST_POWER by non-uniform transforms."""
         velocity, levels = np.empty(x.shape), np.empty((int(self.normalised), *x.shape[:2]))
         if self.degree > HIGHEST_POWER:
             rows = [1j * self.degrees * self.attraction * modes]
@@ -161,6 +164,7 @@ class CircleModes(HarmonicEngine):
         multipliers: Multipliers, changes: list[Multipliers],
         computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        """Quotients of Fourier series with moments of the tokens, and changes of these moments."""
         angles, weights = np.empty((len(dm), 1, len(x))), np.empty((1 + len(dm), len(x)))
         _turn(x, dx, masses, angles[:, 0], weights)
         moved_masses = [a for a, by in enumerate(dm) if by.any()]
@@ -424,6 +428,7 @@ def _next_powers(powers: np.ndarray, size: int) -> None:
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _add_products(powers: np.ndarray, weights: np.ndarray, total: np.ndarray, k: int) -> None:
+    """Add sums of weights times conjugates of four powers, Re and Im in turn, to total."""
     a, b, c, d = powers[0], powers[2], powers[4], powers[6]
     e, f, g, h = powers[1], powers[3], powers[5], powers[7]
     re0, re1, re2, re3, im0, im1, im2, im3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -447,6 +452,7 @@ def _add_products(powers: np.ndarray, weights: np.ndarray, total: np.ndarray, k:
 def _add_terms(
     powers: np.ndarray, real: np.ndarray, imaginary: np.ndarray, k: int, values: np.ndarray
 ) -> None:
+    """Add Re(c z) of the coefficients k, ..., k + 3, and as many powers z, to values (n,)."""
     a, b, c, d = powers[0], powers[2], powers[4], powers[6]
     e, f, g, h = powers[1], powers[3], powers[5], powers[7]
     a0, a1, a2, a3 = real[k], real[k + 1], real[k + 2], real[k + 3]
@@ -461,6 +467,7 @@ def _add_terms(
 def _add_moments(
     real: np.ndarray, imaginary: np.ndarray, re: np.ndarray, im: np.ndarray, total: np.ndarray
 ) -> None:
+    """Add sums of conj(w z^k), w = re + i im, z = real + i imaginary; w (n,) is overwritten."""
     for k in range(total.size):
         cosines, sines = 0.0, 0.0
         for i in range(real.size):

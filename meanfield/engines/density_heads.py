@@ -353,6 +353,7 @@ class QuotientHead(DensityHead):
         return replace(head, dA=2 * self.K.T @ self.Q, dform=-self.K.T @ self.K)
 
     def summed(self, kernel: Kernel, **options: Any) -> Any:
+        """`Quotient` by an expanded kernel, and changes by beta of the first `rows`."""
         factor = options.pop("factor", 1.0)
         moments = factor * self.density.moments
         parts = kernel.parts(moments.reshape(-1, moments.shape[-1]))
@@ -366,6 +367,7 @@ class QuotientHead(DensityHead):
         return self._complete(quotient, kernel, factor, options, changes)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
+        """`Quotient` with weights `kernel`, and changes by beta of the first `rows`."""
         without_rows = replace(self, rows=0)
         quotient: Any = DensityHead.weighted(without_rows, kernel, normalised=normalised)
         if not self.rows:

@@ -193,7 +193,10 @@ class DirectSums(ZonalEngine):
         return np.full(replicas, self.drift.exponent, dtype=float)
 
     def _pulls(self, columns: np.ndarray, d: int) -> np.ndarray:
-        """Pulls and sums of weights, divided by levels, (R, rows + 1, n)."""
+        """Sums (R, rows + 1, n) of m_j w_ij (x_j - x_i) and, last, of m_j w_ij, with w = W'(t_ij).
+
+        Normalised, both are divided by sum_j m_j Z(t_ij).
+        """
         if self.drift.exponent is None:
             if not self.drift.normalised:
                 return self._symmetric_sums(columns, [member.slope for member in self.members])
@@ -206,6 +209,7 @@ class DirectSums(ZonalEngine):
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
     def _exponential_sums(self, columns: np.ndarray, beta: np.ndarray, d: int) -> np.ndarray:
+        """Sums (R, d + 1, n) over pairs with weights exp(beta t - |beta|); beta (R,)."""
         if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
             kernels = [partial(exponentials, b) for b in beta]
             return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
@@ -249,6 +253,7 @@ class DirectSums(ZonalEngine):
     def _gram_sums(
         self, columns: np.ndarray, kernels: Sequence[Weigh], itself: Sequence[float] | np.ndarray
     ) -> np.ndarray:
+        """Sums (R, d + 1, n) over pairs by Gram matrices; `itself` holds the kernels at t = 1."""
         sums, no_changes = np.empty_like(columns), np.empty((0, *columns.shape[1:]))
         pool = self._threads_for(columns), self._workspace
         systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
@@ -382,6 +387,7 @@ def row_sums(
     every = tokens.size == masses.size
 
     def block(block_range: slice) -> None:
+        """Write sums of some rows over all sources, and their changes; no token pulls itself."""
         block_tokens = tokens[block_range]
         rows = block_range if every else block_tokens  # slices give views
         at, by_at, mass = columns[:-1, rows], changes[:, :, rows], masses[rows]
@@ -428,6 +434,7 @@ def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _project(columns: np.ndarray, pulls: np.ndarray, d: int) -> None:
+    """Subtract from pulls (R, d, n), in place, the components along unit vectors `columns`."""
     replicas, _, n = columns.shape
     radial = np.empty(n)
     for r in range(replicas):
@@ -456,6 +463,7 @@ def changes_of(x: Dual, masses: Dual, into: np.ndarray | None = None) -> np.ndar
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _change(x: np.ndarray, dx: np.ndarray, dm: np.ndarray, changes: np.ndarray) -> None:
+    """Write changes (p, R, d + 1, n) of x / |x| and of masses along dx (p, R, n, d) and dm."""
     replicas, n, d = x.shape
     lengths, along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
     for r in range(replicas):
@@ -622,6 +630,7 @@ def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _project_means(x: np.ndarray, means: np.ndarray, velocity: np.ndarray) -> None:
+    """Write the tangential parts of means (R, d) at tokens x (R, n, d) of any length."""
     replicas, n, d = x.shape
     for r in range(replicas):
         for i in range(n):

@@ -159,6 +159,7 @@ class ZonalField(DensityField):
         return None if any(table is None for table in tables) else [[table] for table in tables]
 
     def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
+        """Velocities of unit coefficients with shares above `share`; None if too many."""
         sizes = np.abs(attraction) * self.space.degrees
         sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
         significant = np.flatnonzero(sizes > share * sizes.max())
@@ -304,6 +305,7 @@ class AttentionField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
+        """`Quotient` of each head; NotSmooth if the drift answers otherwise."""
         rows = rows if "beta" in names else 0
         heads = self.heads(0.0, functions, QuotientHead, rows=rows)
         try:
@@ -315,6 +317,7 @@ class AttentionField(DensityField):
         return answers
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
+        """Tables of velocities of each head, then of their changes by `names`."""
         space = self.space
         if not (self.drift.constant and space.dimension == 2):
             return None
@@ -345,6 +348,7 @@ class AttentionField(DensityField):
         ]
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
+        """Sum c int energy(x, y) dmu(y), if the velocity is its gradient."""
         slope = self.drift.gradient_at(t, self.space.dimension)
         if slope is None:
             return super().potential(t, density)

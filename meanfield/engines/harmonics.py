@@ -220,6 +220,7 @@ class HarmonicEngine(ZonalEngine):
         return part
 
     def _velocity_along(self, x: Dual, masses: Any, *computed: Any) -> Any:
+        """Velocities with changes, (R, n, d); by pairs in systems with Z * mu below `lowest_of`."""
         x, masses = contiguous(x), contiguous(masses)
         v, dv = np.empty(x.shape), np.empty(x.changes.shape)
         for r in range(len(x)):

@@ -261,6 +261,7 @@ class SphereKernel(Kernel, Expansion):
         return np.array([self._back(row) for row in series.view(complex)])
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
+        """Sums over x of functions (members, N) times K(x, y), by transposed blocks."""
         K, L = self.degrees
         # weights of Parseval's sum: an order m > 0 stands for -m too
         of_parts, of_rows = (1.0 + np.repeat(sphere_points.orders_of(n) > 0, 2) for n in (K, L))
@@ -384,6 +385,7 @@ class CircleKernels(Kernels):
     space: Circle
 
     def exponential(self, A: np.ndarray) -> Kernel:
+        """Fourier series exp(-r) I_k(r) e^(ik phi), with polar coordinates (r, phi) of A x."""
         from scipy.special import ive
 
         w = self.space.points @ A.T
@@ -409,6 +411,7 @@ class CircleKernels(Kernels):
     def smooth(
         self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> Kernel | None:
+        """Fourier series of function(x, y) in y, on grids doubled until it is resolved."""
         x, n = self.space.points, len(self.space.points)
         size = n
         while True:

@@ -64,6 +64,7 @@ class PairSums(Engine):
         return np.stack([pulls(self.drift, points, points, m) for points, m in pairs])
 
     def _with_changes(self, t: float, x: Values, masses: Values) -> Dual:
+        """Outputs with changes, by differences along each tangent of x and of masses."""
         at, m = value_of(x), value_of(masses)
         count = len(x.changes if isinstance(x, Dual) else masses.changes)
         moves, rates = changes_of(x, count), changes_of(masses, count)

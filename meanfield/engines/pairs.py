@@ -56,6 +56,7 @@ def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill(x: np.ndarray, masses: np.ndarray, columns: np.ndarray) -> None:
+    """Write directions x / |x|, then masses, as rows of columns (R, d + 1, n)."""
     replicas, n, d = x.shape
     lengths = np.empty(FILL_STRIP)
     for r in range(replicas):

@@ -84,6 +84,7 @@ class SphereModes(HarmonicEngine):
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Velocities from gradients, in colatitude and longitude, of spherical harmonic series."""
         velocity, levels = np.empty(x.shape), None
         numerators = self.attraction[..., self.degrees] * modes
         if self.normaliser is not None:

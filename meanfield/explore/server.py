@@ -131,6 +131,7 @@ class Socket(WebSocketHandler):
             await self.write_message(message, binary=isinstance(message, bytes))
 
     def on_message(self, message: str | bytes) -> None:
+        """Show the scene of a message; close the connection if malformed or sent too often."""
         now = (
             time.monotonic()
         )  # each scene uses up one of an allowance, which is refilled with time
@@ -412,6 +413,7 @@ class Listening:
         self._loop.add_handler(self._socket, lambda *_: self._accept(), IOLoop.READ)
 
     def _accept(self) -> None:
+        """Admit a connection; without free descriptors close idle ones, and listen again later."""
         try:
             connection, address = self._socket.accept()
         except OSError as error:

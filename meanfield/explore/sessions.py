@@ -158,7 +158,10 @@ class Session:
                 self._send({"version": version, **message}, version)
 
     def _run(self, version: int, layer: str, config: Configuration, coded: bool) -> None:
-        """Play the run of a layer in a thread of the studio; `coded` as in `packed`."""
+        """Solve for a layer in a thread of the studio, and send its frames and how it ended.
+
+        `coded` says whether values are sent as positions of colours: see `packed`.
+        """
         if self.is_past(version):
             return
         frames: list[Frame] = []

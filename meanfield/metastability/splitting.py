@@ -168,6 +168,7 @@ class Repetition(Trajectories):
         self._last, self._since = self._top[self._moving], 0
 
     def _take(self, y: np.ndarray, levels: np.ndarray) -> None:
+        """Note records of level on each moving path, and end paths at source or target."""
         moving, work = self._moving, self._work
         self._age[moving] += 1
         self._climbing += len(y)

@@ -771,6 +771,7 @@ def _images_of(course: _Course, images: int) -> tuple[np.ndarray, np.ndarray, fl
 
 
 def _table(frame: _Frame, rows: np.ndarray, lengths: np.ndarray) -> "xr.Dataset":
+    """Lengths, free energies above the uniform state and order parameters of the images."""
     import xarray as xr
 
     measured = measure(frame.model, frame.density(rows))

@@ -218,6 +218,7 @@ class Attention(_QKV):
             self._check_positions(self.positions)
 
     def _check_positions(self, positions: PositionalEncoding) -> None:
+        """Raise ValueError if positions do not fit the weights, the number of heads, or Q and K."""
         kind = type(positions).__name__
         if positions.adds and self.weights.no_terms:
             raise ValueError(
@@ -290,6 +291,7 @@ class Attention(_QKV):
         return self.causal or self.positions is not None
 
     def rate(self, t: float = 0.0) -> np.ndarray:
+        """Bound |V| |output| (1 + |beta| |Q| |K|), with norms of matrices enlarged by biases."""
         matrices = self.at(t)
         beta = np.abs(matrices.pop("beta"))
         norms = {name: _norm(matrices[name]) for name in MATRICES if name in matrices}

@@ -235,6 +235,7 @@ class Noise(Kind, family=True):
         fitting(subject, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
 
     def _check(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> None:
+        """Raise ValueError unless strengths s (R,) and increments fit tokens x (R, n, d)."""
         name = type(self).__name__
         self._check_shape(x.shape)
         wanted = f"one finite s = dt/kappa >= 0 for each of {len(x)} replicas"
@@ -285,6 +286,7 @@ class Isotropic(Noise):
         return (replicas, n, d if d > 2 else 1)
 
     def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
+        """Turns by sqrt(2 s) dB on the circle, else `noise_steps.step` with stretches for s."""
         from .noise_steps import step, stretch_of, turn
 
         result = np.empty_like(x)
@@ -407,6 +409,7 @@ class Anisotropic(Noise):
         return (replicas, n, d + 1)
 
     def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
+        """Boosts by increments sqrt(2 s) sigma^(1/2) dB, in the eigenvectors of sigma."""
         from .noise_steps import boost
 
         d = self.dimension

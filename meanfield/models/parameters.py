@@ -109,6 +109,7 @@ class FromFile(GivenMatrix, GivenNumber):
 
 
 def _layers(name: str, value: UserValue) -> np.ndarray:
+    """Array (layers, ...) of PerLayer values; ValueError if empty, a number, or with nan."""
     array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
     numbers = bool((array == array).all())
     fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
@@ -166,6 +167,7 @@ class PerLayer(MatrixInTime, BetaInTime):
         return isinstance(self.values, np.ndarray)
 
     def resolve(self, sizes: StateSizes) -> "PerLayer":
+        """Layers resolved for `sizes` and stacked; ValueError if their shapes differ."""
         if self.known:
             return self
         layers = [v.resolve(sizes) if isinstance(v, Given) else v for v in self.values]
@@ -306,6 +308,7 @@ def sizes_of(
 
 
 def _matrix(name: str, value: UserValue) -> np.ndarray:
+    """Finite array of a parameter: a number, a matrix, or matrices of heads and of replicas."""
     array = finite_array(name, value)
     if array.ndim == 1 or array.size == 0:
         raise ValueError(

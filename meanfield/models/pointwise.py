@@ -181,6 +181,7 @@ class Potential(Field):
     gradient_flow = True
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Gradients (..., d) by dual numbers, or by differences if V refuses them."""
         if isinstance(x, Dual):
             raise TypeError("The gradient of V has derivatives by differences alone.")
         d = x.shape[-1]

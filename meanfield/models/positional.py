@@ -95,6 +95,7 @@ class Rotary(PositionalEncoding):
             raise ValueError(f"{self!r} needs heads of {expected} coordinates k; got k = {size}.")
 
     def turned(self, rows: np.ndarray) -> np.ndarray:
+        """Rows (..., n, d) with pair i turned, at place p, by p base^(-2 i / size)."""
         self.check_size(rows.shape[-1])
         size = self.size or rows.shape[-1]
         half, result = size // 2, rows.copy()

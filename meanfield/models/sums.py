@@ -264,17 +264,17 @@ class _ZonalSum(Sum, ZonalDrift):
 
     def _total(self, name: str, t: np.ndarray) -> np.ndarray:
         """The sum of c_k f_k(t), t (*shape, ...), where f_k is the method `name` of part k."""
-        return np.asarray(sum(c * getattr(part, name)(t) for c, part in self._spread(t)))
+        return np.asarray(sum(c * getattr(part, name)(t) for c, part in self._broadcast_terms(t)))
 
-    def _spread(self, t: np.ndarray) -> Iterator[tuple[np.ndarray, ZonalDrift]]:
-        """Yield factors and parts in the ensemble shape; factors have the trailing axes of t."""
+    def _broadcast_terms(self, t: np.ndarray) -> Iterator[tuple[np.ndarray, ZonalDrift]]:
+        """Yield pairs (factor, drift) in the ensemble shape; factors get the further axes of t."""
         shape = self.shape
-        for factor, part in self.terms:
-            if part.shape:
-                values = part.parameters.items()
-                part = part.replace(**{n: np.broadcast_to(v, shape) for n, v in values})
-            c = np.broadcast_to(factor, shape)
-            yield c.reshape(shape + (1,) * (t.ndim - len(shape))), part
+        for factor, drift in self.terms:
+            if drift.shape:
+                values = drift.parameters.items()
+                drift = drift.replace(**{n: np.broadcast_to(v, shape) for n, v in values})
+            broadcast_factor = np.broadcast_to(factor, shape)
+            yield broadcast_factor.reshape(shape + (1,) * (t.ndim - len(shape))), drift
 
     def slope(self, t: np.ndarray) -> np.ndarray:
         return self._total("slope", t)
@@ -286,7 +286,7 @@ class _ZonalSum(Sum, ZonalDrift):
         return self._total("potential_at", t)
 
     def weight(self, t: np.ndarray) -> np.ndarray:
-        _, part = next(self._spread(t))
+        _, part = next(self._broadcast_terms(t))
         return part.weight(t)
 
     @property
@@ -321,7 +321,7 @@ class _ZonalSum(Sum, ZonalDrift):
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The mean of the contrasts of the parts, with weights c_k W_k'(1 - gap)."""
-        parts = list(self._spread(log_gap))
+        parts = list(self._broadcast_terms(log_gap))
         slopes = [c * part.slope(1 - np.exp(log_gap)) for c, part in parts]
         contrasts = [part.contrast(log_gap) for _, part in parts]
         top = np.max([log_size for _, log_size in contrasts], axis=0)

@@ -116,6 +116,7 @@ class ZonalDrift(Drift):
 
     @classmethod
     def _refuse_closed_forms_of_another_slope(cls) -> None:
+        """Raise TypeError if closed forms do not belong to a class's own slope or weight."""
         parent: AnyObject = super(cls, cls)
         if parent.slope is ZonalDrift.slope or not {"slope", "weight"} & set(vars(cls)):
             return
@@ -267,6 +268,7 @@ class ZonalDrift(Drift):
         dimension: int,
         continuous: bool = True,
     ) -> np.ndarray:
+        """Multipliers (*shape, degree + 1), by quadrature, of the function of each member."""
         multipliers = np.empty((*self.shape, degree + 1))
         for index in np.ndindex(*self.shape):
             kernel = function(self.member(index))
@@ -429,6 +431,7 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
 def _interpolant(
     potential: Callable[[np.ndarray], np.ndarray], size: int
 ) -> np.polynomial.Chebyshev:
+    """Chebyshev interpolant of `potential` at `size` nodes, without rounding errors."""
     from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
     nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
@@ -479,22 +482,25 @@ def _last(log_sizes: np.ndarray, negligible: float) -> int:
 
 
 def _log_sizes(drift: ZonalDrift, degree: int, d: int) -> Iterator[np.ndarray]:
-    """Yield logarithms of the contributions of degrees to numerator and denominator of v."""
+    """Yield log(|lambda_l| dim H_l), l = 0, ..., degree, for the slope of W and for Z if it varies.
+
+    For the slope, multipliers of W have the factor l (l + d - 2) / (d - 1), as in v at the pole.
+    """
     from scipy.special import gammaln
 
     l = np.arange(1, degree + 1)
-    harmonics = np.log((2 * l + d - 2) / l) + gammaln(l + d - 2) - gammaln(d - 1) - gammaln(l)
-    harmonics = np.concatenate([[0.0], harmonics])
+    log_dims = np.log((2 * l + d - 2) / l) + gammaln(l + d - 2) - gammaln(d - 1) - gammaln(l)
+    log_dims = np.concatenate([[0.0], log_dims])
 
     def log_sizes(multipliers: np.ndarray) -> np.ndarray:
         """The logarithms log(|lambda_l| dim H_l); -inf if lambda_l may be a rounding error."""
         size = np.abs(multipliers)
-        error = drift.multiplier_error * size.max(axis=-1, keepdims=True) * np.exp(-harmonics / 2)
+        error = drift.multiplier_error * size.max(axis=-1, keepdims=True) * np.exp(-log_dims / 2)
         with np.errstate(divide="ignore"):
-            return np.log(np.where(size <= error, 0.0, size)) + harmonics
+            return np.log(np.where(size <= error, 0.0, size)) + log_dims
 
-    slopes = np.concatenate([[-np.inf], np.log(l * (l + d - 2.0) / (d - 1))])
-    yield log_sizes(drift.attraction(degree, d)) + slopes
+    log_factors = np.concatenate([[-np.inf], np.log(l * (l + d - 2.0) / (d - 1))])
+    yield log_sizes(drift.attraction(degree, d)) + log_factors
     normaliser = drift.normaliser(degree, d) if drift.exponent is None else None
-    if normaliser is not None:  # of exponential kernels Z is W', with no more harmonics than W
+    if normaliser is not None:  # if W' = Z, as for exponentials, W has as many harmonics
         yield log_sizes(normaliser)

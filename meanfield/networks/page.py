@@ -112,6 +112,7 @@ def row_in_words(values: np.ndarray) -> str:
 
 
 def _table_of_layers(report: "Report") -> str:
+    """Table in HTML of means over texts by layer; quantities of blocks begin with layer 1."""
     layers = report.layers.mean("text")
     rows = {"mean cosine": layers.mean_cosine, "effective rank": layers.effective_rank}
     rows["mean length"] = layers.norm

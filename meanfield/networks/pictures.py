@@ -225,11 +225,11 @@ def of_fit(fit: Fit) -> Figure:
         labels, values = fit.family.labels, fit.family.values(fit.estimate.point)
         scale = np.where(values == 0, 1, np.abs(values))
         rows = zip(values / scale, fit.interval() / scale[:, None], values, strict=True)
-        for k, (middle_of, ends, value) in enumerate(rows):
-            left.plot(ends, [k, k], "-", color="C0")
-            left.plot(middle_of, k, "o", color="C0")
-            text = "not determined" if is_undetermined(ends) else f"{value:.3g}"
-            left.annotate(text, (middle_of, k), xytext=(0, 7), ha="center",
+        for k, (relative_estimate, relative_interval, value) in enumerate(rows):
+            left.plot(relative_interval, [k, k], "-", color="C0")
+            left.plot(relative_estimate, k, "o", color="C0")
+            text = "not determined" if is_undetermined(relative_interval) else f"{value:.3g}"
+            left.annotate(text, (relative_estimate, k), xytext=(0, 7), ha="center",
                           textcoords="offset points")  # fmt: skip
         left.set(yticks=range(len(labels)), yticklabels=labels, xlabel="relative to the estimate",
                  title=f"{fit.family.name}: {fit.status}",
@@ -240,10 +240,10 @@ def of_fit(fit: Fit) -> Figure:
             middle.set(yticks=range(len(names)), xlabel="standard errors",
                        title=f"test of fit: p {fit.goodness.p_in_words}")  # fmt: skip
             middle.set_yticklabels([name.split(" learned")[0] for name in names], fontsize=7)
-        for k, one in enumerate(fit.predictions):
-            errors = [one.flow, one.nothing, one.linear]
-            look = {"color": bars[k % len(bars)], "label": f"{one.kind} held out"}
-            right.bar(np.arange(3) + 0.35 * k, errors, 0.35, **look)
+        for k, prediction in enumerate(fit.predictions):
+            errors = [prediction.flow, prediction.nothing, prediction.linear]
+            options = {"color": bars[k % len(bars)], "label": f"{prediction.kind} held out"}
+            right.bar(np.arange(3) + 0.35 * k, errors, 0.35, **options)
         right.set(xticks=range(3), xticklabels=["flow", "nothing", "linear map"],
                   ylabel="angle, radians", title="predictions")  # fmt: skip
         if fit.predictions:

@@ -103,7 +103,7 @@ def snapshots(panels: Panels, *, scale: str = "auto") -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
@@ -161,7 +161,7 @@ def polar(panels: Panels, *, scale: str = "auto") -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not densities on the circle.
     """
@@ -354,7 +354,7 @@ def spectrum(panels: Panels) -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not densities.
     """
@@ -465,7 +465,7 @@ def trajectories(
     ------
     ValueError
         If there are fewer than two saved times, or of those above 0 with `log_time`; if `count`
-        is not positive, `density` is an ensemble, the member does not exist, or there are too many.
+        is not positive, `density` is an ensemble, a member does not exist, or too many are chosen.
     TypeError
         If the states are of another kind, or on another space, or those of `density` are.
     """

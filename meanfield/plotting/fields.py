@@ -260,7 +260,7 @@ def spacetime(panels: Panels, *, scale: str = "auto") -> None:
     Raises
     ------
     ValueError
-        If there are fewer than two saved times, the member does not exist, or there are too many.
+        If there are fewer than two saved times, a member does not exist, or too many are chosen.
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """

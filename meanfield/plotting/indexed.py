@@ -208,7 +208,7 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not indexed densities on the circle, or axisymmetric.
     """
@@ -262,7 +262,7 @@ def order(panels: Panels) -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not indexed densities.
     """

@@ -534,6 +534,7 @@ def ffmpeg_program() -> str:
 
 
 def _write_mp4(figure: Figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
+    """Write frames 0, ..., count - 1 to a film by ffmpeg; MeanfieldError if it fails."""
     writer = FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
     program = ffmpeg_program()
     try:
@@ -552,6 +553,7 @@ def _write_mp4(figure: Figure, show: layouts.Update, count: int, path: Path, fps
 
 
 def _write_gif(figure: Figure, show: layouts.Update, count: int, path: Path, fps: float) -> None:
+    """Write frames 0, ..., count - 1 to a looping GIF, of 256 colours each."""
     canvas = FigureCanvasAgg(figure)
     # k-means is slow, but without it the few pixels of a peak, or of dots, get a wrong colour.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))

@@ -229,7 +229,7 @@ def projection(panels: Panels, *, trails: bool = False) -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not tokens in more than one dimension.
     """
@@ -292,7 +292,7 @@ def paths(panels: Panels, *, count: int = TokensAppearance.most_curves) -> None:
     Raises
     ------
     ValueError
-        If `count` is not positive, the member does not exist, or there are too many.
+        If `count` is not positive, a member does not exist, or too many are chosen.
     TypeError
         If the states are not tokens in more than one dimension.
     """

@@ -140,6 +140,7 @@ class Mollweide:
         return [UNIT_CIRCLE.T * [2.0, 1.0]]
 
     def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
+        """Points (..., 3) of S^2; 1 - |z| without cancellation at the poles."""
         u, v = _in_disc(x / 2, y, slack)
         cosine = np.sqrt(np.maximum((1 - v) * (1 + v), 0.0))
         t = np.arctan2(v, cosine)
@@ -429,7 +430,7 @@ def mollweide(
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not densities on the sphere.
     """
@@ -453,7 +454,7 @@ def mollweide_dots(panels: Panels, *, centre: float = 0.0, clusters: bool = True
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are neither characteristics nor tokens on the sphere.
     """

@@ -57,7 +57,7 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     Raises
     ------
     ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
+        If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
         If the states are not densities on a torus.
     MeanfieldError

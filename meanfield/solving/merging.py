@@ -157,22 +157,22 @@ class Merging(Policy):
         shares[merged_tokens.masses[labels] == 0] = 1.0
         self.shares = self.shares * shares[self.labels]
         self.labels, self.masses = labels[self.labels], merged_tokens.masses
-        parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
-        for i in np.flatnonzero(np.diff(parts, append=2.0) > SIMULTANEOUS):
-            merge_time = t if step is None else min(t, step[0] + parts[i] * step[1])
+        fractions = np.ones(len(links)) if step is None else self._fractions(links, step[2])
+        for i in np.flatnonzero(np.diff(fractions, append=2.0) > SIMULTANEOUS):
+            merge_time = t if step is None else min(t, step[0] + fractions[i] * step[1])
             self.times.append((float(merge_time), len(rows) - int(i) - 1))
         return merged_tokens
 
-    def _parts(self, links: np.ndarray, gaps: Gaps) -> np.ndarray:
-        """Fractions of the last step at which pairs of rows came close, increasing; by bisection.
+    def _fractions(self, links: np.ndarray, gaps: Gaps) -> np.ndarray:
+        """Fractions of the last step at which pairs of rows came close, sorted; by bisection.
 
-        `links` (m, 2) are the indices of the rows.
+        `links` (m, 2) has the indices of the rows of each pair; close is within `distance`.
         """
-        gaps_at = gaps(*links.T)
+        gaps_of_links = gaps(*links.T)
         low, high = np.zeros(len(links)), np.ones(len(links))
         for _ in range(MERGE_HALVINGS):
             middle = (low + high) / 2
-            closed = gaps_at(middle[:, None]) <= self.distance
+            closed = gaps_of_links(middle[:, None]) <= self.distance
             low, high = np.where(closed, low, middle), np.where(closed, middle, high)
         return np.sort(high)
 

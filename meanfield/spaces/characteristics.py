@@ -127,6 +127,7 @@ class Characteristics(State):
         self._set(space=space, chart=space.chart(self.limit), halves=np.array(half) > 0)
 
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
+        """Raise ValueError if nodes miss moments of the density by > QUADRATURE_TOLERANCE."""
         degree = max(degree, 1)
         exact = density.resample(degree).coefficients
         moments = self.chart.moments(self.coordinates, self.masses, degree)

@@ -179,6 +179,7 @@ class LineChart(HarmonicChart):
         self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
         by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Sums of series at the nodes and, by the product and quotient rules, their derivatives."""
         x, degree = self.variable(coordinates), multipliers[0].size - 1
         moments = self.projections(x, masses, None, degree)
         if len(changes):

@@ -282,6 +282,7 @@ def _inverted(
     series: np.ndarray, offset: float, grid: np.ndarray, table: np.ndarray, level: np.ndarray,
     cell: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
+    """Angles (n,) where a cumulative law is `level` (n,): Newton's method with bisection."""
     theta = np.empty(level.size)
     for j in range(level.size):
         low, high = grid[cell[j]], grid[cell[j] + 1]

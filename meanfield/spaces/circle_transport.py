@@ -61,6 +61,7 @@ _circle_at = CIRCLE.at
 
 @CompiledFunction
 def _transport(context: int, member: int, source: int, target: int) -> None:
+    """Write -(mu v)' of a member to `target`, with v = W' * nu / (Z * nu) on a grid."""
     record = _circle_at(context)
     modes, length, fft = record.modes, record.length, record.fft
     spectrum, values, quotient = fft.spectrum, fft.values, fft.rows == 3

@@ -87,6 +87,7 @@ class IndexedAdjoint(IndexedTransport):
         super().__init__(inner, size, influence)
 
     def _fill(self, rows: int) -> None:
+        """Enter the record of `_adjoint`; back_ij = w_i C_ij / w_j is the influence seen from j."""
         influence, size, w = self._shared["influence"], self._shared["size"], self._weights
         record = NODE_ADJOINT.filled(
             **self._shared,
@@ -137,6 +138,7 @@ def _ranges(influence: np.ndarray) -> np.ndarray:
 
 @CompiledFunction
 def _tangents(context: int, member: int, source: int, target: int) -> None:
+    """Write changes of slices (rows, P, size), moved by C times all slices, and tangents."""
     record = _tangents_at(context)
     count, size, rows, inner = record.count, record.size, record.rows, record.inner
     states = float_array(source, (rows, count, size))
@@ -160,6 +162,7 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
 
 @CompiledFunction
 def _adjoint(context: int, member: int, source: int, target: int) -> None:
+    """Write DN(u)* l, (P, size), and its inner products with derivatives by parameters."""
     record = _adjoint_at(context)
     count, size, parameters, inner = record.count, record.size, record.parameters, record.inner
     states = float_array(source, (2, count, size))

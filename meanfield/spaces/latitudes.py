@@ -219,6 +219,7 @@ _sums_at = SUMS.at
 
 @njit(cache=True)
 def _synthesise_all(address: int, coefficients: np.ndarray, spectrum: np.ndarray) -> None:
+    """Write Fourier coefficients (latitudes, orders) of a spherical harmonic series."""
     record = _sums_at(address)
     x, rules, sums, folded = record.x, record.rules, record.sums, record.folded
     last, begin = len(spectrum) - 1, 0
@@ -235,6 +236,7 @@ def _synthesise_all(address: int, coefficients: np.ndarray, spectrum: np.ndarray
 
 @njit(cache=True)
 def _analyse_all(address: int, spectrum: np.ndarray, coefficients: np.ndarray) -> None:
+    """Write sums over latitudes of p_l^m times a spectrum (latitudes, orders), for all m and l."""
     record = _sums_at(address)
     x, rules, values, unfolded = record.x, record.rules, record.products, record.unfolded
     series, last, begin = record.series[0], len(spectrum) - 1, 0

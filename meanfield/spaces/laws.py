@@ -49,13 +49,14 @@ class DensityLaw(Law):
         """Density with this law on a space."""
 
     def begin(self, space: Space | None) -> Density:
+        """Density of the law; ValueError without a space, or if that lacks `method`."""
         name = type(self).__name__
         if space is None:
             raise ValueError(f"{name} needs [space], the space on which the density is.")
         if not hasattr(space, self.method):
             laws = [(n, k) for n, k in Start.kinds.items() if issubclass(k, DensityLaw)]
-            fitting = ", ".join(sorted(n for n, k in laws if hasattr(space, k.method)))
-            raise ValueError(f"{name} is not for {space!r}; expected one of {fitting}.")
+            names = ", ".join(sorted(n for n, k in laws if hasattr(space, k.method)))
+            raise ValueError(f"{name} is not for {space!r}; expected one of {names}.")
         try:
             density = self.density(space)
         except TypeError as error:  # for instance an axis, on an axisymmetric space
@@ -304,6 +305,7 @@ class AlongIndex(Law):
             fitting("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
 
     def begin(self, space: Space | None) -> Indexed:
+        """Densities at the nodes of the index: the laws, interpolated linearly."""
         index = self._index()
         begin, end = (0.0, 1.0) if isinstance(index, Positions) else index.nodes[[0, -1]]
         at = np.linspace(begin, end, len(self.laws)) if self.at is None else self.at

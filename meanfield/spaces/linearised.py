@@ -171,6 +171,7 @@ _tangents_at, _adjoint_at = LINEARISED_TANGENTS.at, LINEARISED_ADJOINT.at
 
 @CompiledFunction
 def _tangents(context: int, member: int, source: int, target: int) -> None:
+    """Write N(u) and DN(u) h_i + dN/dp_i, (rows, modes), by products on a grid."""
     record = _tangents_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, rows = record.normalised, record.pairs, record.rows
@@ -237,6 +238,7 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
 
 @CompiledFunction
 def _adjoint(context: int, member: int, source: int, target: int) -> None:
+    """Write DN(u)* l and <l, dN/dp_i>, or the two parts of `pairs`, by products on a grid."""
     record = _adjoint_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, tables = record.normalised, record.pairs, record.tables

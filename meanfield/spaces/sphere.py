@@ -280,6 +280,7 @@ class SphereNodeChart(HarmonicChart):
     space: Sphere
 
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
+        """Product of a graded rule for the height -tanh s along `limit` and of equal longitudes."""
         around = max(FEWEST_LONGITUDES, 4 * (degree + 1), 2 * int(sqrt(count) / 4))
         s, weights = graded_rule(max(count // around, 2), 3, peak)
         phi = 2 * np.pi * np.arange(around) / around
@@ -304,6 +305,7 @@ class SphereNodeChart(HarmonicChart):
         self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
         by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Gradients of W * mu, over Z * mu, by fast sums; tangents by `field_tangents`."""
         if len(changes):
             arguments = coordinates, masses, changes, by_masses, multipliers, by_multipliers
             return self.field_tangents(*arguments)[:2]

@@ -353,6 +353,7 @@ def _sample_longitudes(
     coefficients: np.ndarray, degree: int, a: np.ndarray, b: np.ndarray, heights: np.ndarray,
     levels: np.ndarray, points: np.ndarray,
 ) -> None:  # fmt: skip
+    """Write points (n, 3) with longitudes where the law at their height is levels[:, 1]."""
     series, p = np.empty(degree + 1, dtype=np.complex128), np.empty(coefficients.size)
     for i in range(len(levels)):
         z = heights[i]

@@ -144,6 +144,7 @@ def _slopes(degree: int) -> np.ndarray:
 
 @CompiledFunction.announced("transport on S^2, about 5 s")
 def _transport(context: int, member: int, source: int, target: int) -> None:
+    """Write -div(mu v) of a member, with v = grad W * nu / (Z * nu) on a grid of S^2."""
     record = _sphere_at(context)
     orders, band, fields = record.orders, record.band, record.fields
     modes = orders * (orders + 1) // 2

@@ -73,6 +73,7 @@ def _gradient_on_torus(context: int, number: int, source: int, target: int) -> N
 
 @CompiledFunction
 def _analysis_on_torus(context: int, number: int, source: int, target: int) -> None:
+    """Write coefficients (number, modes) of functions (number, size) on the grid of a torus."""
     record = _torus_at(context)
     fft, modes, size = record.fft, record.modes, record.size
     spectrum, result = fft.spectrum, complex_array(target, (number, modes))
@@ -86,6 +87,7 @@ def _analysis_on_torus(context: int, number: int, source: int, target: int) -> N
 
 @CompiledFunction
 def _divergence_on_torus(context: int, number: int, source: int, target: int) -> None:
+    """Write coefficients (modes,) of -div of a vector field (components, size) on the grid."""
     record = _torus_at(context)
     fft, modes, size, last = record.fft, record.modes, record.size, record.components - 1
     spectrum, result = fft.spectrum, complex_array(target, (modes,))

@@ -278,6 +278,7 @@ def _gradient_on_sphere(context: int, number: int, source: int, target: int) -> 
 
 @CompiledFunction
 def _analysis_on_sphere(context: int, number: int, source: int, target: int) -> None:
+    """Write coefficients (number, modes), pairs of floats, of functions on the grid of S^2."""
     record, begin = _sphere_at(context), 0
     rules, unfolded, series = record.rules, record.unfolded, record.series[0]
     result = float_array(target, (number, record.orders * (record.orders + 1)))

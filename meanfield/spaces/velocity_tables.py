@@ -227,6 +227,7 @@ _tangents_at, _adjoint_at = TABLE_TANGENTS.at, TABLE_ADJOINT.at
 
 @CompiledFunction
 def _tangents(context: int, member: int, source: int, target: int) -> None:
+    """Write N(u) = -(u v)' and DN(u) k_i + dN/dp_i, (rows, modes), with v by tables."""
     record = _tangents_at(context)
     modes, pairs, length, rows = record.modes, record.pairs, record.length, record.rows
     parts = float_array(source, (rows, 1 + pairs, 2 * modes))[:, pairs]
@@ -267,6 +268,7 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
 
 @CompiledFunction
 def _adjoint(context: int, member: int, source: int, target: int) -> None:
+    """Write DN(u)* l and <l, dN/dp_i> for N(u) = -(u v)', with v and its changes by tables."""
     record = _adjoint_at(context)
     modes, pairs, length = record.modes, record.pairs, record.length
     velocities, count = record.velocities, record.count

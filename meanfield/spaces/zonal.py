@@ -350,6 +350,7 @@ def legendre_sums(
 
 @njit(cache=True)
 def _moments(x: np.ndarray, masses: np.ndarray, slopes: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Sums (modes,) over x (n,) of masses times p_l(x) and, if given, slopes times p_l'(x)."""
     total = np.zeros(e.size - 1)
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):
         block = x[begin : begin + HEIGHTS_AT_ONCE]
@@ -375,6 +376,7 @@ def _moments(x: np.ndarray, masses: np.ndarray, slopes: np.ndarray, e: np.ndarra
 
 @njit(cache=True)
 def _sums(x: np.ndarray, series: np.ndarray, orders: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Sums (rows, n) at x of series (rows, modes) in p_l, p_l' or p_l'' by `orders`."""
     sums, highest = np.zeros((len(series), x.size)), orders.max()
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):
         block, here = x[begin : begin + HEIGHTS_AT_ONCE], sums[:, begin : begin + HEIGHTS_AT_ONCE]

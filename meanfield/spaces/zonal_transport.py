@@ -72,6 +72,7 @@ _polynomial_at = POLYNOMIAL.at
 
 @CompiledFunction
 def _polynomial(context: int, member: int, source: int, target: int) -> None:
+    """Write -div(mu v) of a zonal member: mu W' * nu in coefficients, by Clenshaw's recurrence."""
     record = _polynomial_at(context)
     modes, band, d = record.modes, record.band, record.dimension
     size, count = record.size, record.count
@@ -180,6 +181,7 @@ _quotient_at = QUOTIENT.at
 
 @CompiledFunction
 def _quotient(context: int, member: int, source: int, target: int) -> None:
+    """Write -div(mu v) of a zonal member, with v = grad W * nu / (Z * nu) at latitudes."""
     record = _quotient_at(context)
     modes, sums = record.modes, record.sums
     density, moving = float_array(source, (modes,)), float_array(source + record.apart, (modes,))

@@ -206,6 +206,7 @@ class PointFlow(ABC):
         return np.concatenate([self._advance(part, target) for part in parts])
 
     def _advance(self, groups: np.ndarray, target: float) -> np.ndarray:
+        """Take and judge a step of groups towards `target`; return codes of `judge_steps`."""
         plan_steps(self.clocks, groups, target, not self._rtol)
         x, velocity, clocks = self.x, self.velocity, self.clocks
         rows: tuple[np.ndarray, ...] = ()

@@ -68,6 +68,7 @@ class Stepper:
     def _take(
         self, rows: Rows, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int
     ) -> None:
+        """Enter a row of `rows`, with its linear and nonlinear parts, as the memory used."""
         rows.enter(row, linear, nonlinear, number)
         self.rows, self.row, self.scheme, self.elapsed = rows, row, rows.scheme, 0.0
         self._nonlinear = nonlinear

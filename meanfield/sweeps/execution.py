@@ -149,6 +149,7 @@ class _SweepRun:
         return []
 
     def _lost(self, point: SweepPoint, error: BaseException) -> MeanfieldError:
+        """MeanfieldError for a point that was not run, with advice by the kind of error."""
         text, supplied = message_of(error).rstrip("."), self._work.supplied
         if isinstance(error, WORKERS_LOST):
             path = self._store.path

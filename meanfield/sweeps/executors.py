@@ -133,6 +133,7 @@ def _is_gone(executor: Executor) -> bool:
 
 
 def _client(address: str) -> Any:
+    """Client of the scheduler at an address; MeanfieldError if none answers."""
     try:
         from distributed import Client
         from distributed.comm.addressing import get_address_host

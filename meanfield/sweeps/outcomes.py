@@ -108,6 +108,7 @@ def _labelled(value: Any) -> Iterator[tuple[str, Variable]]:
 
 
 def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
+    """Yield names and variables of a result; a labelled array brings its coordinates."""
     if hasattr(value, "coords"):  # a labelled array
         for coordinate, entry in value.coords.items():
             yield str(coordinate), _variable(entry.variable, True)

@@ -248,6 +248,7 @@ def mean_after(flow: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
     loss, normalised = (d - 1) / flow.kappa, drift.normalised
 
     def rates(y: np.ndarray, _t: float) -> np.ndarray:
+        """Time derivatives (n, columns) of y, whose first n columns are the cosines C."""
         C = y[:, :n]
         A = drift.slope(C)
         A = A / (drift.weight(C).sum(axis=1, keepdims=True) if normalised else n)
