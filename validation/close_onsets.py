@@ -31,7 +31,12 @@ first-order transition is far away.
    of `branches`. It is of first order up to m = 1.63493910, where the quartic term of min_b Phi
    vanishes at the secondary bifurcation, and beyond it is continuous, that bifurcation.
 
-    python validation/close_onsets.py [--quick]    # 120 s, 20 s quick
+7. Along a parameter other than kappa the two onsets move at paces of their own: the strength of
+   both, in which they move together, or of one of them, which changes the other by as much, three
+   times or minus once. Folds, bifurcations and all states are those of Phi; of 1e-4 between the
+   onsets, and of a strength that moves one of them alone, `warnings` tells.
+
+    python validation/close_onsets.py [--quick]    # 210 s, 25 s quick
 
 References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for
 discontinuous transitions at resonances.
@@ -40,6 +45,7 @@ discontinuous transitions at resonances.
 import argparse
 import itertools
 import sys
+from collections.abc import Callable
 
 import numpy as np
 from _report import Report
@@ -60,6 +66,17 @@ class Cosines(mf.ZonalDrift):
 
     def slope(self, t):
         return 1 + 4 * self.m * t
+
+
+class Paced(mf.ZonalDrift):
+    """W = b cos + m (1 + pace (b - 1)) cos 2."""
+
+    b: float
+    pace: float
+    m: float
+
+    def slope(self, t):
+        return self.b + 4 * self.m * (1 + self.pace * (self.b - 1)) * t
 
 
 # The reference -------------------------------------------------------------------------------
@@ -215,6 +232,45 @@ def least(degrees: tuple[int, ...], d: int, ratio: float = 1.0) -> float:
     return float(min(minimize(phi, r * np.sqrt(sizes / d) * a, jac=True).fun for r, a in starts))
 
 
+STARTS = np.array([*itertools.product((0, 0.03, 0.3, 1.5, 4), (-3, -0.5, -0.05, 0.05, 0.5, 3))])
+
+
+def states_of(strengths: tuple[float, float]) -> np.ndarray:
+    """Moments (n, 2) of all states exp(a cos + b cos 2), a = strength r_1, ..., up to rotations."""
+    found = [np.zeros(2)]
+    for start in STARTS:
+        y, _, good, _ = fsolve(lambda y: y - strengths * law(*y)[1], start, xtol=1e-13,
+                               full_output=True)  # fmt: skip
+        r = law(*y)[1] * [np.sign(y[0]) or 1, 1]
+        r = np.abs(r) if abs(r[0]) < 1e-7 else r
+        if good == 1 and all(np.abs(r - one).max() > 1e-6 for one in found):
+            found.append(r)
+    return np.array(found)
+
+
+def fold_along(strengths: Callable[[float], np.ndarray], start: np.ndarray) -> float:
+    """The parameter at which the second derivatives of Phi, of these strengths, are singular."""
+
+    def residual(y: np.ndarray) -> list[float]:
+        masses, moments, _ = law(*y[:2])
+        functions = np.array([FIRST, SECOND])
+        covariance = (functions * masses) @ functions.T - np.outer(moments, moments)
+        hessian = np.diag(1 / strengths(y[2])) - covariance
+        return [*(y[:2] - strengths(y[2]) * moments), np.linalg.det(hessian)]
+
+    return float(fsolve(residual, start, xtol=1e-12)[2])
+
+
+def moments_of(density: mf.Density) -> np.ndarray:
+    """|E e^(i theta)| and E cos 2 theta about that axis."""
+    space = density.space
+    first, second = (
+        (density.values * space.weights) @ np.exp(1j * k * space.arguments["theta"]) for k in (1, 2)
+    )
+    turn = np.conj(first) / abs(first) if abs(first) > 1e-7 else 0.0
+    return np.array([abs(first), (second * turn**2).real if turn else abs(second)])
+
+
 # The comparisons -----------------------------------------------------------------------------
 
 
@@ -306,6 +362,48 @@ def check_noise(report: Report, values: tuple) -> None:
                        measured=named, tolerance=0)  # fmt: skip
 
 
+def check_parameters(report: Report, cases: dict) -> None:
+    noise = mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0 * x[..., 0])
+    for (name, noisy, drift, kappa, span), strengths in cases.items():
+        parameter = "b" if isinstance(drift, Paced) else name
+        model = mf.Transformer(drift, kappa, noise=noise) if noisy else drift
+        at = {} if noisy else {"kappa": kappa}
+        found = mf.branches(model, mf.Circle(24), vary={parameter: span}, **at)
+        far = np.linspace(*span, 8)[1:-1]
+        missed = 0
+        for value in far:
+            own = [moments_of(state.density) for _, state in found.states_at(float(value))]
+            known = states_of(strengths(value))
+            missed += sum(min(np.abs(r - one).max() for one in own) > 1e-7 for r in known)
+        named = any("onsets of degrees 1 and 2" in warning for warning in found.warnings)
+        report.compare(name, "states missed without a warning", predicted=0,
+                       measured=0 if named else missed, tolerance=0)  # fmt: skip
+        for place in found.special("fold"):
+            r = moments_of(place.state.density)
+            start = np.append(strengths(place.value) * r, place.value) * 1.001
+            report.compare(name, "fold", predicted=fold_along(strengths, start),
+                           measured=place.value, tolerance=1e-9 * kappa**-1)  # fmt: skip
+
+
+def parameter_cases() -> dict:
+    """Strengths (kappa w_1, kappa w_2) as functions of the parameter, by case."""
+    cases: dict = {}
+    for b, m in itertools.product((0.05, 1.0, 20.0), (1.0001, 1.001, 1.01)):
+        both = b * mf.CosineSeries([0.0, 1.0, m])
+        for noisy in (False, True):
+            key = "factors[0]", noisy, both, 2 / b, (0.85 * b, 1.03 * b)
+            cases[key] = lambda v, b=b, m=m: 2 * v / b * np.array([1.0, m])
+    for apart in (0.01, 0.001, 0.0001):
+        one, kappa = mf.Kuramoto() + mf.CosineSeries([0.0, 0.0, 1.0]), 2 * (1 + apart)
+        for i in (0, 1):
+            key = f"factors[{i}]", False, one, kappa, (0.8, 1.25)
+            cases[key] = lambda v, i=i, kappa=kappa: kappa * np.where(np.arange(2) == i, v, 1.0)
+    for pace, m in itertools.product((3.0, 0.3, -1.0), (1.0, 1.001, 1.01)):
+        key = f"pace {pace:g}, m = {m:g}", False, Paced(1.0, pace, m), 2.0, (0.8, 1.2)
+        cases[key] = lambda v, p=pace, m=m: 2 * np.array([v, m * (1 + p * (v - 1))])
+    return cases
+
+
 def check_second(report: Report, values: tuple) -> None:
     end = end_of_second_line()
     report.compare("end of the second line", "m", predicted=1.6349391, measured=end,
@@ -348,6 +446,8 @@ def main() -> int:
     check_triples(report, dict(itertools.islice(triples.items(), 1 if quick else None)))
     any_noise = (0.9999, 1.0, 1 + 1e-7, 1.0001, 1.0005, 1.001, 1.01, 1.05)
     check_noise(report, (1.0001,) if quick else any_noise)
+    cases = parameter_cases()
+    check_parameters(report, dict(list(cases.items())[3:4]) if quick else cases)
     check_second(report, (1.3,) if quick else (1.27, 1.3, 1.35, 1.45))
     return report.verdict()
 

@@ -18,7 +18,7 @@ from .stability import neutral_among
 
 AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
 PAIR = 2  # perturbations of a Hopf point; of fewer, no two become neutral at once
-ALONG = 1e-3  # of the parameter: difference for derivatives along a branch
+ALONG = 1e-3  # of log kappa: difference for derivatives along a branch
 AMPLITUDE_PART = 3  # a branch starts at a third of the amplitude of its first fold or bifurcation
 # Parts of an amplitude by which states of one branch differ at most: of one followed before, and of
 # one that begins at the same place; in fingerprints, without phases of degrees, by truncation
@@ -177,8 +177,9 @@ class BranchSearch:
         for degree, distance in form.close.items():
             if distance > VANISHES:
                 self._blur(onsets_of([form.degree, degree]), distance)
-        found = rays(curve.at(onset.coordinate)[0], form) if form.close else None
-        if found is not None and found.order == "degenerate":
+        slow, equation = onset.slow(basis.degrees), curve.at(onset.coordinate)[0]
+        found = rays(equation, form, onset.paces) if form.close and not slow else None
+        if slow or (found is not None and found.order == "degenerate"):
             self._undecided(onsets_of([form.degree, *form.close]))
         amplitude = float(np.clip(form.scale / AMPLITUDE_PART, LEAST_AMPLITUDE, AMPLITUDE))
         for ray in _rays_of(curve, onset, found):
@@ -292,7 +293,13 @@ class BranchSearch:
             for i, special in enumerate(branch.specials):
                 same = [s for s in known if special.kind in CROSSINGS and _coincide(special, s)]
                 if same:
-                    branch.specials[i] = Special(*same[0][:3], *special[3:])
+                    point, like = same[0].point, branch.curve.uniform(special.point.value)
+                    m, way = (_sized(one, like) for one in (point.z, point.tangent))
+                    point = point._replace(z=m, tangent=way)
+                    _, interval, status, *_ = same[0]
+                    branch.specials[i] = special._replace(
+                        point=point, interval=interval, status=status
+                    )
 
     def followed(
         self, start: CurvePoint, curve: StationaryCurve, parent: int = -1, degree: int = 0,
@@ -420,8 +427,8 @@ class BranchSearch:
         basis = curve.basis
         z, tangent = (curve.padded(one) for one in (special.point.z, special.point.tangent))
         begun = parent.origin  # next to which the perturbations of that are almost neutral too
-        near = begun is not None and np.linalg.norm(_sized(begun.point.z, z) - z) < NEAR_UNIFORM
-        if basis.symmetric or near or special.kind not in (*CROSSINGS, "Hopf"):
+        begins = begun is not None and np.linalg.norm(_sized(begun.point.z, z) - z) < NEAR_UNIFORM
+        if basis.symmetric or begins or special.kind not in (*CROSSINGS, "Hopf"):
             return [], []
         degrees = _almost_neutral(curve, z)
         if special.kind == "Hopf" and len(degrees) > PAIR:
@@ -429,7 +436,8 @@ class BranchSearch:
         if special.kind == "Hopf" or len(degrees) < PAIR:
             return [], []
         p, ends, spans = z[-1], [], []
-        for step in (ALONG, -ALONG):
+        small = ALONG * curve.rate(z)
+        for step in (small, -small):
             start = z + step * tangent / (tangent[-1] or np.inf)
             end = curve.at_value(start, curve.value(p + step))
             ends += [] if end is None else [end]
@@ -438,8 +446,8 @@ class BranchSearch:
             inner = curve.among(basis.keeping(group))
             moved, change = 0.0 * z, -np.eye(len(z) - 1)
             if alone:
-                moved = np.subtract(*ends) / (2 * ALONG)
-                change = np.subtract(*map(inner.jacobian, ends))[:, :-1] / (2 * ALONG)
+                moved = np.subtract(*ends) / (2 * small)
+                change = np.subtract(*map(inner.jacobian, ends))[:, :-1] / (2 * small)
             equation, kappa = inner.at(p)
             neutral = neutral_at(equation, kappa, z[:-1], change)
             if neutral is None:
@@ -456,7 +464,8 @@ class BranchSearch:
                 spans.append(basis.sizes[:, None] * neutral.right)
         if not starts:
             return [], []
-        beside = [one for one in parent.specials if _beside(one, special)]
+        near = 2 * CLOSEST * curve.rate(z)
+        beside = [one for one in parent.specials if _beside(one, special, near)]
         ways = [(one, _neutral(curve, one)[1]) for one in beside]
         spanned = [
             one for one, way in ways
@@ -504,7 +513,7 @@ class BranchSearch:
         fresh: int,
     ) -> Iterator[Branch]:
         """Follow the branches that cross a parent at the bifurcation z = `place`, if new."""
-        scale = np.append(curve.basis.norms, 1.0)
+        scale = np.append(curve.basis.norms, 1 / curve.rate(place))
         near = self._clearance(parent, curve, place, together)
         change = near / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
@@ -529,7 +538,7 @@ class BranchSearch:
         Near another bifurcation of the parent, of the square root of their distance, at which cubic
         terms let branches meet; those that count as one with this are left out.
         """
-        scale = np.append(curve.basis.norms, 1.0)
+        scale = np.append(curve.basis.norms, 1 / curve.rate(place))
         own = set(map(id, together))
         others = (s for s in self.branches[parent].specials if id(s) not in own)
         points = [s.point.z for s in others if s.kind in CROSSINGS]
@@ -552,9 +561,12 @@ class BranchSearch:
         )
 
     def _blur(self, what: str, distance: float) -> None:
-        """Add a sentence about onsets so close that they are treated as one."""
+        """Add a sentence about onsets so close that they are treated as one.
+
+        `distance` is that of the values of log kappa, whatever the parameter.
+        """
         self._say(
-            f"{what} differ by {distance:.1e} of {self.curve.parameter}, and count as one: "
+            f"{what} differ by {distance:.1e} of kappa, and count as one: "
             "branches that cross at amplitudes as small as that are not told from those that begin "
             "there."
         )
@@ -580,18 +592,20 @@ class BranchSearch:
     ) -> bool:
         """Whether a state, or a mirror image, lies on a branch followed so far.
 
-        The distance from the polygon through the points must be less than `near` / 2; from those of
-        branches number `fresh`, ..., that begin at one place with this one, much less.
+        The distance from the polygon through the points, in moments and the change of log kappa
+        equivalent to that of p, must be less than `near` / 2; from those of branches number
+        `fresh`, ..., that begin at one place with this one, much less.
         """
         curves = [curve, *(branch.curve for branch in self.branches)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
         basis, state = finest.basis, finest.padded(z)
         mirrored = [np.append(m, state[-1]) for m in basis.equivalents(state[:-1])]
+        rate = curve.rate(z)
 
         def seen(z: np.ndarray) -> np.ndarray:
             """L^2 coefficients, or the rotation-invariant fingerprint, and p, for distances."""
             m = basis.sizes * z[:-1] if basis.symmetric else basis.fingerprint(z[:-1])
-            return np.append(m, z[-1])
+            return np.append(m, z[-1] / rate)
 
         turned = bool(getattr(basis, "turnings", []))
         parts = KNOWN_PART, FINGERPRINT_PART if turned else DIRECTION_PART
@@ -672,9 +686,9 @@ def _neutral(curve: StationaryCurve, special: Special) -> tuple[float, np.ndarra
     return float(sizes[least[-1]] / np.abs(values).max()), way
 
 
-def _beside(one: Special, other: Special) -> bool:
-    """Whether two special points of a branch are so near that they may count as one."""
-    return one.kind in CROSSINGS and abs(one.point.p - other.point.p) <= 2 * CLOSEST
+def _beside(one: Special, other: Special, near: float) -> bool:
+    """Whether two special points of a branch are so near in p that they may count as one."""
+    return one.kind in CROSSINGS and abs(one.point.p - other.point.p) <= near
 
 
 def _origin(curve: StationaryCurve, way: np.ndarray, points: list[Special]) -> Special | None:

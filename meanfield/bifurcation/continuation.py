@@ -21,7 +21,7 @@ from .families import EquationFamily, OutsideDomain, equation_of
 from .journal import AnswerJournal, recalled
 from .newton import Bordered, Coupled, determinant, newton
 from .newton import solved as linear_solution
-from .normal_forms import Onset, normal_form, zeros
+from .normal_forms import TINY_NUMBER, Onset, normal_form, zeros
 
 CURVE_TOLERANCE = 1e-12
 SHORTEST_STEP = 1e-8
@@ -31,6 +31,7 @@ MOST_NEWTON_STEPS = 7  # of a step; with more it is halved
 SHORT_STEPS, SHORT_STEP_PART = 100, 2e-3
 GROWTH = 1.6  # factor by which steps grow
 LARGEST_DETERMINANT = 1e300  # larger ones overflow, as with many frequencies; the sign counts
+LOG_KAPPA_STEP = 1e-3  # difference for derivatives by log kappa
 ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
 REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are followed up to it
 
@@ -276,6 +277,10 @@ class StationaryCurve(DenseCurve):
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         """Onsets of the uniform state for some degrees, with values in a range of the parameter."""
 
+    @abstractmethod
+    def rate(self, z: np.ndarray) -> float:
+        """Change of p near z = (m, p) equivalent to a unit change of log kappa."""
+
     def finer(self, degree: int) -> "StationaryCurve":
         """The curve truncated at another degree."""
         return self.among(self.basis.finer(degree))
@@ -403,6 +408,9 @@ class InKappa(StationaryCurve):
     def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
         return equation.by_log_kappa(mean)
 
+    def rate(self, z: np.ndarray) -> float:
+        return 1.0
+
     def value(self, p: float) -> float:
         with np.errstate(over="ignore"):
             return float(np.exp(p))
@@ -416,7 +424,8 @@ class InKappa(StationaryCurve):
             weight = w[self.basis.index(degree)]
             if weight > 0 and span[0] < 1 / weight < span[1]:
                 form = normal_form(self.equation, degree)
-                onsets.append(Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0))
+                place, alike = float(np.log(form.kappa)), np.ones(len(w))
+                onsets.append(Onset(float(form.kappa), form, place, 1.0, alike))
         return onsets
 
 
@@ -438,6 +447,22 @@ class InParameter(StationaryCurve):
             change = change + self.family.log_kappa_change(p) * equation.by_log_kappa(mean)
         return change
 
+    def rate(self, z: np.ndarray) -> float:
+        """The ratio of the changes of dR/dm by both, at most 1000 widths of the range."""
+
+        def find() -> float:
+            points, slopes = self.family.stencil(float(z[-1]))
+            ends = [int(np.argmin(slopes)), int(np.argmax(slopes))]
+            (here, kappa), *around = map(self.at, (z[-1], *points[ends]))
+            pairs = *around, (here, kappa), (here, kappa * np.exp(LOG_KAPPA_STEP))
+            inner = [one.jacobian(one.mean(z[:-1], k)) for one, k in pairs]
+            by_log_kappa, change = np.abs(inner[3] - inner[2]), np.abs(inner[1] - inner[0])
+            most = (self.span[1] - self.span[0]) / LOG_KAPPA_STEP
+            way = abs(points[ends[1]] - points[ends[0]]) * by_log_kappa.max() / LOG_KAPPA_STEP
+            return float(min(most, way / max(change.max(), TINY_NUMBER)))
+
+        return self.recalled("rate", (z,), find).item()
+
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         """Onsets in a span: zeros of kappa lambda_l - 1, found on a grid, for each degree."""
 
@@ -454,10 +479,10 @@ class InParameter(StationaryCurve):
             index, row = self.basis.index(degree), excesses[:, degree]
             for value in zeros(excess, grid, row):
                 points, slopes = self.family.stencil(value)
-                attraction = self.family.weights(points)[:, degree]
-                growth = slopes @ np.log([self.at(p)[1] for p in points] * attraction)
-                form = normal_form(self.family.at(value), degree)
-                onsets.append(Onset(value, form, value, 1 / float(growth)))
+                kappas = np.array([[self.at(p)[1]] for p in points])
+                growth = slopes @ (kappas * self.family.weights(points)[:, self.basis.degrees])
+                form, own = normal_form(self.family.at(value), degree), float(growth[index])
+                onsets.append(Onset(value, form, value, 1 / own, growth / own))
         return onsets
 
 

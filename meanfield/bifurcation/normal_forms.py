@@ -41,6 +41,7 @@ RAY_ITERATIONS = 60  # of Newton's method for rays
 ZERO_RAY, SAME_RAY, SINGULAR_RAY = 1e-12, 1e-9, 1e-6  # residual, 1 - |cosine|, singular value
 LARGE_SHARE = 0.3  # of the squared amplitude of a perturbation: least one of its degree
 CLOSEST = 7e-4  # least amplitude of secondary branches for two onsets to count as distinct
+SLOW = 0.01  # least derivative of an onset by a parameter, relative to another, to count as moving
 TINY_NUMBER = 1e-300  # avoids divisions by zero
 
 
@@ -212,6 +213,8 @@ class Neutral(NamedTuple):
         The solution m, (N,), of dR/dm m = r up to neutral perturbations, for r (N,).
     distance : float
         Largest singular value of dR/dm that counts as 0.
+    slow : bool
+        Whether the parameter hardly changes one of them: then no rays are computed.
     """
 
     equation: StationaryEquation
@@ -221,6 +224,7 @@ class Neutral(NamedTuple):
     left: np.ndarray
     solve: Callable[[np.ndarray], np.ndarray]
     distance: float = 0.0
+    slow: bool = False
 
     @classmethod
     def of(
@@ -241,6 +245,8 @@ class Neutral(NamedTuple):
             return None
         ends, starts = left[:, kept:].T, right[kept:]
         moving = ends @ (change[np.ix_(mine, mine)] * scale) @ starts.T
+        slow = bool(np.linalg.cond(moving) > 1 / SLOW)
+        moving = -np.eye(len(ends)) if slow else moving
         lefts, rights = np.zeros((len(ends), len(base))), np.zeros((len(base), len(ends)))
         lefts[:, mine] = -np.linalg.solve(moving, ends) * even.sizes
         rights[mine] = starts.T / even.sizes[:, None]
@@ -251,7 +257,7 @@ class Neutral(NamedTuple):
             result[mine] = right[:kept].T @ within / even.sizes
             return result
 
-        return cls(equation, kappa, base, rights, lefts, solve, float(values[kept]))
+        return cls(equation, kappa, base, rights, lefts, solve, float(values[kept]), slow)
 
     @property
     def degrees(self) -> list[int]:
@@ -281,7 +287,7 @@ class Neutral(NamedTuple):
         its direction solve Q'(a) a' + C(a) = c_2 a, a . a' = 0.
         """
         starts = self.starts
-        if not len(starts):
+        if self.slow or not len(starts):
             return Rays([], False)
         samples = [self.terms(a) for a in starts]
         for power, values in enumerate(zip(*samples, strict=True), start=2):
@@ -375,19 +381,20 @@ def _directions(size: int) -> np.ndarray:
     return np.unique(np.round(half / lengths[:, None], UNIT_DIGITS), axis=0)
 
 
-def rays(equation: StationaryEquation, form: NormalForm) -> Rays:
+def rays(equation: StationaryEquation, form: NormalForm, paces: np.ndarray | float = 1.0) -> Rays:
     """Rays of the uniform state at an onset, of its own degree and those in `close`.
 
-    Onsets that are close are taken to be equal.
+    Onsets that are close are taken to be equal. Along a parameter other than kappa, `paces` are
+    those of the `Onset`: R_l = -c_1 paces_l a_l t^2 to second order.
     """
     basis = equation.basis
     modes = np.flatnonzero(np.isin(basis.degrees, [form.degree, *form.close]))
     right = np.eye(len(basis.degrees))[:, modes]
     linear = 1 - form.kappa * equation.multipliers(basis)
     linear[modes] = linear[np.abs(linear) <= VANISHES] = np.inf
-    sizes = basis.sizes[modes]
+    sizes, moved = basis.sizes[modes], np.broadcast_to(paces, linear.shape)[modes]
     return Neutral(
-        equation, form.kappa, np.zeros(len(linear)), right / sizes, (right * sizes).T,
+        equation, form.kappa, np.zeros(len(linear)), right / sizes, (right * sizes / moved).T,
         lambda residual: residual / linear,
     ).rays()  # fmt: skip
 
@@ -434,12 +441,20 @@ class Onset(NamedTuple):
         p at the onset.
     rate : float
         Change of p equivalent to a unit change of log kappa, near the onset.
+    paces : ndarray, (N,)
+        Derivatives by p of kappa w_l, for the degree l of each moment, relative to that of its own.
     """
 
     value: float
     form: NormalForm
     coordinate: float
     rate: float
+    paces: np.ndarray
+
+    def slow(self, degrees: np.ndarray) -> list[int]:
+        """Degrees in `close`, of those of the moments (N,), with onsets that hardly move with p."""
+        close = np.isin(degrees, [*self.form.close])
+        return [int(l) for l in degrees[close & (np.abs(self.paces) < SLOW)]]
 
     def ahead(self, linear: float, quadratic: float, amplitude: float) -> float:
         """Estimate of p at a small amplitude on a branch with c_1 and c_2; nan if kappa <= 0."""

@@ -338,3 +338,60 @@ def test_no_transition_is_listed_in_a_field():
     model = mf.Transformer(mf.CosineSeries([0, 1.0, 1.0]) + field, kappa=2.0)
     found = mf.branches(model, mf.Circle(12), (1.2, 2.6))
     assert found.special("fold") and not found.special("transition")
+
+
+class Paced(mf.ZonalDrift):
+    """W = b cos + m (1 + pace (b - 1)) cos 2: the onsets of the two move with b at two paces."""
+
+    b: float
+    pace: float
+    m: float
+
+    def slope(self, t):
+        return self.b + 4 * self.m * (1 + self.pace * (self.b - 1)) * t
+
+
+@pytest.mark.parametrize(("pace", "m"), [(3.0, 1.0), (0.3, 1.01), (-1.0, 1.01)])
+def test_onsets_that_move_at_two_paces_along_a_parameter(pace, m):
+    """All states at kappa = 2 are those of diagrams in kappa."""
+    found = mf.branches(Paced(1.0, pace, m), mf.Circle(16), 2.0, vary={"b": (0.8, 1.2)})
+    assert not found.warnings
+    for b in (0.95, 1.02, 1.15):
+        drift = mf.CosineSeries([0.0, b, m * (1 + pace * (b - 1))])
+        known = mf.branches(drift, mf.Circle(16), (1.5, 2.1))
+        states = [
+            {tuple(np.round(np.abs(s.legendre_moments[:2]), 8)) for _, s in one.states_at(value)}
+            for one, value in ((found, b), (known, 2.0))
+        ]
+        assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("pace", [3.0, -2.0])
+def test_rays_at_two_paces(pace):
+    """Of (1/kappa - 1/2) a - a b/4 and pace (...) b - a^2/8: a^2 = 2 pace b^2, if that is > 0."""
+    equation = MomentEquation(cosines(1.0), AxialHarmonics(2, 0, 8))
+    form, paces = normal_form(equation, 1), np.ones(8)
+    paces[1] = pace
+    *mixed, pure = sorted(rays(equation, form, paces).rays, key=lambda ray: -abs(ray.linear))
+    assert pure.linear == 0 and len(mixed) == (2 if pace > 0 else 0)
+    for ray in mixed:
+        a, b = ray.direction[:2]
+        assert a**2 == pytest.approx(2 * pace * b**2)
+
+
+def test_an_onset_that_hardly_moves_with_the_parameter_is_named():
+    """Degree 1 has nearly its onset for all strengths of degree 2: no ray tells its states."""
+    drift = 1.0 * mf.Kuramoto() + 1.0 * mf.CosineSeries([0.0, 0.0, 1.0])
+    found = mf.branches(drift, mf.Circle(16), 2.0002, vary={"factors[1]": (0.8, 1.3)})
+    assert any("of degrees 1 and 2 differ by 1.0e-04 of kappa" in text for text in found.warnings)
+    assert any("of degrees 1 and 2 coincide" in text for text in found.warnings)
+
+
+def test_a_special_point_of_a_finer_branch_is_that_of_a_coarser_one():
+    """Raised an error: the branch of degree 2 is resolved by fewer moments than the other."""
+    drift = 1.0 * mf.Kuramoto() + 1.0 * mf.CosineSeries([0.0, 0.0, 1.0])
+    found = mf.branches(drift, mf.Circle(16), 2.02, vary={"factors[0]": (0.7, 1.4)})
+    place = min(found.special("bifurcation", 2), key=lambda s: s.value)
+    r = place.state.legendre_moments[1]
+    assert place.value * 2.02 * (1 + r) / 2 == pytest.approx(1, abs=1e-10)
+    assert place.state.residual < 1e-10

@@ -62,6 +62,25 @@ def test_distinct_onsets_close_together(m):
     assert secondary.value == pytest.approx(place.value, abs=1e-10)
 
 
+@pytest.mark.parametrize("strength", [0.05, 20.0])
+def test_distances_along_a_strength_are_those_of_log_kappa(strength):
+    """Of kappa b only the product counts; states were missed without a word before."""
+    drift, unit = waves(1, 2, last=1.001), 2 / strength
+    found = mf.branches(
+        mf.Transformer(strength * drift, unit, noise=CONSTANT),
+        CIRCLE, vary={"factors[0]": (0.85 * strength, 1.015 * strength)},
+    )  # fmt: skip
+    known = mf.branches(drift, CIRCLE, (1.7, 2.03))
+    assert not found.warnings
+    for kind, other, order in (("fold", "fold", None), ("symmetry breaking", "bifurcation", 1)):
+        (here,) = (s.value * unit for s in found.special(kind, order))
+        (there,) = {round(s.value, 11) for s in known.special(other, order)}
+        assert here == pytest.approx(there, abs=1e-9)
+    for kappa in (1.8, 1.95, 2.02):
+        own, others = squares(found, kappa / unit), squares(known, kappa)
+        assert own == pytest.approx(others, abs=1e-9)
+
+
 @pytest.mark.parametrize("degrees", [(1, 3), (2, 3), (2, 4)], ids=str)
 @pytest.mark.parametrize("m", [1.0, 1.0001], ids=str)
 def test_other_pairs_of_degrees(degrees, m):

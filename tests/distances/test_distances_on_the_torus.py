@@ -124,6 +124,23 @@ def test_slices():
     assert (np.gcd.reduce(directions, axis=1) == 1).all()
 
 
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_slices_are_distances_between_angles_over_the_length_of_the_wave(p):
+    """Of <k, x>/|k| on a circle of radius 1/|k|, each by an assignment."""
+    a, b = tokens(12, 2, 15), tokens(12, 2, 16, 2.0)
+    waves, _ = Metric(4, 2).directions(20, np.random.default_rng(3))
+    assert len({round(float(np.hypot(*k)), 9) for k in waves}) > 4
+    costs = []
+    for k in waves:
+        gaps = np.subtract.outer(a.angles @ k, b.angles @ k)
+        pairs = (np.abs((gaps + np.pi) % (2 * np.pi) - np.pi) / np.hypot(*k)) ** p
+        costs.append(pairs[linear_sum_assignment(pairs)].mean())
+    found = mf.sliced_wasserstein(a, b, p, projections=20, rng=3)
+    assert found.value == pytest.approx(np.mean(costs) ** (1 / p), rel=1e-9)
+    error = np.std(costs, ddof=1) / 20**0.5 / (p * np.mean(costs)) * found.value
+    assert found.error == pytest.approx(error, rel=1e-6)
+
+
 def test_slices_of_densities_are_those_of_many_samples():
     law, other = TORUS.product([F, G]), TORUS.uniform()
     exact = mf.sliced_wasserstein(law, other, projections=64)
@@ -178,6 +195,24 @@ def test_sinkhorn_is_near_the_distance():
     a, b = tokens(30, 2, 12), tokens(30, 2, 13, 3.0)
     w = mf.wasserstein(a, b)
     assert mf.sinkhorn_divergence(a, b, blur=0.02).value == pytest.approx(w.value, rel=1e-2)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 3.5])
+def test_costs_are_powers_of_the_distances(p):
+    a, b = tokens(20, 3, 17), tokens(15, 3, 18)
+    expected = (((a.angles[:, None] - b.angles + np.pi) % (2 * np.pi) - np.pi) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(
+        Metric(6, 2).pairwise(a.x, b.x, p), expected ** (p / 2), rtol=1e-12, atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_sinkhorn_is_near_the_assignment_for_other_powers(p):
+    a, b = tokens(30, 2, 12), tokens(30, 2, 13, 3.0)
+    costs = torus_distances(a, b) ** p
+    expected = costs[linear_sum_assignment(costs)].mean() ** (1 / p)
+    found = mf.sinkhorn_divergence(a, b, p, blur=0.02)
+    assert found.value == pytest.approx(expected, rel=1e-2)
 
 
 def test_what_is_refused():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ive
 
 import meanfield as mf
 from meanfield.engines import PairSums, pair_kernels
@@ -120,6 +121,50 @@ def test_tangents_of_densities_are_differences():
     run = mf.solve(model, start, (0, 0.2), tangents=[direction], **options)
     expected = (moved(1e-3) - moved(-1e-3)) / 2e-3
     assert np.abs(run.tangents["direction_0"][-1].coefficients - expected).max() < 1e-7
+
+
+def test_gradients_under_a_weight_are_the_transpose():
+    """<gradient, direction> is the change of the value along the direction, to rounding."""
+    space, direction = mf.Circle(32), np.zeros(33, complex)
+    direction[1:4] = 0.1, 0.05j, -0.03
+    options = {"t_eval": [0.2], "dt": 0.05, "max_degree": 32, "min_degree": 32}
+    run = mf.solve(
+        mf.Transformer(UNEQUAL, 4.0), tilted(space), (0, 0.2), tangents=[direction], **options
+    )
+
+    def value(x):
+        return x[..., 0] + 0.5 * x[..., 0] * x[..., 1]
+
+    forwards = run.tangents["direction_0"][-1].expect(value)
+    backwards = mf.gradient(value, run).initial.paired(mf.Variation(space, direction))
+    assert abs(forwards) > 1e-3
+    assert backwards == pytest.approx(forwards, rel=1e-11)
+
+
+@pytest.mark.parametrize("part", ["kernel", "weight"])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-10])
+def test_sources_resolve_the_kernel_and_the_weight_to_the_tolerance(part, tolerance):
+    """The coefficients of exp(30 <x, y>) are Bessel functions, as of a law of von Mises."""
+    space = mf.Circle(8)
+
+    def narrow(x, y):
+        return np.exp(30 * ((x * y).sum(axis=-1) - 1))
+
+    functions = {
+        "kernel": {"kernel": lambda x, y: narrow(x, y)[..., None] * np.ones(2)},
+        "weight": {"kernel": lambda x, y: x + 0 * y, "weight": narrow},
+    }
+    drift = mf.PairKernel(**functions[part], tolerance=tolerance)
+    density = tilted(space)
+    ((_, field),) = fields_of(drift, space)
+    found = field.attention(0.0, GridDensity(space, density.coefficients, density.values))
+    fine = space.with_degree(256)
+    masses = fine.weights * fine.to_values(space.resample(density.coefficients, 256))
+    exact = pulls(drift, space.points, fine.points, masses)
+    assert np.abs(found - exact).max() < tolerance * np.abs(exact).max()
+    sizes = ive(np.arange(1000), 30.0)
+    degree = field._sources.degree
+    assert sizes[degree + 1] < tolerance * sizes[0] < sizes[degree // 4]
 
 
 def test_blocks_of_tokens_and_characteristics(monkeypatch):

@@ -157,6 +157,16 @@ def test_other_times_are_refused(t, words):
         run(t)
 
 
+@pytest.mark.parametrize(
+    ("t", "nearest"), [(0.6, "1"), (1.6, "1"), (1.8, "2.5"), (2.4, "2.5"), (3.0, "3.25")]
+)
+def test_the_nearest_saved_time_is_named(t, nearest):
+    run = mf.solve(SA, mf.Equiangular(n=8, rho=0.1), (0.5, 4.0), t_eval=[1.0, 2.5, 3.25, 4.0])
+    with pytest.raises(mf.MeanfieldError) as caught:
+        run(t)
+    assert str(caught.value).endswith(f"The nearest saved time is {nearest}.")
+
+
 def test_runs_with_noise_keep_no_steps():
     with pytest.raises(ValueError, match="dense=True is for runs without random numbers"):
         mf.solve(NOISY, X, (0, 1), dense=True, rng=0)

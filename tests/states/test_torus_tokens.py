@@ -146,6 +146,35 @@ def test_noise_alone_is_a_brownian_motion_of_the_angles():
     np.testing.assert_allclose(final.moment(1), np.exp(-0.5), rtol=0, atol=4.5 / 100)
 
 
+def test_each_half_step_of_noise_has_the_kappa_of_its_middle():
+    """One step: dt/kappa at dt/4 and at 3 dt/4, with numbers in their order."""
+    dt, start = 0.5, 0.3
+    model = mf.Transformer(0.0 * mf.Kuramoto(), kappa=lambda t: 1 + 3 * t**2)
+    motion = TorusTokenMotion(model, mf.Tokens.on_torus(ANGLES))
+    found = motion.step(mf.steppers.Strang, ANGLES, start, dt, np.random.default_rng(7))
+    numbers = np.random.default_rng(7).standard_normal((2, *ANGLES.shape))
+    sizes = [np.sqrt(dt / (1 + 3 * (start + share * dt) ** 2)) for share in (0.25, 0.75)]
+    expected = ANGLES + sizes[0] * numbers[0] + sizes[1] * numbers[1]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_noisy_steps_resolve_the_fastest_tokens(m):
+    """Forces of USA are up to exp(m beta), of which steps on spheres have exp(beta)."""
+    tokens = mf.Tokens.on_torus(np.random.default_rng(2).uniform(0, 6, (5, m)))
+    steps = [
+        TorusTokenMotion(mf.Transformer(drift, kappa=2.0), tokens).noisy_step(0.0)
+        for drift in (mf.USA(1.5), mf.SA(1.5))
+    ]
+    on_circle = [
+        mf.solve(mf.Transformer(drift, kappa=2.0), mf.Tokens.uniform(5, 2 * m, rng=0), (0, 1e-3),
+                 rng=0).options["dt"]
+        for drift in (mf.USA(1.5), mf.SA(1.5))
+    ]  # fmt: skip
+    expected = np.exp(-1.5 * (m - 1)) * on_circle[0] / on_circle[1]
+    assert steps[0] / steps[1] == pytest.approx(expected, rel=1e-12)
+
+
 def test_noisy_tokens_approach_their_density():
     """Means of 64 replicas of 64 tokens, within 4.5 standard errors and the bias of order 1/n."""
     torus, model = mf.Torus(16), mf.Transformer(mf.USA(0.8), kappa=1.0)
