@@ -11,7 +11,7 @@ grids, on which k may be aliased too.
     error       on the circle, the root mean square error that the warning says is at least that of
                 the series, by a trapezoidal rule of 4096 points, and at most 1.75 times as much.
 
-    python validation/unresolved_densities.py [--quick]    # 10 s, 3 s quick
+    python validation/unresolved_densities.py [--quick]    # 3 s, 1 s quick
 
 References: Trefethen, Approximation Theory and Approximation Practice (2013), chapter 4 (aliasing).
 """
