@@ -20,7 +20,7 @@ with frequencies of the Lorentzian law of width 1, on the manifold of Ott and An
 6. With Lorentzian frequencies and noise 1/kappa, branches in K_1, extrapolated to no noise, have
    fold, onset and both order parameters of the closed form of claim 1.
 
-    python validation/higher_order.py [--quick]    # 2 min, 1 min quick
+    python validation/higher_order.py [--quick]    # 200 s, 60 s quick
 """
 
 import argparse

@@ -63,7 +63,7 @@ def test_a_diagram_in_beta_is_kept_in_a_file_and_drawn(tmp_path):
         ((mf.USA, CIRCLE, (1.0, 2.0)), {}, "itself is followed in beta"),
         ((mf.USA, CIRCLE, -1.0), {"beta": (1.0, 2.0)}, "kappa"),
         ((mf.USA, CIRCLE, 1.0), {"beta": (2.0, 1.0)}, "beta must be a range"),
-        ((mf.USA(1.0), CIRCLE, (1.0, 2.0)), {"beta": (1.0, 2.0)}, "give USA or SA itself"),
+        ((mf.USA(1.0), CIRCLE, (1.0, 2.0)), {"beta": (1.0, 2.0)}, "give the class mf.USA or mf.SA"),
     ],
 )
 def test_bad_ranges(arguments, options, match):

@@ -91,7 +91,7 @@ def test_a_file_does_not_hold_the_densities(tmp_path):
 def test_what_is_no_field_is_refused():
     start = STARTS["circle"]
     _, model = solved(start, mf.SA(2.0))
-    with pytest.raises(TypeError, match="run must be one of densities on the circle or S"):
+    with pytest.raises(TypeError, match="run must be one of densities on the circle, S"):
         mf.MeanField(mf.solve(mf.Transformer(mf.SA(1.0)), start.sample(5, rng=0), (0, 1)))
     with pytest.raises(TypeError, match="run must be one of densities"):
         mf.MeanField(start)
