@@ -39,7 +39,7 @@ from .points import paths, projection, rings
 from .registry import figure, plot
 from .registry import of_result as result_card
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
-from .torus import torus_map
+from .torus import torus_dots, torus_map
 
 __all__ = [
     "Appearance",
@@ -78,6 +78,7 @@ __all__ = [
     "spectrum",
     "theme",
     "token_spacetime",
+    "torus_dots",
     "torus_map",
     "trajectories",
     "upper_part",

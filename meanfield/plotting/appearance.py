@@ -14,15 +14,15 @@ from scipy.linalg import norm  # whose squares do not overflow
 
 from ..dynamics.observables import cluster_labels
 from ..results.solution import Solution
-from ..spaces import Sphere
+from ..spaces import Sphere, Torus
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
-from ..states import Equiangular, Gaussian, Gram, State, Tokens
+from ..states import Equiangular, Gaussian, Gram, State, Tokens, TorusTokens
 from ..states.clusters import LINKED_ANGLE, MOST_PAIRED_TOKENS
 from . import theme
 from .labels import Member, all_members, choose_members, member_of, percent
-from .spaces import Flat, chart_of, in_words, space_of_tokens
+from .spaces import Flat, chart_of, in_words, space_of_angles, space_of_tokens
 
 GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it
 CLUSTERED = 0.75  # least share of the mass in all clusters, or
@@ -53,7 +53,7 @@ def evenly(count: int, limit: int) -> np.ndarray:
 # Tokens --------------------------------------------------------------------------------------
 
 
-def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
+def clusters_of_tokens(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
     """The clusters of a single set, the heaviest first; none if most tokens are by themselves.
 
     A cluster is two tokens or more, linked by single linkage, that stay within 0.1 of their mean
@@ -63,7 +63,8 @@ def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
     if len(tokens) > MOST_PAIRED_TOKENS and tokens.dimension > 3:
         rows = evenly(len(tokens), MOST_PAIRED_TOKENS // 4)
     x, masses = tokens.x[rows], tokens.masses[rows]
-    labels = cluster_labels(Tokens(x, on_sphere=tokens.on_sphere))
+    on_sphere = isinstance(tokens, Tokens) and tokens.on_sphere
+    labels = cluster_labels(Tokens(x, on_sphere=on_sphere))
     smallest = 1 if len(tokens) <= len(theme.PALETTE) else 2
     order = np.argsort(labels, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
@@ -76,8 +77,8 @@ def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
     return sorted(shown, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
 
 
-def separate(tokens: Tokens) -> list[DrawnCluster]:
-    """Clusters on the sphere whose shares can be written without one hiding another."""
+def separate(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
+    """Clusters whose shares can be written without one hiding another."""
     clusters: list[DrawnCluster] = []
     for cluster in clusters_of_tokens(tokens):
         overlaps = any(np.linalg.norm(cluster.point - c.point) < CLUSTER_GAP for c in clusters)
@@ -223,7 +224,8 @@ COARSE_DEGREE = 16
 
 StateT = TypeVar("StateT", bound=State)  # of an appearance
 LawT = TypeVar("LawT", Density, Indexed)
-FiniteT = TypeVar("FiniteT", Gram, Tokens)
+FiniteT = TypeVar("FiniteT", Gram, Tokens, TorusTokens)
+PointsT = TypeVar("PointsT", Tokens, TorusTokens)
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,8 @@ class Appearance(Generic[StateT]):
 
     def space(self, state: StateT) -> type:
         """The class of the space that a state lives on; NoneType if it has none."""
-        return type(getattr(state, "space", None))
+        space = getattr(state, "space", None)
+        return space_of_angles(space.circles) if isinstance(space, Torus) else type(space)
 
     def flat(self, state: StateT) -> bool:
         """True for states in R^d, where points can go to infinity."""
@@ -581,32 +584,21 @@ class GramAppearance(Finite[Gram]):
         return Gram(state.G[np.ix_(rows, rows)], masses)
 
 
-@Appearance.register(Tokens)
-class TokensAppearance(Finite[Tokens]):
+class Dots(Finite[PointsT], Generic[PointsT]):
     """Tokens as points; a part of them if there are many."""
 
     states = "tokens"
 
-    def space(self, state: Tokens) -> type:
-        return space_of_tokens(state.dimension, state.on_sphere)
-
-    def weighted(self, state: Tokens, root: np.ndarray) -> np.ndarray:
+    def weighted(self, state: PointsT, root: np.ndarray) -> np.ndarray:
         return root * state.x
 
-    def measured_names(self, state: Tokens) -> list[str]:
-        names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
-        return names if state.radii is None else [*GROWING, *names]
-
-    def subset(self, state: Tokens, rows: np.ndarray, masses: np.ndarray) -> Any:
-        return Tokens(state.x[rows], masses, on_sphere=state.on_sphere)
-
-    def points(self, state: Tokens) -> np.ndarray:
+    def points(self, state: PointsT) -> np.ndarray:
         return state.x
 
-    def clusters(self, state: Tokens) -> Sequence[Any]:
+    def clusters(self, state: PointsT) -> Sequence[Any]:
         return separate(state)
 
-    def mean(self, state: Tokens) -> np.ndarray:
+    def mean(self, state: PointsT) -> np.ndarray:
         mean = state.masses @ state.x
         return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
 
@@ -627,6 +619,35 @@ class TokensAppearance(Finite[Tokens]):
     def coordinates(self, solution: Solution, member: Member) -> np.ndarray:
         x = np.stack([member_of(state, member).x for state in solution])
         return self.chart(solution.final).over_time(x)
+
+
+@Appearance.register(Tokens)
+class TokensAppearance(Dots[Tokens]):
+    """Tokens on a sphere or in R^d."""
+
+    def space(self, state: Tokens) -> type:
+        return space_of_tokens(state.dimension, state.on_sphere)
+
+    def measured_names(self, state: Tokens) -> list[str]:
+        names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
+        return names if state.radii is None else [*GROWING, *names]
+
+    def subset(self, state: Tokens, rows: np.ndarray, masses: np.ndarray) -> Any:
+        return Tokens(state.x[rows], masses, on_sphere=state.on_sphere)
+
+
+@Appearance.register(TorusTokens)
+class TorusTokensAppearance(Dots[TorusTokens]):
+    """Tokens with angles: of one angle they are drawn on the circle."""
+
+    def space(self, state: TorusTokens) -> type:
+        return space_of_angles(state.angles.shape[-1])
+
+    def measured_names(self, state: TorusTokens) -> list[str]:
+        return ["order_parameter", "interaction_energy", "speed"]
+
+    def subset(self, state: TorusTokens, rows: np.ndarray, masses: np.ndarray) -> Any:
+        return TorusTokens(state.angles[rows], masses)
 
 
 @Appearance.register(Equiangular)

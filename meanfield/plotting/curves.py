@@ -20,13 +20,13 @@ from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
-from ..states import Gram, Tokens
+from ..states import Gram, Tokens, TorusTokens
 from . import fields, layouts, theme
-from .appearance import DrawnCluster, DrawnSample, space_of
+from .appearance import DrawnCluster, DrawnSample, appearance_of, space_of
 from .labels import Member, distinct, label_logarithmic, label_of_member, percent
 from .layouts import Draw, DrawnMembers, Panels
 from .registry import expect, figure
-from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, chart_of
+from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, in_words
 
 CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
@@ -226,7 +226,7 @@ def _levels(scale: fields.Scale) -> list[float]:
 # Histograms of tokens ------------------------------------------------------------------------
 
 
-@figure("histogram", Tokens, Circle, sheet=(6, 1.35, 3))
+@figure("histogram", (Tokens, TorusTokens), Circle, sheet=(6, 1.35, 3))
 def histogram(
     panels: Panels, *, bins: int = HISTOGRAM_BINS, density: Solution | None = None
 ) -> None:
@@ -268,16 +268,21 @@ def histogram(
         panels.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
 
-def check_beside(density: Solution, solution: Solution) -> None:
-    """Raise TypeError or ValueError unless densities can be drawn beside points of the circle."""
-    expect(density, [(Density, Circle)])
+def check_beside(density: Solution, solution: Solution, space: type = Circle) -> None:
+    """Raise TypeError or ValueError unless densities can be drawn beside points of a space."""
+    expect(density, [(Density, space)])
     if density.shape:
         shape = density.shape
         raise ValueError(f"density must be a single run; got an ensemble of shape {shape}.")
-    if not issubclass(space := space_of(solution), Circle):
+    if not issubclass(other := space_of(solution), space):
         raise ValueError(
-            "density is drawn beside points of the circle, and these are on another space, "
-            f"{space.__name__}. Leave density out."
+            f"density is drawn beside points {in_words(space, plain=True)}, and these are on "
+            f"another space, {other.__name__}. Leave density out."
+        )
+    own, points = density.final.dimension or 0, solution.final.dimension or 0
+    if own != points:
+        raise ValueError(
+            f"density must have as many angles as the points, {points // 2}; got {own // 2}."
         )
 
 
@@ -423,7 +428,7 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
 
     Half of the mass of a node lies below it.
     """
-    chart = chart_of(type(state.space))
+    chart: Any = appearance_of(state).chart(state)
     (low, high), angles = chart.limits, chart.wrapped(chart.of_nodes(state))
     order = np.argsort(angles, kind="stable")
     masses = state.masses[order]
@@ -437,6 +442,7 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
 
 @figure("trajectories", Characteristics, Circle, Zonal, panels=(7.0, 3.6))
 @figure("trajectories", Tokens, Circle, Line, panels=(7.0, 3.6))
+@figure("trajectories", TorusTokens, Circle, panels=(7.0, 3.6))
 def trajectories(
     panels: Panels, *, count: int | None = None, log_time: bool | None = None,
     density: Solution | None = None,

@@ -21,7 +21,7 @@ from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.density import Density
-from ..states import Gram, Tokens
+from ..states import Gram, Tokens, TorusTokens
 from . import layouts, theme
 from .appearance import appearance_of, evenly
 from .labels import Member, member_of
@@ -305,7 +305,7 @@ def between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 # Histograms of the angles of tokens ----------------------------------------------------------
 
 
-@figure("spacetime", Tokens, Circle, panels=(7.0, 3.2))
+@figure("spacetime", (Tokens, TorusTokens), Circle, panels=(7.0, 3.2))
 def token_spacetime(
     panels: Panels, *, bins: int = ANGLE_BINS, log_time: bool | None = None
 ) -> None:
@@ -344,7 +344,9 @@ def token_spacetime(
     panels.figure.colorbar(image, ax=panels.axes, label="tokens, 1 if uniform", pad=0.02)
 
 
-def angle_histogram(tokens: Tokens, bins: int = ANGLE_BINS) -> tuple[np.ndarray, np.ndarray]:
+def angle_histogram(
+    tokens: Tokens | TorusTokens, bins: int = ANGLE_BINS
+) -> tuple[np.ndarray, np.ndarray]:
     """Heights (bins,), which are 1 for the uniform state, and edges (bins + 1,)."""
     edges = np.linspace(*AROUND.limits, bins + 1)
     angles = np.arctan2(tokens.x[:, 1], tokens.x[:, 0])

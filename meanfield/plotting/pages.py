@@ -31,7 +31,7 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
-from ..states import Equiangular, Gaussian, Gram, Tokens
+from ..states import Equiangular, Gaussian, Gram, Tokens, TorusTokens
 from . import curves, fields, gaussians, indexed, layouts, points, registry, sphere, theme
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
@@ -183,11 +183,11 @@ def animate(
     on the sphere, as the map of the marginal law beside the order parameter by index.
     Characteristics are shown as dots of equal mass, with the shares of clusters; on the
     circle, or axisymmetric, also the mass below each angle. Tokens are shown as dots: on the
-    circle beside their angles over time, in R^2 with their paths, in higher dimension on the
-    principal axes of the run; of inner products the histogram; of a Gaussian in the plane the
-    ellipse. Of other states a line runs through what is drawn over time. Of tokens one member is
-    shown, by default the first. Beneath runs the order parameter, or in R^d the spread.
-    Curves that are not resolved are dotted, and their time is red.
+    circle beside their angles over time, on the torus over two angles, in R^2 with their paths, in
+    higher dimension on the principal axes of the run; of inner products the histogram; of a
+    Gaussian in the plane the ellipse. Of other states a line runs through what is drawn over
+    time. Of tokens one member is shown, by default the first. Beneath runs the order parameter,
+    or in R^d the spread. Curves that are not resolved are dotted, and their time is red.
 
     Parameters
     ----------
@@ -203,8 +203,8 @@ def animate(
     dpi : float
         Dots per inch, > 0; the frame is 8 inches wide.
     **options
-        On the sphere `seen_from`, as for `orthographic`; of tokens on the circle `density`, a run
-        of a density that is drawn beside them.
+        On the sphere `seen_from`, as for `orthographic`; of tokens on the circle or the torus
+        `density`, a run of a density that is drawn beside them.
 
     Returns
     -------
@@ -327,7 +327,7 @@ class OneBand:
         return [band(self._height, self._kind, view, shown, **settings)]
 
 
-def _at_the_end(tall: float, kind: FigureKind, view: DrawnMembers, scale: str) -> list[Band]:
+def at_the_end(tall: float, kind: FigureKind, view: DrawnMembers, scale: str) -> list[Band]:
     """One band for several members, at most three in a row; of sheets at the last time."""
     count, last = len(view.members), np.array([layouts.drawn_count(view.solution) - 1])
     columns = min(count, 3)
@@ -338,7 +338,7 @@ def _at_the_end(tall: float, kind: FigureKind, view: DrawnMembers, scale: str) -
 def _densities(view: DrawnMembers, *, scale: str = "auto") -> list[Band]:
     """A space-time map; of one member also curves over the angle, and around the circle."""
     if len(view.members) > 1:
-        return _at_the_end(1.7, fields.spacetime, view, scale)
+        return at_the_end(1.7, fields.spacetime, view, scale)
 
     def middle_band(middle: SubFigure) -> None:
         available: dict[str, Any] = registry.kinds_of(view.solution)
@@ -361,7 +361,7 @@ def _maps(
 ) -> list[Band]:  # fmt: skip
     """Maps at several times, and the last state from two sides; of several members one map each."""
     if len(view.members) > 1:
-        return _at_the_end(1.35, sphere.mollweide, view, scale)
+        return at_the_end(1.35, sphere.mollweide, view, scale)
     shown = view.spread_times(TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
@@ -380,7 +380,7 @@ def _by_index(
 ) -> list[Band]:
     """Maps of index against angle, and the order parameter by index; several members at the end."""
     if len(view.members) > 1:
-        return _at_the_end(1.9, indexed.index_map, view, scale)
+        return at_the_end(1.9, indexed.index_map, view, scale)
     maps = band(2.4, indexed.index_map, view, view.spread_times(MAPS), scale=scale)
     return [maps, _orders(view, log_time)]
 
@@ -410,7 +410,7 @@ def _orders(view: DrawnMembers, log_time: bool | None) -> Band:
     return Band(2.7, draw)
 
 
-@upper_part(Tokens, Circle, single="polar")
+@upper_part((Tokens, TorusTokens), Circle, single="polar")
 def _on_the_circle(view: DrawnMembers, *, log_time: bool | None = None) -> list[Band]:
     """Trajectories of tokens on the circle; with noise a space-time map, as they never rest."""
     kind = fields.token_spacetime if view.solution.model.noisy else curves.trajectories
@@ -484,7 +484,7 @@ scene(Indexed, Circle, Zonal)(Film(indexed.index_map, curves.snapshots))
 scene(Indexed, Sphere)(Film(sphere.mollweide, indexed.order))
 scene((Characteristics, Tokens), Sphere)(Film(sphere.orthographic_dots))
 scene(Characteristics, Circle, Zonal)(Film(curves.distribution, points.rings))
-scene(Tokens, Circle)(Film(curves.trajectories, points.rings))
+scene((Tokens, TorusTokens), Circle)(Film(curves.trajectories, points.rings))
 scene(Tokens, Hypersphere, Euclidean)(Film(points.projection, trails=True))
 scene(Gram)(Film(curves.product_histogram))
 scene(Gaussian, Plane)(Film(gaussians.ellipses))

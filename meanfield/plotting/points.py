@@ -13,7 +13,7 @@ from ..core.checks import whole_number
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
-from ..states import State, Tokens
+from ..states import State, Tokens, TorusTokens
 from . import curves, theme
 from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly
 from .fields import choose_scale, profiles
@@ -48,7 +48,7 @@ def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
 # Around the circle ---------------------------------------------------------------------------
 
 
-@figure("polar", Tokens, Circle, sheet=(6, 1.0, 3))
+@figure("polar", (Tokens, TorusTokens), Circle, sheet=(6, 1.0, 3))
 @figure("polar", Characteristics, Circle, Zonal, sheet=(6, 1.0, 3))
 def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = None) -> None:
     """Tokens, or nodes that stand for equal masses, on the unit circle at several times, as dots.

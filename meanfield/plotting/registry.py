@@ -194,9 +194,9 @@ def expect(solution: Solution, pairs: list[tuple[type, type]]) -> None:
 
 def described(pairs: Iterable[tuple[type, type]]) -> str:
     """Classes of states and of spaces in words: "tokens on the Circle or the Line"."""
-    spaces: dict[str, list[str]] = {}
+    spaces: dict[str, dict[str, None]] = {}
     for state, space in pairs:
-        spaces.setdefault(_name(state), []).append(in_words(space, plain=True))
+        spaces.setdefault(_name(state), {})[in_words(space, plain=True)] = None
     return ", or ".join(
         " or ".join([f"{name} {first}".rstrip(), *(text.removeprefix("on ") for text in texts)])
         for name, (first, *texts) in spaces.items()
@@ -266,14 +266,14 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         "overview" and "observables" exist for all states. Also, on the spaces they name:
 
         - densities: "spectrum"; "spacetime" and "snapshots" on the circle and axisymmetric,
-          "polar" on the circle, "orthographic" and "map" on the sphere;
+          "polar" on the circle, "orthographic" and "map" on the sphere, "map" on the torus;
         - indexed densities: "map" on the circle and axisymmetric, "order" and "order_map"; and what
           densities have, of the marginal law;
         - characteristics: "trajectories", "distribution" and "polar" on the circle and
-          axisymmetric, "orthographic" and "map" on the sphere;
+          axisymmetric, "orthographic" and "map" on the sphere, "map" on the torus;
         - tokens: "trajectories" on the circle and the line, "spacetime", "polar" and "histogram"
-          on the circle, "orthographic" and "map" on the sphere of R^3, "inner_products",
-          "projection" and "paths" in more than one dimension;
+          on the circle, "orthographic" and "map" on the sphere of R^3, "map" on the torus,
+          "inner_products", "projection" and "paths" in R^d and on spheres, d > 1;
         - inner products (Gram): "inner_products" and "histogram";
         - Gaussians: "variances", and in the plane "ellipses" and "cone".
 

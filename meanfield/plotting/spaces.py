@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..spaces import Circle, Sphere, Zonal
+from ..spaces import Circle, Sphere, Torus, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 
@@ -59,7 +59,12 @@ def space_of_tokens(dimension: int, on_sphere: bool) -> type:
     return FLAT.get(dimension, Euclidean)
 
 
-PLAIN_NAMES = {"Circle": "circle", "Sphere": "sphere"}
+def space_of_angles(count: int) -> type:
+    """The space of points with so many angles: one is drawn on the circle."""
+    return Circle if count == 1 else Torus
+
+
+PLAIN_NAMES = {"Circle": "circle", "Sphere": "sphere", "Torus": "torus"}
 
 
 def in_words(space: type, *, plain: bool = False) -> str:
@@ -162,7 +167,8 @@ class CircleAxis(CoordinateAxis):
         return np.unwrap(np.arctan2(points[..., 1], points[..., 0]), axis=0)
 
     def of_nodes(self, state: Characteristics) -> np.ndarray:
-        return state.coordinates + np.arctan2(-state.limit[1], -state.limit[0])
+        origin = state.chart.points(np.zeros((1, *state.coordinates.shape[1:])))[0]
+        return state.coordinates.reshape(len(state)) + np.arctan2(origin[1], origin[0])
 
     def uniform_below(self, coordinates: np.ndarray, dimension: int) -> np.ndarray:
         low, high = self.limits

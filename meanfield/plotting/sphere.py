@@ -7,7 +7,7 @@ or nodes that stand for equal masses.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -59,6 +59,25 @@ def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
     return np.stack([right, np.cross(axis, right), axis])
 
 
+class View(Protocol):
+    """Places of points in a panel.
+
+    Attributes
+    ----------
+    area : float
+        Area of the whole view.
+    """
+
+    area: ClassVar[float]
+
+    @property
+    def outlines(self) -> list[np.ndarray]:
+        """Closed curves (n, 2) around the view."""
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """Places (..., 2) of points (..., d)."""
+
+
 @dataclass(frozen=True)
 class OrthographicPair:
     """The hemisphere before `frame` and the one behind it, each as seen from its own side.
@@ -75,6 +94,7 @@ class OrthographicPair:
         Longer steps between neighbouring points of a curve cross to the other disc.
     """
 
+    area: ClassVar[float] = 2 * np.pi
     leap: ClassVar[float] = 0.8 * GAP
     frame: np.ndarray
     beside: bool = True
@@ -128,6 +148,7 @@ class Mollweide:
     Snyder, Map Projections: A Working Manual, US Geological Survey (1987), section 31.
     """
 
+    area: ClassVar[float] = 2 * np.pi
     leap: ClassVar[float] = 0.3
     centre: float = 0.0
 
@@ -271,15 +292,16 @@ class DotLayer:
         self._panels, self._samples = panels, panels.samples(panels.look.most_dots)
 
     def paint(
-        self, ax: Axes, outline: PathPatch, projection: "Projection", member: Member, state: State
+        self, ax: Axes, outline: PathPatch | None, view: View, member: Member, state: State
     ) -> Artist:
         """Draw the dots of a single state; returns their collection."""
         sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
-        widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
-        widths *= min(1.0, WIDEST / np.median(widths))
+        radius = np.sqrt(view.area / (2 * np.pi))  # of one of the two discs of this area
+        widths = 2 * radius * np.sqrt(2 * COVERED * shares)
+        widths *= min(1.0, WIDEST * radius / np.median(widths))
         crowded = len(widths) > MOST_EDGED_DOTS
-        places = projection.place(self._panels.look.points(state)[sample.indices])
+        places = view.place(self._panels.look.points(state)[sample.indices])
         style = {"edgecolors": "none", "alpha": 0.6} if crowded else {"edgecolors": "white"}
         style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": crowded}
         positions = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
@@ -514,14 +536,14 @@ def name_sides(ax: Axes, pair: OrthographicPair) -> None:
         ax.text(s=name, fontsize=8, multialignment="center", **place)
 
 
-def mark_clusters(ax: Axes, projection: Projection, state: State) -> list[Artist]:
+def mark_clusters(ax: Axes, view: View, state: State) -> list[Artist]:
     """A ring at each cluster of a single state, and its share of the mass beside it."""
     marks: list[Artist] = []
     halo = [withStroke(linewidth=1.6, foreground="white")]
     ring = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
     clusters = appearance_of(state).clusters(state)
-    places = [projection.place(cluster.point) for cluster in clusters]
-    sides = _free_sides(ax, projection, places, [percent(cluster.mass) for cluster in clusters])
+    places = [view.place(cluster.point) for cluster in clusters]
+    sides = _free_sides(ax, view, places, [percent(cluster.mass) for cluster in clusters])
     for cluster, place, (left, below) in zip(clusters, places, sides, strict=True):
         marks += ax.plot(*place, "o", mec="white", mew=1.7, **ring)
         marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **ring)
@@ -533,7 +555,7 @@ def mark_clusters(ax: Axes, projection: Projection, state: State) -> list[Artist
 
 
 def _free_sides(
-    ax: Axes, projection: Projection, places: list[np.ndarray], texts: list[str]
+    ax: Axes, view: View, places: list[np.ndarray], texts: list[str]
 ) -> list[tuple[bool, bool]]:
     """The sides (left, below) of texts at their marks that overlap other texts and marks least.
 
@@ -544,7 +566,7 @@ def _free_sides(
     marks = [np.array([place * points - RING, place * points + RING]) for place in places]
     sides, taken = [], list[np.ndarray]()
     for k, (place, text) in enumerate(zip(places, texts, strict=True)):
-        default = _near_the_end(projection, place)
+        default = _near_the_end(view, place)
         obstacles = [*taken, *marks[:k], *marks[k + 1 :]]
         boxes = {}
         for left, below in ((default[0] ^ a, default[1] ^ b) for a, b in TURNS):
@@ -563,9 +585,9 @@ def _overlap(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.maximum(sides, 0.0).prod())
 
 
-def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool]:
+def _near_the_end(view: View, place: np.ndarray) -> tuple[bool, bool]:
     """Whether a place is near the right, and whether near the upper, edge of its outline."""
-    ends = [(outline.min(axis=0), outline.max(axis=0)) for outline in projection.outlines]
+    ends = [(outline.min(axis=0), outline.max(axis=0)) for outline in view.outlines]
     low, high = min(ends, key=lambda box: np.linalg.norm(place - (box[0] + box[1]) / 2))
     right, top = (place - low) / (high - low) > 0.85
     return bool(right), bool(top)

@@ -1,6 +1,8 @@
-"""Maps of densities on the torus over two angles."""
+"""Maps of densities, tokens and nodes on the torus over two angles."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -8,24 +10,40 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 
 from ..core.annotations import PassedOn
-from ..core.errors import MeanfieldError
-from ..spaces import Density, Torus
-from . import layouts, theme
+from ..results.solution import Solution
+from ..spaces import Torus
+from ..spaces.characteristics import Characteristics
+from ..spaces.density import Density
+from ..states import TorusTokens
+from . import curves, theme
 from .fields import choose_scale, density_bar
-from .layouts import DrawnMembers, Panels
-from .pages import Band, band, upper_part
-from .registry import figure
+from .labels import Member
+from .layouts import Draw, DrawnMembers, Panels
+from .pages import Band, Film, at_the_end, band, scene, upper_part
+from .registry import FigureKind, figure
 from .spaces import AROUND
+from .sphere import DotLayer, mark_clusters
 
 MOST_SHOWN_POINTS = 256  # in each direction of a map
 SHOWN_TIMES = 6
 
 
+class FundamentalSquare:
+    """The first two angles in (-pi, pi]."""
+
+    area: ClassVar[float] = (2 * np.pi) ** 2
+
+    @property
+    def outlines(self) -> list[np.ndarray]:
+        return [np.pi * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])]
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        return np.arctan2(points[..., 1:4:2], points[..., 0:4:2])
+
+
 def plane_values(density: Density) -> np.ndarray:
     """Density of the first two angles from -pi on, with both ends, (n + 1, n + 1)."""
     space = density.space
-    if space.circles == 1:
-        raise MeanfieldError("A map shows two angles; Torus(degree, 1) has one: use Circle.")
     n, m = space.angles.size, space.circles
     values = density.values.reshape((n,) * m)
     values = values.mean(axis=tuple(range(2, m))) if m > 2 else values
@@ -38,8 +56,8 @@ def plane_values(density: Density) -> np.ndarray:
 def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     """Maps of the density over two angles at several times.
 
-    Of three angles the law of the first two is shown. The mark on the colour bar is the uniform
-    state, 1. Times in red are not resolved.
+    Of three angles the law of the first two is shown, and the axes say so. The mark on the colour
+    bar is the uniform state, 1. Times in red are not resolved.
 
     Parameters
     ----------
@@ -59,51 +77,130 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     ValueError
         If a time lies outside the solution, a member does not exist, or too many are chosen.
     TypeError
-        If the states are not densities on a torus.
-    MeanfieldError
-        For a single angle.
+        If the states are not densities on a torus of two or three angles.
     """
     values = [plane_values(panels.state(i, m)) for i in panels.times for m in panels.members]
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in values]), scale)
     colours: PassedOn = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
 
-    def prepare(member: PassedOn, _row: PassedOn) -> PassedOn:
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            shown = plane_values(panels.state(i, member))
-            edges = np.linspace(-np.pi, np.pi, len(shown))
-            return [
-                ax.pcolormesh(edges, edges, shown.T, shading="gouraud", rasterized=True, **colours)
-            ]
-
-        return draw
+    def prepare(member: Member, _row: PassedOn) -> Draw:
+        return lambda ax, i: [draw_plane(ax, panels.state(i, member), **colours)]
 
     panels.each(prepare)
-    for ax in panels.axes:
-        ax.set_aspect("equal")
-    few = replace(AROUND, ticks=np.array([-np.pi, 0.0, np.pi]), labels=AROUND.labels[::2])
-    for ax, bottom, left in panels.outer:
-        name = ax.get_ylabel()
-        replace(few, name=r"angle $\theta_1$").draw_below(ax, named=bottom)
-        replace(few, name=r"angle $\theta_2$").draw_left(ax, named=left)
-        if name:  # label of a member
-            ax.set_ylabel(f"{name}\n" + r"angle $\theta_2$")
-        ax.spines[:].set_visible(True)
+    frame_squares(panels)
     density_bar(panels, ScalarMappable(**colours), chosen, r"density $\mu_t(\theta_1, \theta_2)$")
 
 
-@upper_part(Density, Torus)
-def _maps_of_the_torus(drawn: DrawnMembers, *, scale: str = "auto") -> list[Band]:
-    """Maps at several times; of several members one each, at the last time. None of one angle."""
-    final: PassedOn = drawn.solution.final
-    if final.space.circles == 1:
-        return []
-    if len(drawn.members) > 1:
-        last = np.array([layouts.drawn_count(drawn.solution) - 1])
-        columns = min(len(drawn.members), 3)
-        height = 0.4 + 2.4 * -(-len(drawn.members) // columns)
-        return [band(height, torus_map, drawn, last, columns=columns, scale=scale)]
+def draw_plane(ax: Axes, density: Density, **style: PassedOn) -> Artist:
+    """Draw a single density over the first two angles."""
+    shown = plane_values(density)
+    edges = np.linspace(-np.pi, np.pi, len(shown))
+    return ax.pcolormesh(edges, edges, shown.T, shading="gouraud", rasterized=True, **style)
+
+
+def frame_squares(panels: Panels) -> None:
+    """Set equal scales of both angles from -pi to pi, named where there is room."""
+    angles = panels.state(-1, panels.members[0]).dimension // 2
+    of_all = "" if angles == 2 else f" of {angles}"
+    few = replace(AROUND, ticks=np.array([-np.pi, 0.0, np.pi]), labels=AROUND.labels[::2])
+    for ax, bottom, left in panels.outer:
+        name, second = ax.get_ylabel(), rf"angle $\theta_2${of_all}"
+        replace(few, name=rf"angle $\theta_1${of_all}").draw_below(ax, named=bottom)
+        replace(few, name=second).draw_left(ax, named=left)
+        if name:  # label of a member
+            ax.set_ylabel(f"{name}\n{second}")
+        ax.set_aspect("equal")
+        ax.spines[:].set_visible(True)
+
+
+@figure("map", (Characteristics, TorusTokens), Torus, sheet=(6, 1.0, 3))
+def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | None = None) -> None:
+    """Tokens, or nodes that stand for equal masses, over two angles at several times, as dots.
+
+    Of three angles the first two are shown, and the axes say so. A dot has the colour of the
+    cluster in which it ends, grey in none, and an area proportional to its mass; at most 5000
+    tokens are drawn, or 512 nodes. Opposite sides of the square are the same.
+
+    Parameters
+    ----------
+    solution : Solution
+        Tokens or characteristics on a torus of two or three angles.
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the measure; in an `ax` the last.
+    count : int, optional
+        How many, where `times` is not given; by default 6, or 3 for several members.
+    clusters : bool
+        Whether to mark the clusters with their share of the mass.
+    density : Solution, optional
+        Densities on the torus, of a single run: a map of the one saved nearest to each time is
+        drawn in grey beneath.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, `density` is an ensemble or has another number of
+        angles, the member does not exist, or there are too many.
+    TypeError
+        If the states are neither tokens nor characteristics on a torus of two or three angles, or
+        those of `density` are not densities there.
+    """
+    layer, square = DotLayer(panels), FundamentalSquare()
+    beneath = None if density is None else draw_beneath(density, panels.solution)
+
+    def prepare(member: Member, _row: PassedOn) -> Draw:
+        def draw(ax: Axes, i: int) -> list[Artist]:
+            state = panels.state(i, member)
+            artists = [layer.paint(ax, None, square, member, state)]
+            artists += mark_clusters(ax, square, state) if clusters else []
+            if beneath is not None:
+                artists.append(beneath(ax, float(panels.solution.t[i])))
+            return artists
+
+        return draw
+
+    frame_squares(panels)
+    panels.each(prepare)
+    layer.explain()
+
+
+def draw_beneath(density: Solution, solution: Solution) -> Callable[[Axes, float], Artist]:
+    """A function that draws in grey the density saved nearest to a time, on one scale."""
+    curves.check_beside(density, solution, Torus)
+    view = DrawnMembers(density, [()])
+    values = [plane_values(view.law(i)) for i in range(len(density))]
+    ends = np.array([[v.min(), v.max()] for v in values])
+    norm = choose_scale(ends, heavy="power").norm
+
+    def draw(ax: Axes, t: float) -> Artist:
+        nearest = view.law(int(np.abs(density.t - t).argmin()))
+        return draw_plane(ax, nearest, norm=norm, cmap=theme.GREY_MAP, zorder=0)
+
+    return draw
+
+
+def squares(kind: FigureKind, drawn: DrawnMembers, **options: PassedOn) -> list[Band]:
+    """One band with a map at each of several times, three in a row."""
     shown = drawn.spread_times(SHOWN_TIMES)
     columns = min(len(shown), 3)
-    return [
-        band(2.3 * -(-len(shown) // columns), torus_map, drawn, shown, columns=columns, scale=scale)
-    ]
+    return [band(2.3 * -(-len(shown) // columns), kind, drawn, shown, columns=columns, **options)]
+
+
+@upper_part(Density, Torus, single="map")
+def _maps_of_the_torus(drawn: DrawnMembers, *, scale: str = "auto") -> list[Band]:
+    """Maps at several times; of several members one each, at the last time."""
+    if len(drawn.members) > 1:
+        return at_the_end(2.4, torus_map, drawn, scale)
+    return squares(torus_map, drawn, scale=scale)
+
+
+@upper_part((Characteristics, TorusTokens), Torus, single="map")
+def _dots_on_the_torus(
+    drawn: DrawnMembers, *, clusters: bool = True, density: Solution | None = None
+) -> list[Band]:
+    """Dots at several times."""
+    return squares(torus_dots, drawn, clusters=clusters, density=density)
+
+
+scene(Density, Torus)(Film(torus_map))
+scene((Characteristics, TorusTokens), Torus)(Film(torus_dots))

@@ -22,6 +22,7 @@ STATES = {
     "sphere": mf.Sphere(16).von_mises_fisher([0, 0, 1], 1.0),
     "zonal": mf.Zonal(5, 8).zonal([1, 0.3]),
     "tokens": mf.Tokens.uniform(20, 3, rng=0),
+    "tokens on the torus": mf.Tokens.on_torus(np.linspace([-3, 0], [3, 9], 20)),
     "characteristics": mf.Characteristics(MU),
     "gaussian": mf.Gaussian([0, 0], [[1.0, 0.3], [0.3, 0.5]]),
     "gram": mf.Tokens.uniform(9, 8, rng=0).gram(),
