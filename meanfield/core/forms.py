@@ -500,7 +500,7 @@ def nearest(name: str, valid: Iterable[object], template: str = "{}") -> str:
     text = (name if isinstance(name, str) else checks.as_given(name)).lower()
     by_name = {str(n).lower(): str(n) for n in valid}
     synonym = text if text in by_name else SYNONYMS.get(text, "").lower()
-    cutoff = 0.6 if len(text) > 1 else 0.7
+    cutoff = {1: 0.7, 2: 0.5, 3: 0.5}.get(len(text), 0.6)  # one other letter, in short names
     close = [synonym] if synonym in by_name else get_close_matches(text, by_name, 1, cutoff)
     return f"; did you mean {template.format(by_name[close[0]])}?" if close else ""
 
