@@ -448,7 +448,10 @@ class InParameter(StationaryCurve):
         return change
 
     def rate(self, z: np.ndarray) -> float:
-        """The ratio of the changes of dR/dm by both, at most 1000 widths of the range."""
+        """The ratio of the changes of dR/dm by both, at most 1000 widths of the range.
+
+        1 where dR/dm does not change with kappa.
+        """
 
         def find() -> float:
             points, slopes = self.family.stencil(float(z[-1]))
@@ -459,7 +462,8 @@ class InParameter(StationaryCurve):
             by_log_kappa, change = np.abs(inner[3] - inner[2]), np.abs(inner[1] - inner[0])
             most = (self.span[1] - self.span[0]) / LOG_KAPPA_STEP
             way = abs(points[ends[1]] - points[ends[0]]) * by_log_kappa.max() / LOG_KAPPA_STEP
-            return float(min(most, way / max(change.max(), TINY_NUMBER)))
+            rate = float(min(most, way / max(change.max(), TINY_NUMBER)))
+            return rate or 1.0  # unknown where the linearisation does not change with kappa
 
         return self.recalled("rate", (z,), find).item()
 
