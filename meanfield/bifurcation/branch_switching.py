@@ -421,7 +421,7 @@ class BranchSearch:
         """Curves that begin where several perturbations become neutral at once, or almost so.
 
         As (curve, z, (dm, dp)), along the rays of their normal form, and the special points of
-        these perturbations. None where they do not meet at small amplitudes, or without rays.
+        these perturbations. Empty where they do not meet at small amplitudes, or without rays.
         """
         curve: Any = parent.curve_at(special)
         basis = curve.basis
