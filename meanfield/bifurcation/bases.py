@@ -65,6 +65,8 @@ class Basis(ReadOnlyArrays, ABC):
         Degree of truncation at which Newton's method begins, and the highest one on branches.
     dense : bool
         Whether Jacobians are dense matrices; else linear systems are solved by GMRES.
+    refinement : float
+        Factor by which the degree is raised for a state that is not resolved.
     unresolved : float
         Size of the last moments above which a point of a branch needs a higher degree.
     degrees : ndarray of int, (N,)
@@ -86,6 +88,7 @@ class Basis(ReadOnlyArrays, ABC):
     symmetric: ClassVar[bool] = True
     unresolved: float = 1e-12
     dense: bool = True
+    refinement: ClassVar[float] = 2.0
     noise: Noise = ISOTROPIC
     kept: tuple[int, ...] = ()
     symmetries: Any = None
@@ -245,7 +248,7 @@ class Basis(ReadOnlyArrays, ABC):
     @property
     def next_degree(self) -> int:
         """Next degree of truncation, for a state that this one does not resolve."""
-        return 2 * self.degree
+        return int(self.refinement * self.degree)
 
     def damped_from(self, degree: int) -> int:
         """Order from which diffusion damps perturbations more and more as the order grows.

@@ -1,8 +1,7 @@
-"""Branches from the uniform state and from other branches, followed to their ends."""
+"""Starts of branches at the uniform state and at other branches, followed to their ends."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from operator import mul, truediv
 from typing import Any
 
@@ -10,19 +9,16 @@ import numpy as np
 
 from ..spaces.validity import NEGATIVE_SHARE
 from .bases import fold_of, image
-from .continuation import CurvePoint, StationaryCurve
+from .branch_matching import AMPLITUDE, CROSSINGS, LEAST_AMPLITUDE, Branch, FollowedBranches, sized
+from .continuation import SHORT_STEPS, CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, at_one_place, meeting
 from .normal_forms import CLOSEST, LARGE_SHARE, VANISHES, Onset, Ray, Rays, neutral_at, rays
 from .reflections import ROTATION_ROUNDING
 from .stability import neutral_among
 
-AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
 PAIR = 2  # perturbations of a Hopf point; of fewer, no two become neutral at once
 ALONG = 1e-3  # of log kappa: difference for derivatives along a branch
 AMPLITUDE_PART = 3  # a branch starts at a third of the amplitude of its first fold or bifurcation
-# Parts of an amplitude by which states of one branch differ at most: of one followed before, and of
-# one that begins at the same place; in fingerprints, without phases of degrees, by truncation
-KNOWN_PART, DIRECTION_PART, FINGERPRINT_PART = 0.5, 0.1, 1e-5
 CLEARANCE_PART = 5  # a branch starts at a fifth of the distance to the next special point
 FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first point
 NEAR_UNIFORM = 0.05  # largest L^2 norm of the first point of a branch from the uniform state
@@ -33,92 +29,14 @@ SMALL_MOMENT = 0.02  # largest moment of a state near the uniform one
 REACH_ABOVE_ONSET = 1.5  # times an onset above the range: where its branch is given up
 # Ends of branches that stay above the range, and of branches that may enter it:
 ENDS_OUTSIDE, ENDS_CUT_SHORT = (
-    ("range", "uniform", "closed", "bifurcation"), ("unresolved", "not continued", "max_points"),
+    ("range", "uniform", "closed", "bifurcation"),
+    ("unresolved", "not continued", "short steps", "max_points"),
 )  # fmt: skip
 ABOVE_RANGE, COARSER = 1.1, 4  # beyond 1.1 times the range at most a fourth of the highest degree
 CROSSING_SINGULAR_VALUE = 1e-6
-NEARBY_MOMENTS, EQUAL_MOMENTS = 0.1, 1e-6  # of states: before Newton's method, and if equal
-COINCIDENT_VALUE, COINCIDENT_MOMENTS = 1e-5, 1e-2  # parameter (relative), moments of equal points
 NEUTRAL = 1e-6  # largest neutral eigenvalue, relative to the largest eigenvalue
 SYMMETRIC_DIRECTION = 1e-6  # largest odd component of a symmetric direction
-CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
-
-
-@dataclass(eq=False)
-class Branch:
-    """Points of one branch in order, and the special points on it.
-
-    Attributes
-    ----------
-    curve : StationaryCurve
-    parent, degree : int
-        Index of the branch from which it bifurcates (-1: the uniform state), and the degree of the
-        harmonic with which it begins.
-    points : list of CurvePoint
-        With growth rates, if these are computed.
-    specials : list of Special
-    end : str
-        Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
-        it continues as its own mirror image), "closed", "stopped" (by `until`), "negative" (no
-        probability densities), "max_points", "unresolved" or "not continued".
-    origin : Special or None
-        Special point of the parent branch from which it bifurcates.
-    retraced : ndarray or None
-        Point (m, p) up to which it only retraces another branch.
-    coarser : list of StationaryCurve
-        Curves of the lower degrees of truncation with which it begins.
-    """
-
-    curve: StationaryCurve
-    parent: int
-    degree: int
-    points: list[CurvePoint] = field(default_factory=list)
-    specials: list[Special] = field(default_factory=list)
-    end: str = ""
-    origin: Special | None = None
-    retraced: np.ndarray | None = None
-    coarser: list[StationaryCurve] = field(default_factory=list)
-
-    def curve_at(self, special: Special) -> StationaryCurve:
-        """The curve of the branch with the degree at which a special point was located."""
-        curves, size = [*self.coarser, self.curve], len(special.point.m)
-        return next(curve for curve in curves if len(curve.basis.degrees) >= size)
-
-    def retraces(self) -> bool:
-        """Whether the branch has still to pass the point `retraced`."""
-        if self.retraced is not None and len(self.points) > 1:
-            last = self.points[-1].z
-            first, z = (_sized(one, last) for one in (self.points[-2].z, self.retraced))
-            step, way = last - first, z - first
-            part = float(way @ step / (step @ step))
-            apart = np.linalg.norm(way - part * step)
-            if 0 <= part <= 1 and apart < np.linalg.norm(step) / 2:
-                self.retraced = None
-                return True
-        return self.retraced is not None
-
-    def across(self, p: float) -> Iterator[np.ndarray]:
-        """Points (m, p) at a coordinate p, interpolated where the branch passes it."""
-        for one, other in pairwise(self.points):
-            if min(one.p, other.p) <= p <= max(one.p, other.p) and one.p != other.p:
-                part = (p - one.p) / (other.p - one.p)
-                yield one.z + part * (_sized(other.z, one.z) - one.z)
-
-    def cut(self, high: float) -> bool:
-        """Drop the ends of the branch above a value.
-
-        One point above `high` remains on each side. Returns whether anything is left.
-        """
-        inside = [i for i, point in enumerate(self.points) if point.value <= high]
-        if not inside:
-            return False
-        first, last = max(inside[0] - 1, 0), min(inside[-1] + 2, len(self.points))
-        if last < len(self.points):
-            self.end = "range"
-        self.points = self.points[first:last]
-        self.specials = [s for s in self.specials if first <= s.place < last - 1]
-        return True
 
 
 def _jumps(special: Special) -> bool:
@@ -149,8 +67,7 @@ class BranchSearch:
 
     Attributes
     ----------
-    branches : list of Branch
-        Branches in the order in which they were begun.
+    branches : FollowedBranches
     missing : list of str
         Sentences that say what is missing.
     lower : list of float
@@ -164,7 +81,7 @@ class BranchSearch:
     top: float = np.inf
     stopped: Callable[[], bool] = lambda: False
     until: Callable[["Branch"], bool] = lambda branch: False
-    branches: list[Branch] = field(default_factory=list)
+    branches: FollowedBranches = field(default_factory=FollowedBranches)
     missing: list[str] = field(default_factory=list)
     lower: list[float] = field(default_factory=list)
 
@@ -191,7 +108,7 @@ class BranchSearch:
                 begun = curve.solved(z, row, t)
                 if begun is None:
                     self._miss(f"the onset of degree {form.degree}", onset.value)
-                elif not self.knows(curve, begun, amplitude):
+                elif not self.branches.knows(curve, begun, amplitude):
                     start = curve.point(begun, sign * way)
                     yield from self.followed(start, curve, -1, form.degree, amplitude)
 
@@ -224,7 +141,7 @@ class BranchSearch:
         self, curve: StationaryCurve, z: np.ndarray, edge: float, degree: int
     ) -> Iterator[Branch]:
         """Follow the branch of a state at an end of the range inwards, unless it was followed."""
-        if not self.knows(curve, z):
+        if not self.branches.knows(curve, z):
             inwards = np.append(np.zeros(len(z) - 1), 1.0 if edge == self.span[0] else -1.0)
             start = curve.point(z, inwards)._replace(value=edge)
             yield from self.followed(start, curve, -1, degree)
@@ -274,32 +191,7 @@ class BranchSearch:
                     f"followed to {self.curve.parameter} = {last.value:.6g}, and may come into it: "
                     "take a range up to there."
                 )
-        self.branches = [branch for branch in self.branches if branch.cut(high)]
-
-    def unify(self) -> None:
-        """Replace special points by the equal ones of branches with more symmetry.
-
-        Where two branches cross, the special point is taken from the branch with more symmetry, on
-        which Newton's method is well conditioned. On the circle a k-fold state may lose its
-        symmetry in two ways at once.
-        """
-        folds = [fold_of(branch.curve.basis, branch.points[0].m) for branch in self.branches]
-        for branch, fold in zip(self.branches, folds, strict=True):
-            known = [
-                special for other, k in zip(self.branches, folds, strict=True) if k > fold
-                for special in other.specials
-                if special.kind in CROSSINGS and special.status == "converged"
-            ]  # fmt: skip
-            for i, special in enumerate(branch.specials):
-                same = [s for s in known if special.kind in CROSSINGS and _coincide(special, s)]
-                if same:
-                    point, like = same[0].point, branch.curve.uniform(special.point.value)
-                    m, way = (_sized(one, like) for one in (point.z, point.tangent))
-                    point = point._replace(z=m, tangent=way)
-                    _, interval, status, *_ = same[0]
-                    branch.specials[i] = special._replace(
-                        point=point, interval=interval, status=status
-                    )
+        self.branches[:] = [branch for branch in self.branches if branch.cut(high)]
 
     def followed(
         self, start: CurvePoint, curve: StationaryCurve, parent: int = -1, degree: int = 0,
@@ -347,7 +239,7 @@ class BranchSearch:
         Growth rates are computed up to the parameter value `top`, and at one point beyond it.
         """
         curve, tests = branch.curve, TestFunctions(branch.curve, self.orders)
-        low, high = self.span
+        (low, high), short = self.span, 0
         branch.points.append(tests.at(start, True))
         branch.end = "max_points" if self.most == 1 else ""
         yield
@@ -373,6 +265,11 @@ class BranchSearch:
             branch.points.append(new)
             if not branch.retraces() and not branch.end and self.until(branch):
                 branch.end = "stopped"
+            short = curve.shrinking(short, step)
+            if short > SHORT_STEPS and not branch.end:
+                branch.end = "short steps"
+                for sentence in curve.sentences_of_kinks(new.z):
+                    self._say(sentence)
             step = proposal
             yield
 
@@ -427,7 +324,7 @@ class BranchSearch:
         basis = curve.basis
         z, tangent = (curve.padded(one) for one in (special.point.z, special.point.tangent))
         begun = parent.origin  # next to which the perturbations of that are almost neutral too
-        begins = begun is not None and np.linalg.norm(_sized(begun.point.z, z) - z) < NEAR_UNIFORM
+        begins = begun is not None and np.linalg.norm(sized(begun.point.z, z) - z) < NEAR_UNIFORM
         if basis.symmetric or begins or special.kind not in (*CROSSINGS, "Hopf"):
             return [], []
         degrees = _almost_neutral(curve, z)
@@ -522,7 +419,7 @@ class BranchSearch:
             if begun is None:
                 where = f"the bifurcation on branch {parent + curve.basis.symmetric}"
                 self._miss(where, curve.value(place[-1]))
-            elif not self.knows(curve, begun, near, fresh):
+            elif not self.branches.knows(curve, begun, near, fresh):
                 start = curve.point(begun, sign * direction)
                 degree = self.branches[parent].degree
                 if not curve.basis.symmetric:  # that of the largest component of the direction
@@ -542,12 +439,12 @@ class BranchSearch:
         own = set(map(id, together))
         others = (s for s in self.branches[parent].specials if id(s) not in own)
         points = [s.point.z for s in others if s.kind in CROSSINGS]
-        ways = [scale * (place - _sized(z, place)) for z in points]
+        ways = [scale * (place - sized(z, place)) for z in points]
         begun = self.branches[parent].origin
         if curve.basis.symmetric:
             ways.append((scale * place)[:-1])  # from the uniform state
         elif begun is not None:
-            ways.append(scale * (place - _sized(begun.point.z, place)))
+            ways.append(scale * (place - sized(begun.point.z, place)))
         sizes = np.array([np.linalg.norm(way) for way in ways])
         sizes = sizes[sizes > CLOSEST**2]
         sizes = np.where(sizes > LEAST_AMPLITUDE, sizes, np.sqrt(sizes))
@@ -582,65 +479,6 @@ class BranchSearch:
         """Add a sentence about what is missing, once."""
         if sentence not in self.missing:
             self.missing.append(sentence)
-
-    def knows(
-        self,
-        curve: StationaryCurve,
-        z: np.ndarray,
-        near: float = AMPLITUDE,
-        fresh: int | None = None,
-    ) -> bool:
-        """Whether a state, or a mirror image, lies on a branch followed so far.
-
-        The distance from the polygon through the points, in moments and the change of log kappa
-        equivalent to that of p, must be less than `near` / 2; from those of branches number
-        `fresh`, ..., that begin at one place with this one, much less.
-        """
-        curves = [curve, *(branch.curve for branch in self.branches)]
-        finest = max(curves, key=lambda curve: len(curve.basis.degrees))
-        basis, state = finest.basis, finest.padded(z)
-        mirrored = [np.append(m, state[-1]) for m in basis.equivalents(state[:-1])]
-        rate = curve.rate(z)
-
-        def seen(z: np.ndarray) -> np.ndarray:
-            """L^2 coefficients, or the rotation-invariant fingerprint, and p, for distances."""
-            m = basis.sizes * z[:-1] if basis.symmetric else basis.fingerprint(z[:-1])
-            return np.append(m, z[-1] / rate)
-
-        turned = bool(getattr(basis, "turnings", []))
-        parts = KNOWN_PART, FINGERPRINT_PART if turned else DIRECTION_PART
-        for number, branch in enumerate(self.branches):
-            points = np.array([seen(finest.padded(point.z)) for point in branch.points])
-            most = near * parts[fresh is not None and number >= fresh]
-            if any(_distance(points, seen(z)) < most for z in (state, *mirrored)):
-                return True
-        return False
-
-    def passes(self, curve: StationaryCurve, z: np.ndarray) -> bool:
-        """Whether a branch followed so far passes through a state or one of its mirror images.
-
-        Newton's method is started by interpolation between two points, as steps can be long.
-        """
-        for branch in self.branches:
-            finest = max(curve, branch.curve, key=lambda curve: len(curve.basis.degrees))
-            state = finest.padded(z)
-            same = [state[:-1], *finest.basis.equivalents(state[:-1])]
-            for near in map(finest.padded, branch.across(z[-1])):
-                if min(np.abs(near[:-1] - m).max() for m in same) > NEARBY_MOMENTS:
-                    continue
-                there = finest.at_value(near, curve.value(z[-1]))
-                if (
-                    there is not None
-                    and min(np.abs(there[:-1] - m).max() for m in same) < EQUAL_MOMENTS
-                ):
-                    return True
-        return False
-
-
-def _sized(z: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """A point (m, p) padded with zeros, or cut, to the number of moments of another one."""
-    m = np.pad(z[:-1], (0, max(len(other) - len(z), 0)))
-    return np.append(m[: len(other) - 1], z[-1])
 
 
 def onsets_of(degrees: Iterable[int], number: int = 0) -> str:
@@ -724,23 +562,3 @@ def _at(branch: Branch, value: float) -> np.ndarray | None:
     part = (last.value - value) / (last.value - new.value) if new.value < value else 0.0
     first, second = (branch.curve.padded(point.z) for point in (last, new))
     return branch.curve.at_value(first + part * (second - first), value)
-
-
-def _distance(points: np.ndarray, z: np.ndarray) -> float:
-    """The distance from z to the polygon through points."""
-    sides, ways = np.diff(points, axis=0), z - points
-    lengths = np.maximum((sides**2).sum(axis=1), np.finfo(float).tiny)
-    parts = np.clip((sides * ways[:-1]).sum(axis=1) / lengths, 0, 1)
-    feet = np.vstack([points[:-1] + parts[:, None] * sides, points[-1:]])
-    return float(np.linalg.norm(feet - z, axis=1).min())
-
-
-def _coincide(one: Special, other: Special) -> bool:
-    """Whether two special points are equal up to signs of their moments."""
-    here, there = one.point, other.point
-    size = min(len(here.m), len(there.m))
-    apart = np.abs(np.abs(here.m[:size]) - np.abs(there.m[:size])).max()
-    return bool(
-        apart < COINCIDENT_MOMENTS
-        and np.isclose(there.value, here.value, rtol=COINCIDENT_VALUE, atol=0.0)
-    )

@@ -34,7 +34,8 @@ from ..solving.checkpoint import Keeper
 from ..spaces import Density, Space
 from ..spaces.validity import NEGATIVE_SHARE
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
-from .branch_switching import EQUAL_MOMENTS, INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
+from .branch_matching import EQUAL_MOMENTS, Branch
+from .branch_switching import INTERRUPTED, NEAR_UNIFORM, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
 from .detection import SAME_VALUE, Special
@@ -495,7 +496,7 @@ class Search(NamedTuple):
                 break
         interrupted = any(branch.end == "interrupted" for branch in growth.branches)
         if symmetric:
-            growth.unify()
+            growth.branches.unify()
         if curve.parameter == "kappa":
             growth.cut(high)
         branches = growth.branches
@@ -538,7 +539,7 @@ class Search(NamedTuple):
             yield from growth.from_branches(0, np.inf if self.secondary else 1)
             done = len(growth.branches)
         for one, z in self._started(curve):
-            if not growth.passes(one, z):
+            if not growth.branches.passes(one, z):
                 yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
         if not symmetric:
             for one, z in states_apart(growth, high):
@@ -586,7 +587,7 @@ class Search(NamedTuple):
             return
         done = len(growth.branches)
         for state in clustered_states(curve, onset):
-            if growth.passes(state.curve, state.z) or not (state.lower or state.stable):
+            if growth.branches.passes(state.curve, state.z) or not (state.lower or state.stable):
                 continue
             if self.degrees is None and self.secondary:
                 yield from growth.through(state.curve, state.z, state.degree)

@@ -161,6 +161,18 @@ class Curve(ABC):
         """Number of successive short steps with one more step; `count` without it."""
         return count + 1 if step < SHORT_STEP_PART * self.max_step else 0
 
+    def kinks(self, z: np.ndarray) -> dict[str, float]:
+        """Values of parameters near z at which the equation has no derivative, by name."""
+        return {}
+
+    def sentences_of_kinks(self, z: np.ndarray) -> list[str]:
+        """Sentences about parameters by which the model has no derivative near z."""
+        return [
+            f"the model has no derivative by {name} at {name} = {kink:.4g}, where curves end: take "
+            "a range on each side of it."
+            for name, kink in self.kinks(z).items()
+        ]
+
     def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
         """The next point; None if Newton's method fails or the tangent turns too far."""
         new = self.ahead(point, step, MOST_NEWTON_STEPS)
@@ -172,7 +184,15 @@ class Curve(ABC):
 
 
 class DenseCurve(Curve):
-    """Curve of equations whose Jacobian is one matrix."""
+    """Curve of equations whose Jacobian is one matrix.
+
+    Attributes
+    ----------
+    basis : Basis
+        Basis of the first N unknowns.
+    """
+
+    basis: Any
 
     @abstractmethod
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -302,16 +322,7 @@ class StationaryCurve(DenseCurve):
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
         """Residual m - <m>(m, kappa) at z = (m, parameter), and its Jacobian (n, n + 1)."""
-        equation, kappa = self.at(z[-1])
-        mean = equation.mean(z[:-1], kappa)
-
-        def jacobian() -> np.ndarray:
-            inner, along = self._derivatives(z, equation, mean)
-            if isinstance(inner, Coupled):
-                inner = equation.jacobian(mean)
-            return np.column_stack([inner, along])
-
-        return z[:-1] - mean.moments, jacobian
+        return self.square(z, None)
 
     def _derivatives(self, z: np.ndarray, equation: Any, mean: Any) -> tuple[Any, np.ndarray]:
         """dR/dm of `coupled` and dR/dp; kept for the latest z."""
@@ -337,16 +348,17 @@ class StationaryCurve(DenseCurve):
             z, (equation, kappa) = near, curve.at(near[-1])
         return curve, z
 
-    def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
+    def square(self, z: np.ndarray, row: np.ndarray | None) -> tuple[np.ndarray, Callable[[], Any]]:
         """Residual m - <m>(m, kappa), and its Jacobian bordered by `row`, (n + 1, n + 1)."""
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
         def matrix() -> Any:
             inner, along = self._derivatives(z, equation, mean)
-            if isinstance(inner, Coupled):
+            if isinstance(inner, Coupled) and row is not None:
                 return Bordered(inner, along, row)
-            return np.vstack([np.column_stack([inner, along]), row])
+            inner = equation.jacobian(mean) if isinstance(inner, Coupled) else inner
+            return np.vstack([np.column_stack([inner, along]), *([] if row is None else [row])])
 
         return z[:-1] - mean.moments, matrix
 
@@ -466,6 +478,9 @@ class InParameter(StationaryCurve):
             return rate or 1.0  # unknown where the linearisation does not change with kappa
 
         return self.recalled("rate", (z,), find).item()
+
+    def kinks(self, z: np.ndarray) -> dict[str, float]:
+        return self.family.kinks(float(z[-1]))
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         """Onsets in a span: zeros of kappa lambda_l - 1, found on a grid, for each degree."""

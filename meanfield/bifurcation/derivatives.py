@@ -81,8 +81,7 @@ class StationaryDerivative:
         mean = equation.mean(state.legendre_moments, state.kappa)
         if self.parameter == "kappa":
             return equation.free_energy_by_log_kappa(mean) / state.kappa
-        changes = family_of(state, self.parameter).at(_value(state, self.parameter))
-        return changes.free_energy_by_parameter(mean)
+        return equation_along(state, self.parameter).free_energy_by_parameter(mean)
 
     def eigenvalues(self, count: int = 6) -> np.ndarray:
         """Derivatives of the eigenvalues of `state.stability(count)`, (count,).
@@ -240,6 +239,11 @@ def family_of(state: Any, name: str) -> EquationFamily:
     return EquationFamily(state.equation.source, name, span, state.equation.basis)
 
 
+def equation_along(state: Any, name: str) -> Any:
+    """The equation of a state, with derivatives by a parameter other than kappa."""
+    return family_of(state, name).at(_value(state, name))
+
+
 def jacobian_of(state: Any) -> Any:
     """dR/dm of a state, (N, N), or a `LinearOperator` if the basis is not dense."""
     equation = state.equation
@@ -267,11 +271,10 @@ def least_of(jacobian: Any) -> float:
 def residual_change(state: Any, name: str) -> np.ndarray:
     """dR/dp at a state, (N,), by kappa or another parameter `name`."""
     m, kappa = state.legendre_moments, state.kappa
-    equation = state.equation if name == "kappa" else family_of(state, name).at(_value(state, name))
-    mean = equation.mean(m, kappa)
+    mean = state.equation.mean(m, kappa)
     if name == "kappa":
-        return equation.by_log_kappa(mean) / kappa
-    return equation.by_parameter(m, mean)
+        return state.equation.by_log_kappa(mean) / kappa
+    return equation_along(state, name).by_parameter(m, mean)
 
 
 def _value(state: Any, name: str) -> float:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .bases import SYMMETRY_ROUNDING
-from .continuation import CurvePoint, StationaryCurve
+from .continuation import CurvePoint, DenseCurve, StationaryCurve
 from .stability import growth_rates
 
 MOST_BISECTIONS = 60
@@ -61,7 +61,7 @@ class Special(NamedTuple):
 
 
 def located(
-    curve: StationaryCurve,
+    curve: DenseCurve,
     first: CurvePoint,
     step: float,
     f: Callable[[CurvePoint], float],
@@ -110,7 +110,7 @@ def located(
     return Special(_on(best, first, end), _interval(at_low, at_high, best), status)
 
 
-def _ahead(curve: StationaryCurve, first: CurvePoint, step: float) -> CurvePoint | None:
+def _ahead(curve: DenseCurve, first: CurvePoint, step: float) -> CurvePoint | None:
     """The point a step ahead, with the symmetries of `first`; None if Newton's method fails."""
     point = curve.ahead(first, step)
     if point is None:
@@ -163,16 +163,24 @@ def _met(curve: StationaryCurve, first: CurvePoint, last: CurvePoint, signs: np.
     def singular(point: CurvePoint) -> float:
         return curve.singular(point.z, direction)
 
-    start, length = path.point(z, direction), SHORTEST_SEARCH
-    at_start = singular(start)
+    place = zero_near(path, path.point(z, direction), singular)
+    if place is None:
+        return Special(nearer, _interval(first, last), "not located")
+    return place._replace(point=place.point._replace(tangent=way))
+
+
+def zero_near(
+    curve: DenseCurve, start: CurvePoint, f: Callable[[CurvePoint], float]
+) -> Special | None:
+    """The zero of f nearest to a point of a curve; None within a length of 0.2 on both sides."""
+    first, length = f(start), SHORTEST_SEARCH
     while length < LONGEST_SEARCH:
         for step in (length, -length):
-            end = path.ahead(start, step)
-            if end is not None and at_start * (at_end := singular(end)) <= 0:
-                place = located(path, start, step, singular, at_start, at_end)
-                return place._replace(point=place.point._replace(tangent=way))
+            end = curve.ahead(start, step)
+            if end is not None and first * (last := f(end)) <= 0:
+                return located(curve, start, step, f, first, last)
         length *= 2
-    return Special(nearer, _interval(first, last), "not located")
+    return None
 
 
 def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:

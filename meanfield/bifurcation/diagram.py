@@ -186,7 +186,8 @@ class Diagram(Result):
     ends : list of str
         Why each branch ends: "range", "uniform", "bifurcation" (on a branch of more symmetry),
         "closed", "stopped" (by `until`), "negative" (beyond it solutions are no probability
-        densities), "max_points", "unresolved", "not continued", "interrupted".
+        densities), "max_points", "unresolved", "short steps" without end, "not continued",
+        "interrupted".
     saved : list of (int, StationaryState)
         Branch and state, at the values `save_at`.
     drift : ZonalDrift, or type
@@ -361,16 +362,12 @@ class Diagram(Result):
             return Transition("discontinuous", first.value, onset.value, jump,
                               self._hysteresis(onset.value, first.branch))  # fmt: skip
         form = normal_form(equation, onset.degree)
-        order = self._order(onset.value, equation, form)
+        order, hysteresis = self._order(onset.value, equation, form), self._hysteresis(onset.value)
         if order != "discontinuous":
             stable = (begin for number, begin, _ in self.stable_ranges() if number)
             others = [begin for begin in stable if begin < onset.value * (1 - EDGE_OF_RANGE)]
             hysteresis = (min(others), onset.value) if others else None
-            return Transition(order, onset.value, onset.value, 0.0, hysteresis)
-        kappa, amplitude = weak_transition(form)
-        jump = amplitude / float(equation.basis.sizes[equation.basis.index(onset.degree)])
-        hysteresis = self._hysteresis(onset.value)
-        return Transition(order, strength * kappa, onset.value, jump, hysteresis)
+        return transition_at(onset.value, order, equation, form, hysteresis, strength)
 
     def _isotropic(self) -> tuple[Any, float]:
         """The equation under isotropic noise, and the c of noise that is c times the Laplacian.
@@ -466,8 +463,6 @@ class Diagram(Result):
     def contents(self) -> Contents:
         """Arrays and header of a file: the points, and states by their moments."""
         described = {
-            "drift": describe(self.drift),
-            "noise": describe(self.noise),
             "space": described_space(self.space),
             "special_points": [
                 vars(s) | {"state": self._described(s.state)} for s in self.special_points
@@ -529,6 +524,21 @@ class Diagram(Result):
                  f"{self.data.sizes['point']} points"]  # fmt: skip
         lines += [f"  {special!r}" for special in self.special_points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
+
+
+def transition_at(
+    onset: float, order: str, equation: Any, form: NormalForm,
+    hysteresis: tuple[float, float] | None, strength: float = 1.0,
+) -> Transition:  # fmt: skip
+    """The transition at an onset below which no equal free energies were located.
+
+    If it is discontinuous, by the normal form, under noise `strength` times the isotropic one.
+    """
+    if order != "discontinuous":
+        return Transition(order, onset, onset, 0.0, hysteresis)
+    kappa, amplitude = weak_transition(form)
+    jump = amplitude / float(equation.basis.sizes[equation.basis.index(form.degree)])
+    return Transition(order, strength * kappa, onset, jump, hysteresis)
 
 
 def described_space(space: Space) -> dict[str, Any]:

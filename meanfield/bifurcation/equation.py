@@ -207,6 +207,13 @@ class StationaryEquation(ABC):
     def mean(self, m: Array, kappa: float) -> Any:
         """Quantities evaluated at the moments m; the attribute `moments` is m - R(m)."""
 
+    def system(
+        self, m: Array, kappa: float, whole: bool = False
+    ) -> tuple[Array, Callable[[], Any]]:
+        """R, and a function that computes dR/dm for Newton's method, by `jacobian` if `whole`."""
+        mean = self.mean(m, kappa)
+        return m - mean.moments, lambda: (self.jacobian if whole else self.coupled)(mean)
+
     def residual(self, m: Array, kappa: float) -> float:
         """max_l |R_l|."""
         return float(np.abs(m - self.mean(m, kappa).moments).max())

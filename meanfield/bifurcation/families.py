@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -239,13 +240,15 @@ class EquationFamily:
                 raise
             raise OutsideDomain(str(error)) from error
 
-    def finer(self, degree: int) -> "EquationFamily":
+    def finer(self, degree: int) -> Self:
         """The family truncated at another degree."""
         return self.among(self.basis.finer(degree))
 
-    def among(self, basis: Any) -> "EquationFamily":
+    def among(self, basis: Any) -> Self:
         """The family in another basis."""
-        return EquationFamily(self.drift, self.name, self.span, basis)
+        other = copy(self)
+        other.basis = basis
+        return other
 
     def kappa(self, value: float) -> float:
         """The kappa of the model at a value; for families of models."""

@@ -344,10 +344,8 @@ class CurveSearch:
         self.curves += [(start.kind, piece, ends) for piece, ends in pieces]
         for piece, ends in pieces:
             for z, end in zip(piece.points[[0, -1]], ends, strict=True):
-                for name, kink in piece.kinks(z).items() if end == "short steps" else ():
-                    said = f"the model has no derivative by {name} at {name} = {kink:.4g}, where "
-                    said += "curves end: take a range on each side of it."
-                    self.missing += [said] if said not in self.missing else []
+                said = piece.sentences_of_kinks(z) if end == "short steps" else []
+                self.missing += [sentence for sentence in said if sentence not in self.missing]
         self._begin_from_singular(curve)
 
     def _begin_from_singular(self, curve: SpecialCurve) -> None:

@@ -19,15 +19,15 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, fitting
-from ..core.descriptions import build, describe
+from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Space
-from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of
+from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of, transition_at
 from .families import EquationFamily, saved_basis, source_of
-from .normal_forms import normal_form, order_of, weak_transition, zeros
+from .normal_forms import normal_form, order_of, zeros
 from .planes import KappaPlane, ParameterPlane
 from .special_curves import (
     PLANE_POINTS,
@@ -240,11 +240,7 @@ class PhaseDiagram(Result):
             jump = float(size[size > PRESENT_MOMENT][0])
             return Transition("discontinuous", float(np.exp(equal[-2])), onset, jump, hysteresis)
         form = normal_form(equation, equation.most_attracted)
-        if (order := order_of(equation, form)) == "discontinuous":
-            kappa, amplitude = weak_transition(form)
-            jump = amplitude / float(equation.basis.sizes[equation.basis.index(form.degree)])
-            return Transition(order, kappa, onset, jump, hysteresis)
-        return Transition(order, onset, onset, 0.0, hysteresis)
+        return transition_at(onset, order_of(equation, form), equation, form, hysteresis)
 
     @cached_property
     def end_points(self) -> list[EndPoint]:
@@ -309,8 +305,8 @@ class PhaseDiagram(Result):
         """Arrays and header of a file: points and curves, so that `kappa` works after `load`."""
         family = self.family
         header = {
-            "drift": describe(family.drift),
-            "noise": describe(self.noise),
+            "drift": family.drift,
+            "noise": self.noise,
             "symmetries": family.basis.symmetries,
             "space": self.space,
             "parameter": family.name,

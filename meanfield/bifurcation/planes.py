@@ -44,9 +44,6 @@ class KappaPlane(EquationFamily):
     second: str = "kappa"
     second_span: Span | None = None
 
-    def among(self, basis: Any) -> "KappaPlane":
-        return KappaPlane(self.drift, self.name, self.span, basis)
-
     def level(self, q: float) -> float:
         """The value of the second parameter at q."""
         return float(np.exp(q))
@@ -84,8 +81,11 @@ class KappaPlane(EquationFamily):
         journal: AnswerJournal | None = None,
     ) -> StationaryCurve:  # fmt: skip
         """Stationary states in the second parameter at one p."""
-        source = self.at(p).source
-        return curve_of(source, basis, self.second, span, None, max_step, journal)
+        return curve_of(self.source_at(p), basis, self.second, span, None, max_step, journal)
+
+    def source_at(self, p: float) -> Any:
+        """The drift, model or function of the second parameter alone, at one p."""
+        return self.at(p).source
 
 
 class ParameterPlane(KappaPlane):
@@ -113,10 +113,6 @@ class ParameterPlane(KappaPlane):
     def _remember(self) -> None:
         super()._remember()
         self._lines = lru_cache(RECENT_EQUATIONS)(self._both)
-
-    def among(self, basis: Any) -> "ParameterPlane":
-        return ParameterPlane(self.drift, self.name, self.span, basis, self.second,
-                              self.second_span)  # fmt: skip
 
     def level(self, q: float) -> float:
         return float(q)
@@ -174,12 +170,8 @@ class ParameterPlane(KappaPlane):
         by_both = np.array([changes[0][-1], by_first]) + by_kappa * self.kappa_slopes(p, q)
         return np.append(by_moments, by_both)
 
-    def line(
-        self, p: float, span: Span, basis: Any, max_step: float = 1.0,
-        journal: AnswerJournal | None = None,
-    ) -> StationaryCurve:  # fmt: skip
-        source = self._fixed(self.name, p)
-        return curve_of(source, basis, self.second, span, None, max_step, journal)
+    def source_at(self, p: float) -> Any:
+        return self._fixed(self.name, p)
 
 
 def _with_second(family: Callable[[float, float], Transformer], q: float, p: float) -> Transformer:

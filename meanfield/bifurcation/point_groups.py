@@ -357,7 +357,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         Indices of the nodes among the points of the grid.
     """
 
-    dimension, turning = 3, -1
+    dimension, turning, refinement = 3, -1, 1.5
     groups = GROUP_NAMES
     space: Sphere
 
@@ -403,10 +403,6 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     @property
     def finest(self) -> int:
         return self._degrees.finest
-
-    @property
-    def next_degree(self) -> int:
-        return 3 * self.degree // 2
 
     def _series(self, c: np.ndarray) -> np.ndarray:
         """Coefficients (..., modes) on `space` of sum_i c_i p_i; `c` (..., N)."""

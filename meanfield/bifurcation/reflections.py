@@ -271,7 +271,7 @@ class Reflected(Basis):
 
     spaces: ClassVar[dict[type[Space], type["Reflected"]]] = {}
     harmonics: ClassVar[type[AllHarmonics]] = AllHarmonics
-    symmetric = False
+    symmetric, refinement = False, 1.5
     order, turning = 0, -1
     bounds: ClassVar = {
         2: (32, 256, 1e-12),
@@ -298,10 +298,6 @@ class Reflected(Basis):
         self.kept = self.symmetries.reflections if kept is None else kept
         self.nodes, self.weights = self.all.nodes(self.kept)
         self.orders = len(self.kept)
-
-    @property
-    def next_degree(self) -> int:
-        return 3 * self.degree // 2
 
     @classmethod
     def on(cls, space: Any, name: str) -> Self:
@@ -376,18 +372,8 @@ class Reflected(Basis):
 
     def without(self, order: int) -> Self:
         """The basis without the reflections that a perturbation of an order breaks."""
-        kept = tuple(r for r in self.kept if not self._odd_order(order, r))
-        return self.keeping(kept)
-
-    def _odd_order(self, order: int, reflection: int) -> bool:
-        """Whether functions of an order are odd under a reflection, one of `kept`."""
-        for bits in range(1 << len(self._generators)):
-            product = 0
-            for i, generator in enumerate(self._generators):
-                product ^= generator * (bits >> i & 1)
-            if product == reflection:
-                return (bits & order).bit_count() % 2 == 1
-        raise KeyError(reflection)
+        one = np.flatnonzero(self.orders_of_functions == order)[0]
+        return self.keeping(tuple(r for r in self.kept if not self.all.odd(r)[one]))
 
     @cached_property
     def even(self) -> HarmonicsOfOrder:

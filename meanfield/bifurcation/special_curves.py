@@ -17,17 +17,17 @@ example at a cusp.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .branch_switching import AMPLITUDE
+from .branch_matching import AMPLITUDE
 from .branches import Following
 from .continuation import CURVE_TOLERANCE, SHORT_STEPS, CurvePoint, DenseCurve
 from .cycle_onset import LEAST_FREQUENCY, lyapunov_coefficient
-from .detection import LONGEST_SEARCH, SHORTEST_SEARCH, located
+from .detection import located, zero_near
 from .families import EquationFamily
 from .journal import AnswerJournal
 from .newton import newton
@@ -172,7 +172,7 @@ class SpecialCurve(DenseCurve):
         self, family: KappaPlane, kind: str, order: int, borders: Any, max_step: float,
         points: Any = (), changes: Any = (), journal: AnswerJournal | None = None, degree: int = 1,
     ):  # fmt: skip
-        self.basis: Any = family.basis
+        self.basis = family.basis
         self.kind, self.order, self.degree, self.oscillates = kind, order, degree, kind == "Hopf"
         self.size = len(self.basis.degrees)
         super().__init__(self.size, 2 + self.oscillates, max_step, journal)
@@ -200,6 +200,11 @@ class SpecialCurve(DenseCurve):
         equation, _, mean = self.state(z)
         block = equation.block(mean, self._part)
         return block + 1j * z[-3] * mean.kappa * self._inverse if self.oscillates else block
+
+    def null_vectors(self, z: np.ndarray) -> np.ndarray:
+        """Approximate null vectors of the transpose of B and of B at z, (2, n)."""
+        left, _, right = np.linalg.svd(self.matrix(z))
+        return np.array([left[:, -1], right[-1]])
 
     @property
     def _inverse(self) -> np.ndarray:
@@ -259,7 +264,6 @@ class SpecialCurve(DenseCurve):
         return np.append(m - mean.moments, sigma), jacobian
 
     def kinks(self, z: np.ndarray) -> dict[str, float]:
-        """Values of parameters near z at which the equation has no derivative, by name."""
         return self.family.kinks_at(z[-1], z[-2])
 
     def reaches(self, value: float) -> bool:
@@ -377,12 +381,11 @@ class SpecialCurve(DenseCurve):
         """
         if self.basis.symmetric and last.z[: self.size] @ here.z[: self.size] < 0:
             return
-        curve: Any = self
         for kind, f, first, second in self._tests(last.z, here.z):
             if first * second >= 0:
                 continue
             value = lambda point, f=f: float(f(point.z))  # noqa: E731
-            special = located(curve, last, step, value, float(first), float(second))
+            special = located(self, last, step, value, float(first), float(second))
             if special.status != "converged":  # at a pole, as where c . v = 0
                 continue
             if kind is HopfFold:
@@ -408,18 +411,11 @@ class SpecialCurve(DenseCurve):
         if z is None:
             return []
         start = fold.point(z, np.append(np.zeros(len(z) - 1), 1.0))
-        first, length, curve = float(fold.folding(z)[1]), SHORTEST_SEARCH, cast(Any, fold)
-        value = lambda point: float(fold.folding(point.z)[1])  # noqa: E731
-        while length < LONGEST_SEARCH:
-            for step in (length, -length):
-                end = fold.ahead(start, step)
-                if end is not None and first * (second := value(end)) <= 0:
-                    special = located(curve, start, step, value, first, second)
-                    if special.status == "converged":
-                        self._add(BogdanovTakens, special.point.z)
-                        return [np.insert(special.point.z, self.size, 0.0)]
-            length *= 2
-        return []
+        special = zero_near(fold, start, lambda point: float(fold.folding(point.z)[1]))
+        if special is None or special.status != "converged":
+            return []
+        self._add(BogdanovTakens, special.point.z)
+        return [np.insert(special.point.z, self.size, 0.0)]
 
     def _between_changes(self, one: np.ndarray, other: np.ndarray, change: int) -> list[np.ndarray]:
         """Points on both sides of where the change of a curve ends, by bisection; at most two."""
@@ -462,9 +458,8 @@ class SpecialCurve(DenseCurve):
                 ]
             first, second = float(last.tangent[-1]), float(here.tangent[-1])
             if first * second < 0:
-                curve: Any = self
                 forwards = lambda point: float(point.tangent[-1])  # noqa: E731
-                place = located(curve, last, taken, forwards, first, second).point
+                place = located(self, last, taken, forwards, first, second).point
                 turn = self.point(place.z, last.tangent)
                 end = "cusp" if abs(turn.tangent[-2]) < CUSP_SLOPE else "turn"
                 pieces.append(([*points, turn.z], end))
@@ -563,13 +558,8 @@ class SpecialCurve(DenseCurve):
         m, counts = z[: self.size], []
         for q in (z[-2] - NEXT, z[-2] + NEXT):
             equation, kappa = self.family.equation(z[-1], q)
-            mean = cache(lambda m, at=equation, kappa=kappa: at.mean(np.frombuffer(m), kappa))
-
-            def system(m: np.ndarray, mean: Any = mean, equation: Any = equation) -> Any:
-                flow = mean(m.tobytes())
-                return m - flow.moments, lambda: equation.jacobian(flow)
-
-            counts.append(self._unstable(equation, newton(system, m, CURVE_TOLERANCE).x, kappa))
+            state = newton(partial(equation.system, kappa=kappa), m, CURVE_TOLERANCE).x
+            counts.append(self._unstable(equation, state, kappa))
         return int(np.sign(counts[0] - counts[1]))
 
     def tricritical(self) -> Iterator[Tricritical]:
@@ -649,8 +639,7 @@ def curve_through(
         z = np.insert(z, size, pair[np.abs(pair.real).argmin()].imag)
     curve = SpecialCurve(family, kind, order, (), max_step, journal=journal, degree=degree)
     if kind != "transition":
-        left, _, right = np.linalg.svd(curve.matrix(z))
-        curve.borders = np.array([left[:, -1], right[-1]])
+        curve.borders = curve.null_vectors(z)
     return curve, curve.at_value(z, float(z[-1]))
 
 
@@ -663,8 +652,7 @@ def hopf_curve_at(fold: SpecialCurve, z: np.ndarray) -> tuple[SpecialCurve, np.n
     _, kappa = fold.family.equation(z[-1], z[-2])
     frequency = FIRST_FREQUENCY * (fold.basis.dimension - 1) / kappa
     start = np.insert(z, fold.size, frequency)
-    left, _, right = np.linalg.svd(curve.matrix(start))
-    curve.borders = np.array([left[:, -1], right[-1]])
+    curve.borders = curve.null_vectors(start)
     row = np.zeros(len(start))
     row[fold.size] = 1.0
     return curve, curve.solved(start, row, frequency)

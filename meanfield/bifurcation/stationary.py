@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from warnings import warn
 
@@ -490,11 +491,7 @@ def _solved(
 
     With deflation, steps are not shortened, so that residuals may grow.
     """
-
-    def system(m: np.ndarray) -> Any:
-        mean = equation.mean(m, kappa)
-        return m - mean.moments, lambda: (equation.jacobian if excluded else equation.coupled)(mean)
-
+    system = partial(equation.system, kappa=kappa, whole=bool(excluded))
     if not excluded:
         return newton(system, m, tolerance)
     further = deflated(system, excluded, equation.basis.norms)

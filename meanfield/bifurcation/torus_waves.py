@@ -120,7 +120,7 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         A wave of each function.
     """
 
-    turning = -1
+    turning, refinement = -1, 1.5
     truncations: ClassVar = {
         AXISYMMETRIC: (Truncation(8, 27, 40), Truncation(4, 9, 12)),
         SQUARE: (Truncation(8, 40, 54), Truncation(4, 12, 16)),
@@ -188,10 +188,6 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     @property
     def finest(self) -> int:
         return self._finest
-
-    @property
-    def next_degree(self) -> int:
-        return 3 * self.degree // 2
 
     def truncation_of(self, degree: int) -> int:
         return next(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.bifurcation import branch_switching
 from meanfield.bifurcation.branches import Following
 from meanfield.bifurcation.continuation import DenseCurve
 from meanfield.bifurcation.stability import stability_of
@@ -48,6 +49,17 @@ def test_a_transition_needs_the_first_onset():
         found = mf.branches(mf.USA(4.0), CIRCLE, span, degrees=[2], stability=False)
         with pytest.raises(ValueError, match="unstable before"):
             found.transition()
+
+
+def test_a_branch_ends_at_a_kink_of_its_family_and_names_it(monkeypatch):
+    """The amplitude of the field is |h|: before, 500 points, and advice to raise max_points."""
+    monkeypatch.setattr(branch_switching, "SHORT_STEPS", 10)
+    found = mf.branches(lambda h: mf.Transformer(abs(h) * EAST, 3.0), CIRCLE, (-0.1, 0.02))
+    kink, *others = found.warnings
+    assert "no derivative by s at s = 0, where curves end" in kink
+    assert others and all("its steps become shorter without end" in other for other in others)
+    last = found.data.s.values[found.data.branch.values == 0][-1]
+    assert -0.01 < last < 0 and found.data.sizes["point"] < 100
 
 
 def test_two_onsets_at_one_place():
