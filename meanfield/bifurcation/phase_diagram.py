@@ -295,7 +295,8 @@ class CurveSearch:
         self.following, self.journal, self.kappas = following, journal, KappaRange()
         self.family = plane
         if self.basis.symmetric:
-            self.family = plane.among(self.basis.finer(max(PHASE_DEGREE, space.degree)))
+            degree = min(max(PHASE_DEGREE, space.degree), self.basis.most)
+            self.family = plane.among(self.basis.finer(degree))
         self.curves: list[tuple[str, SpecialCurve | None, tuple[str, str]]] = []
         self.singular: list[Cusp] = []
         self.missing: list[str] = []
