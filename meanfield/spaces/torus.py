@@ -11,7 +11,7 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
-from ..states.points import UNIT
+from ..states.points import UNIT, on_circles
 from .circle import _inverted
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
@@ -376,7 +376,7 @@ class Torus(Space):
         n, m = self.angles.size, self.circles
         grid = values.reshape(len(values), *(n,) * m)
         spectrum = np.fft.rfftn(grid, axes=tuple(range(1, m + 1)), norm="forward")
-        return spectrum.reshape(len(values), -1)[:, self._spectrum(n)[0]]
+        return spectrum.reshape(len(values), -1).take(self._spectrum(n)[0], axis=1)
 
     @cached_property
     def _square(self) -> tuple[np.ndarray, np.ndarray]:
@@ -477,12 +477,6 @@ class Torus(Space):
         return bands_of(by_degree)
 
 
-def on_circles(angles: np.ndarray) -> np.ndarray:
-    """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
-    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    return pairs.reshape(*angles.shape[:-1], -1)
-
-
 def _powers(z: np.ndarray, most: int) -> np.ndarray:
     """Powers 0, ..., `most` of complex numbers (n,), by doubling, (n, most + 1)."""
     powers = np.ones((z.size, most + 1), dtype=complex)
@@ -492,11 +486,6 @@ def _powers(z: np.ndarray, most: int) -> np.ndarray:
         np.multiply(powers[:, : new.shape[1]], power, out=new)
         known, power = 2 * known, power**2
     return powers
-
-
-def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Rates of change (..., m) of the angles of points (..., 2m) with these velocities."""
-    return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
 
 
 def _conditional(series: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -25,6 +25,17 @@ def unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
+def on_circles(angles: np.ndarray) -> np.ndarray:
+    """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
+    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    return pairs.reshape(*angles.shape[:-1], -1)
+
+
+def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Rates of change (..., m) of the angles of points (..., 2m) with these velocities."""
+    return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
+
+
 def unit_vectors(caller: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 

@@ -8,7 +8,7 @@ import numpy as np
 from ..core.annotations import Values
 from ..core.checks import finite_array, fitting, whole_number
 from .contract import State, StatePart
-from .points import function_values
+from .points import function_values, on_circles
 from .tokens import checked_masses
 
 
@@ -66,8 +66,7 @@ class TorusTokens(State):
     @property
     def x(self) -> np.ndarray:
         """Cartesian coordinates, m pairs (cos, sin), (*replicas, n, 2m)."""
-        pairs = np.stack([np.cos(self.angles), np.sin(self.angles)], axis=-1)
-        return pairs.reshape(*self.angles.shape[:-1], -1)
+        return on_circles(self.angles)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Values:
         """sum_i masses_i f(x_i); f takes points (*replicas, n, 2m), returns (*replicas, n, ...).
