@@ -250,7 +250,8 @@ class PointFlow(ABC):
         plan_steps(self.clocks, groups, target, not self._rtol)
         x, clocks = self.x[groups], self.clocks
         elapsed, dt = clocks[groups, 0], clocks[groups, 2]
-        new, velocity, errors = self.step(x, self.velocity[groups], elapsed, dt, groups)
+        rows: tuple[np.ndarray, ...] = (groups,)  # an argument of explicit schemes only
+        new, velocity, errors = self.step(x, self.velocity[groups], elapsed, dt, *rows)
         codes = np.empty(len(groups), dtype=np.int64)
         judge_steps(
             clocks,
