@@ -145,6 +145,10 @@ class Study(Interruptible):
         return cls(dataset_of(contents)[0], Solution.made_of(contents.below(LAW_GROUP)))
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
+        """A table with replicas, (sizes, replicas), at the time nearest to t.
+
+        Raises ValueError for other names, with the distance to ask for if the space has it.
+        """
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         is_known = isinstance(name, str) and name in names
         final: Any = self.law.final

@@ -239,7 +239,7 @@ def _run_densities(
 
 
 def _misses(law: Solution) -> np.ndarray:
-    """Whether the spline through every second output misses the one between."""
+    """Mask of the outputs between, which the spline through every second output misses."""
     from scipy.interpolate import CubicSpline
 
     states: list[Any] = list(law)

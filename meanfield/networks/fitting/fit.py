@@ -386,6 +386,7 @@ class Fit:
         return " ".join(words)
 
     def __repr__(self) -> str:
+        """The status, a line for each free number with its interval, and the verdict."""
         count = len(self.equations.transitions)
         rows = [f"Fit of {self.family.name} to {count} layers: {self.status}"]
         labels, values = self.family.labels, self.family.values(self.estimate.point)
