@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import fitting, real, whole_number
+from ..core.checks import real, require, whole_number
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
@@ -316,7 +316,7 @@ def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> 
     TypeError, ValueError
         For wrong arguments, ensembles, and symmetries that are not available on the space.
     """
-    fitting("density.shape", density.shape, "(), one density", density.shape == ())
+    require("density.shape", density.shape, "(), one density", density.shape == ())
     basis = basis_on(density.space, symmetry)
     if density.space.degree > basis.degree:
         basis = basis.finer(density.space.degree)
@@ -469,7 +469,7 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     """`apart_from` as a list; raises unless it has states on the same space up to the degree."""
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     fits = all(isinstance(state, StationaryState) for state in states)
-    fitting("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
+    require("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
     for other in (state.density.space for state in states):
         if other.with_degree(space.degree) != space:
             raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.annotations import Function
 from ..core.cached import cached_property
-from ..core.checks import fitting, returned
+from ..core.checks import require, returned
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
@@ -242,7 +242,7 @@ class Noise(Kind, family=True):
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         subject, fits = f"The tokens of {type(self).__name__}", len(shape) == 3 and shape[2] >= 2
         advice = "One replica is x[None]."
-        fitting(subject, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
+        require(subject, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
 
     def _check(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> None:
         """Raise ValueError unless strengths s (R,) and increments fit tokens x (R, n, d)."""
@@ -250,10 +250,10 @@ class Noise(Kind, family=True):
         self._check_shape(x.shape)
         wanted = f"one finite s = dt/kappa >= 0 for each of {len(x)} replicas"
         fits = s.shape == x.shape[:1] and (np.isfinite(s) & (s >= 0)).all()
-        fitting(f"The strengths of {name}", s, wanted, fits, advice="No noise is s = 0.")
+        require(f"The strengths of {name}", s, wanted, fits, advice="No noise is s = 0.")
         shape, expected = np.shape(increments), self.increments_shape(*x.shape)
         advice = "Draw them with increments(x.shape, rng)."
-        fitting(f"Increments of {name}", shape, f"of shape {expected}", shape == expected,
+        require(f"Increments of {name}", shape, f"of shape {expected}", shape == expected,
                 advice=advice)  # fmt: skip
 
 
@@ -292,7 +292,8 @@ class Isotropic(Noise):
     def moved_in_space(self, x: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return x + np.sqrt(2 * s)[:, None, None] * rng.standard_normal(x.shape)
 
-    turned = moved_in_space
+    def turned(self, angles: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.moved_in_space(angles, s, rng)
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
@@ -370,13 +371,13 @@ class Anisotropic(Noise):
         sigma, shape = self.sigma, self.sigma.shape
         square = len(shape) == 2 and shape[0] == shape[1] > 1
         advice = "Independent components are np.diag(variances)."
-        fitting("sigma.shape", shape, "(d, d) with d >= 2", square, advice=advice)
+        require("sigma.shape", shape, "(d, d) with d >= 2", square, advice=advice)
         rounding, advice = 1e-12 * np.abs(sigma).max(), "The law of B dW is that of B @ B.T."
         asymmetry = float(np.abs(sigma - sigma.T).max())
-        fitting("The largest entry of sigma - sigma.T", asymmetry, "0: a covariance is symmetric",
+        require("The largest entry of sigma - sigma.T", asymmetry, "0: a covariance is symmetric",
                 asymmetry <= rounding, advice=advice)  # fmt: skip
         least, wanted = float(np.linalg.eigvalsh(sigma)[0]), ">= 0: sigma is positive semidefinite"
-        fitting("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
+        require("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
 
     @property
     def dimension(self) -> int:

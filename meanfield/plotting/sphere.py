@@ -18,7 +18,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
-from ..core.checks import fitting
+from ..core.checks import require
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
@@ -49,7 +49,7 @@ def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
     """
     axis = np.asarray(direction, dtype=float)
     fits = axis.shape == (3,) and 0 < np.linalg.norm(axis) < np.inf
-    fitting("seen_from", direction, "a direction, three numbers, not all 0", fits)
+    require("seen_from", direction, "a direction, three numbers, not all 0", fits)
     axis = axis / np.linalg.norm(axis)
     right = np.array([-axis[1], axis[0], 0.0])
     length = np.linalg.norm(right)

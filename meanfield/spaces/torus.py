@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.annotations import FromAbove
 from ..core.cached import cached_property
-from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
+from ..core.checks import check_memory, finite_array, real_array, require, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
 from ..states.points import UNIT, on_circles
@@ -213,7 +213,7 @@ class Torus(Space):
         if self.circles == 1 and angles.shape[-1:] != (1,):
             angles = angles[..., None]
         wanted = f"(..., {self.circles}), of angles in radians"
-        fitting("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
+        require("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
         return on_circles(angles)
 
     def angles_of(self, points: np.ndarray) -> np.ndarray:
@@ -236,12 +236,12 @@ class Torus(Space):
 
         angles = finite_array("mean", mean)
         wanted = f"{self.circles} angles in radians, or one"
-        fitting("mean", mean, wanted, angles.shape in ((), (self.circles,)))
+        require("mean", mean, wanted, angles.shape in ((), (self.circles,)))
         angles = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         number = one_number("concentration", concentration, "concentration >= 0", 0)
         series = ive(np.arange(self.degree + 1), number) / ive(0, number)
         fits = np.isfinite(series).all()
-        fitting("concentration", number, "smaller: its law is one point", fits)
+        require("concentration", number, "smaller: its law is one point", fits)
         series = series[np.abs(self.waves)].prod(axis=1) * np.exp(-1j * self.waves @ angles)
         return Density(self, series).warn_if_unresolved()
 
@@ -254,7 +254,7 @@ class Torus(Space):
         fits = len(factors) == self.circles and all(
             kind is not None and kind.dimension == 2 and not kind.axisymmetric for kind in kinds
         )
-        fitting("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
+        require("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
         series = np.ones(self.degrees.size, dtype=complex)
         for factor, k in zip(factors, self.waves.T, strict=True):
             c = factor.resample(self.degree).coefficients[np.abs(k)]
@@ -291,7 +291,7 @@ class Torus(Space):
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = real_array(name, point)
         d = self.dimension
-        fitting(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
+        require(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
         self.check_points(name, point)
         return on_circles(self.angles_of(point))
 
@@ -411,7 +411,7 @@ class Torus(Space):
         """Translation by an angle in radians in each direction, (m,), or by one in all."""
         angles = finite_array("rotation", rotation)
         wanted = f"{self.circles} angles in radians, or one"
-        fitting("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
+        require("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
         shift = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         return coefficients * np.exp(-1j * self.waves @ shift)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.annotations import UserValue
 from ..core.arrays import read_numbers
-from ..core.checks import check_memory, fitting, generator, plain_array, real_array, values_of
+from ..core.checks import check_memory, generator, plain_array, real_array, require, values_of
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
 
@@ -120,7 +120,7 @@ class Orthonormal(Points):
 
     def validate(self) -> None:
         largest = self.d or self.n
-        fitting("n", self.n, f"from 2 to d = {largest}", 2 <= self.n <= largest)
+        require("n", self.n, f"from 2 to d = {largest}", 2 <= self.n <= largest)
 
     def draw(self) -> np.ndarray:
         shape = (self.n, self.d or self.n)

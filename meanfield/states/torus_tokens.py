@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import finite_array, fitting, whole_number
+from ..core.checks import finite_array, require, whole_number
 from .contract import State, StatePart
 from .points import function_values, on_circles
 from .tokens import checked_masses
@@ -40,7 +40,7 @@ class TorusTokens(State):
     def __init__(self, angles: np.ndarray, masses: np.ndarray | None = None):
         angles = finite_array("angles", angles)
         wanted = "(n, m) or (*replicas, n, m), the m angles of n tokens"
-        fitting("angles.shape", angles.shape, wanted, angles.ndim >= 2 and min(angles.shape) >= 1)
+        require("angles.shape", angles.shape, wanted, angles.ndim >= 2 and min(angles.shape) >= 1)
         self._set(angles=angles, masses=checked_masses(masses, angles.shape[:-1]))
 
     def __repr__(self) -> str:
