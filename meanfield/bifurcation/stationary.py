@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
@@ -28,6 +28,9 @@ from .families import basis_of, equation_of, naming_value, probed_values, with_p
 from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
 from .stability import Stability, is_stable, stability_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESOLVED_TAIL = 1e-13  # largest last moment of a resolved state
 STATE_TOLERANCE = 1e-12  # default, on the largest residual
@@ -158,10 +161,20 @@ class StationaryState(Shown):
         """
         return state_derivative(self, parameter)
 
+    def plot(self, kind: str = "overview", **options: Any) -> "Figure":
+        """A matplotlib figure of the density, as `density.plot` draws it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kind on this space, or for an option that it does not have.
+        """
+        return self.density.plot(kind, **options)
+
     def card(self) -> tuple[str, Rows, Callable[[], Any]]:
         names = "kappa", "order_parameter", "status", "residual"
         rows = [(name.replace("_", " "), f"{getattr(self, name)}") for name in names]
-        return repr(self), rows, self.density.plot
+        return repr(self), rows, self.plot
 
     def __repr__(self) -> str:
         return (
