@@ -47,13 +47,12 @@ class Estimator(Protocol[D]):
 GAPS = f"gaps up to {np.degrees(LINKED_ANGLE):.2f} degrees, in R^d up to {LINKED_ANGLE:.4f}"
 
 
-class TokenSet(State):
+class WeightedTokens(State):
     """A state of n tokens with masses, or of many independent sets of them."""
 
     masses: Annotated[np.ndarray, StatePart("masses of the tokens", ("token",), fixed=True)]
     """Masses >= 0 of sum 1, (*replicas, n)."""
     replicated = True
-    words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
 
     def __len__(self) -> int:
         return self.masses.shape[-1]
@@ -65,6 +64,12 @@ class TokenSet(State):
     @property
     def size_in_words(self) -> str:
         return f"{len(self)} tokens"
+
+
+class TokenSet(WeightedTokens):
+    """Weighted tokens with directions and their inner products."""
+
+    words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
 
     @property
     def directed_masses(self) -> np.ndarray:

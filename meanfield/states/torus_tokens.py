@@ -7,12 +7,12 @@ import numpy as np
 
 from ..core.annotations import Values
 from ..core.checks import finite_array, require, whole_number
-from .contract import State, StatePart
+from .contract import StatePart
 from .points import function_values, on_circles
-from .tokens import checked_masses
+from .tokens import WeightedTokens, checked_masses
 
 
-class TorusTokens(State):
+class TorusTokens(WeightedTokens):
     """n points of the torus with masses, or many independent sets of them.
 
     Parameters
@@ -31,9 +31,6 @@ class TorusTokens(State):
 
     angles: Annotated[np.ndarray, StatePart("angles of a token", ("token", "circle"))]
     """Angles in radians, (*replicas, n, m)."""
-    masses: Annotated[np.ndarray, StatePart("masses of the tokens", ("token",), fixed=True)]
-    """Masses >= 0 of sum 1, (*replicas, n)."""
-    replicated = True
     takes_noise = True
     words: ClassVar = {"circle": "number of the angle"}
 
@@ -47,21 +44,10 @@ class TorusTokens(State):
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"TorusTokens(n={len(self)}, m={self.angles.shape[-1]}{replicas})"
 
-    def __len__(self) -> int:
-        return self.masses.shape[-1]
-
-    @property
-    def tokens(self) -> int:
-        return len(self)
-
     @property
     def dimension(self) -> int:
         """The dimension 2m of the points `x`."""
         return 2 * self.angles.shape[-1]
-
-    @property
-    def size_in_words(self) -> str:
-        return f"{len(self)} tokens"
 
     @property
     def x(self) -> np.ndarray:
