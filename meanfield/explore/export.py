@@ -10,11 +10,11 @@ from io import BytesIO
 from pprint import pformat
 from typing import Any
 
-from meanfield import MeanfieldError, Tokens
+from meanfield import MeanfieldError
 from meanfield.extending import require
 
 from .frames import LONGEST_COMPUTING
-from .scene import Scene, UserFile
+from .scene import KINDS_OF_TOKENS, Scene, UserFile
 
 MOST_DRAWINGS = 3  # figures that are drawn at the same time
 FAIR_SECONDS = 10.0  # seconds after which a figure gives way to another one
@@ -199,7 +199,7 @@ def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
     """The lines of a script that define the initial state mu0."""
     if scene.start == "file":
         table = pformat(law, width=96, sort_dicts=False)
-        space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
+        space = "None" if law["kind"] in KINDS_OF_TOKENS else f"mf.{scene.initial_space!r}"
         if law["kind"] == "LastState":
             return [f"mu0 = mf.LastState({law['file']!r}).begin({space})"]
         return [f"law = {table}", f"mu0 = mf.build(mf.Start, law).begin({space})"]

@@ -212,9 +212,9 @@ class Space(Kind, family=True):
         """Raise ValueError unless rows of an array are points of the space, as `caller` wants."""
         check_unit(caller, points)
 
-    def tokens(self, points: np.ndarray) -> "State":
-        """Tokens of equal masses at points (n, d) of the space."""
-        return Tokens(points)
+    def tokens(self, points: np.ndarray, masses: np.ndarray | None = None) -> "State":
+        """Tokens at points (*replicas, n, d) of the space, by default of equal masses."""
+        return Tokens(points, masses)
 
     def mean_direction(self, density: Density) -> np.ndarray:
         """Direction of int x dmu, (d,); the last axis if the integral is 0 to rounding."""

@@ -16,7 +16,7 @@ from ..core.arrays import read_numbers
 from ..core.checks import check_memory, require
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
-from ..states import Start, Tokens
+from ..states import Start, State, Tokens
 from .characteristics import Characteristics
 from .contract import Space
 from .density import Density
@@ -80,6 +80,8 @@ class Uniform(_OfMethod):
 
 class Fourier(DensityLaw):
     """The density 1 + sum_k a_k cos(k theta) + b_k sin(k theta), k = 1, 2, ..., on the circle.
+
+    On the torus its mean over the angles.
 
     Parameters
     ----------
@@ -373,13 +375,20 @@ class SampledTokens(Law):
     masses: np.ndarray | None = None
     radii: np.ndarray | None = None
 
-    def begin(self, space: Space | None) -> Tokens:
+    def begin(self, space: Space | None) -> State:
         density = self.law.begin(space)
         shape = () if self.replicas is None else (self.replicas,)
         dimension = density.space.dimension
         check_memory(f"n = {self.n} tokens", (*shape, 3 * self.n, dimension), "n or replicas")
         tokens = density.sample(self.n * (self.replicas or 1), rng=self.rng)
-        return Tokens(tokens.x.reshape(*shape, self.n, tokens.dimension), self.masses, self.radii)
+        if self.replicas is None and self.masses is None and self.radii is None:
+            return tokens
+        points = tokens.x.reshape(*shape, self.n, dimension)
+        if self.radii is not None:
+            with_radii = isinstance(tokens, Tokens)
+            require("radii", self.radii, f"None: tokens of {space!r} have none", with_radii)
+            return Tokens(points, self.masses, self.radii)
+        return density.space.tokens(points, self.masses)
 
 
 def _check_series(name: str, coefficients: np.ndarray) -> None:

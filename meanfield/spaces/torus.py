@@ -12,7 +12,7 @@ from ..core.checks import check_memory, finite_array, real_array, require, whole
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
 from ..states.points import UNIT, on_circles
-from .circle import _inverted
+from .circle import Circle, _inverted
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
 from .torus_transforms import TorusGridTransforms
@@ -245,6 +245,26 @@ class Torus(Space):
         series = series[np.abs(self.waves)].prod(axis=1) * np.exp(-1j * self.waves @ angles)
         return Density(self, series).warn_if_unresolved()
 
+    def fourier(self, coefficients: Any) -> Density:
+        """The mean over the angles, sum_i f(theta_i) / m, of a density f on the circle.
+
+        Parameters
+        ----------
+        coefficients : array of complex
+            Fourier coefficients c_0 = 1, c_1, ... of f, at most degree + 1.
+
+        Raises
+        ------
+        ValueError
+            If there are more, c_0 is not 1, or f is negative somewhere.
+        """
+        on_circle = Circle(self.degree).fourier(coefficients).coefficients
+        series = np.zeros(self.degrees.size, dtype=complex)
+        series[0] = 1
+        for k, c in enumerate(on_circle[1:], start=1):
+            series[self.harmonics(k)[0]] = c / self.circles
+        return Density(self, series).checked_positive()
+
     def product(self, factors: Sequence[Density]) -> Density:
         """The product mu_1(x_1) ... mu_m(x_m) of densities on the circle, one for each direction.
 
@@ -300,10 +320,10 @@ class Torus(Space):
         angles = np.where(np.abs(means) > NO_MEAN, np.angle(means), np.pi / 2)
         return on_circles(angles)
 
-    def tokens(self, points: np.ndarray) -> "TorusTokens":
+    def tokens(self, points: np.ndarray, masses: np.ndarray | None = None) -> "TorusTokens":
         from ..states.torus_tokens import TorusTokens
 
-        return TorusTokens(self.angles_of(points))
+        return TorusTokens(self.angles_of(points), masses)
 
     def with_modes(self, modes: int) -> "Torus":
         root = round((2 * modes - 1) ** (1 / self.circles))
