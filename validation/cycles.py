@@ -18,13 +18,14 @@ K the Kuramoto drift, rest for small w and oscillate for larger w and kappa. Com
 5. on S^2 under 3 K and the field 0.8 e_3 x x + 0.3 e_1 at kappa = 1.3, a cycle of densities even in
    x_3, unstable to perturbations odd in x_3: it returns after one period of `mf.solve` at rtol
    1e-11, with the same extremes of the mean, and its three largest multipliers are those of six
-   tangents of one period, taken twice.
+   tangents of one period, taken twice; and so it is for a stable cycle under 2 K and the field
+   0.8 e_3 x x + 0.5 e_1 - x_3 e_3 at kappa = 2.
 
 Asked: 1e-8 for states and extremes, 1e-7 for multipliers, 1e-10 for the period of twice the degree;
 1e-3, relative, for the amplitude; 1e-6 for the SNIC; 1e-8 for the standing wave; on S^2 1e-8 for
 states, extremes and the period, 1e-7 for multipliers.
 
-    python validation/cycles.py [--quick]    # 230 s, 30 s quick; exit code 1 on failure
+    python validation/cycles.py [--quick]    # 400 s, 30 s quick; exit code 1 on failure
 
 The quick run leaves out the SNIC and S^2.
 
@@ -192,8 +193,8 @@ def on_the_sphere(report: Report, label, attraction, pull, flattened, kappa) -> 
     again = [lambda x, one=one: cycle.space.at(one, x) for one in series]
     values = np.linalg.eigvals(first @ propagated([period], again)[1])
     for i, value in enumerate(sorted(np.abs(values), reverse=True)):
-        report.compare(f"{label}, multiplier", i, predicted=value, measured=abs(cycle.multipliers[i]),
-                       tolerance=1e-7)  # fmt: skip
+        report.compare(f"{label}, multiplier", i, predicted=value,
+                       measured=abs(cycle.multipliers[i]), tolerance=1e-7)  # fmt: skip
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import as_given, boolean, check_memory, fitting, path_of
+from ..core.checks import as_given, boolean, check_memory, path_of, require
 from ..core.descriptions import describe
 from ..core.errors import ConfigError
 from ..core.files import Lock
@@ -75,7 +75,7 @@ def parse_config(
     """
     advice = "read_config reads a file, tomllib.loads a text."
     is_table = isinstance(data, Mapping)
-    fitting("data", data, "a dictionary of tables", is_table, TypeError, advice)
+    require("data", data, "a dictionary of tables", is_table, TypeError, advice)
     path = None if source is None else path_of("source", source)
     kind = next((task for work, task in TASKS.items() if work in data), Run)
     reading = Reading(folder=Path() if path is None else path.parent)
@@ -191,7 +191,7 @@ def schema(kind: str = "solve") -> Schema:
     ValueError
         For other kinds.
     """
-    fitting("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
+    require("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
     task = TASKS[kind]
     definitions: Schema = {}
     return {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import fitting, real, whole_number
+from ..core.checks import real, require, whole_number
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.files import NUMBER_FORMATS, RESULT_FORMATS, checksum
 from ..core.identity import digest
@@ -324,13 +324,13 @@ def _range(key: str, table: Mapping[str, Any]) -> list[float]:
     """Numbers from `first` to `last` with a spacing; ConfigError names the key."""
     try:
         unknown = [name for name in table if name not in (*RANGE_KEYS, "spacing")]
-        fitting("keys", unknown, f"{', '.join(RANGE_KEYS)} and spacing", not unknown)
+        require("keys", unknown, f"{', '.join(RANGE_KEYS)} and spacing", not unknown)
         count = whole_number("count", table["count"], most=10**6)
         spacing = table.get("spacing", "linear")
-        fitting("spacing", spacing, " or ".join(SPACINGS), spacing in list(SPACINGS))
+        require("spacing", spacing, " or ".join(SPACINGS), spacing in list(SPACINGS))
         ends = [real(name, table[name], "finite", np.isfinite) for name in ("first", "last")]
         expected = "above 0, and so the last, for a logarithmic spacing"
-        fitting("first", ends[0], expected, spacing == "linear" or min(ends) > 0)
+        require("first", ends[0], expected, spacing == "linear" or min(ends) > 0)
     except ValueError as error:
         raise ConfigError(f"sweep.parameters.{key}: {error}") from error
     return SPACINGS[spacing](*ends, count).tolist()

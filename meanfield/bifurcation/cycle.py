@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import finite, fitting, whole_number
+from ..core.checks import finite, require, whole_number
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -299,7 +299,7 @@ def cycle(
 
         return cycle_from(model, guess, tolerance, max_degree, max_intervals)
     density: Any = guess.final if isinstance(guess, Solution) else guess
-    fitting("guess", guess, "a Solution, a Density or a Hopf point", isinstance(density, Density))
+    require("guess", guess, "a Solution, a Density or a special point", isinstance(density, Density))
     check_model(model, density.space, density.shape)
     basis = basis_of_cycles([model], density.space)
     with one_blas_thread():

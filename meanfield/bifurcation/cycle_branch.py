@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, range_of, real
+from ..core.checks import range_of, real, require
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -465,16 +465,16 @@ def cycles(
     """
     single = isinstance(source, Transformer)
     wanted = "a Transformer, or a function of one number that gives one"
-    fitting("source", source, wanted, single or callable(source), TypeError)
+    require("source", source, wanted, single or callable(source), TypeError)
     if single and vary is not None:
         name, span = varied(source, vary)
     else:
-        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        require("vary", vary, "left out: a function of one number varies that", vary is None)
         name = "kappa" if single else "s"
         span = range_of("kappa", kappa, 0.0 if single else -np.inf)
     kind = "" if isinstance(start, Cycle) else str(getattr(start, "kind", None))
     wanted = "a Cycle, a Hopf point of `branches` or a period doubling of `cycles`"
-    fitting("start", start, wanted, kind in ("", *ORIGINS), TypeError)
+    require("start", start, wanted, kind in ("", *ORIGINS), TypeError)
     if at is None and kind:
         at = start.value
     elif at is None and single:
@@ -661,7 +661,7 @@ def cycle_from(
         "a Hopf point of `branches`, or a period doubling of `cycles`, in a parameter of the model"
     )
     known = start.kind in ORIGINS and name in parameters_of(model)
-    fitting("guess", start, wanted, known)
+    require("guess", start, wanted, known)
     value, at = value_of(model, name), start.value
     behind = at - BEHIND * (value - at)
     behind = behind if behind * at > 0 or at == 0 else at / 2  # parameters keep their sign

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import checks
 from .annotations import AnyObject, Function, Json, JsonTable, UserValue
-from .checks import fitting
+from .checks import require
 from .errors import ConfigError, MeanfieldError
 from .forms import INVALID, REFUSED, Form, Plain, Reading, Schema, nearest, without_name
 from .kinds import Kind
@@ -118,7 +118,7 @@ def _form_of(family: AnyObject) -> "KindOf":
     """The form of the kinds of a family; TypeError for other classes."""
     fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
     expected = "a family or a kind, as meanfield.Drift"
-    return KindOf(fitting("family", family, expected, fits, TypeError))
+    return KindOf(require("family", family, expected, fits, TypeError))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

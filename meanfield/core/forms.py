@@ -228,7 +228,7 @@ def _ensemble(
     def accept(name: str, value: UserValue) -> np.ndarray:
         array = checks.real_array(name, value)
         entries_expected = f"{words} (a number, or an array of them)"
-        checks.fitting(name, value, entries_expected, array.size > 0 and fits(array).all())
+        checks.require(name, value, entries_expected, array.size > 0 and fits(array).all())
         return array
 
     return Leaf(f"{expected}, or an array of them", accept, schema)
@@ -238,7 +238,7 @@ def _of_type(expected: str, fits: Callable[[UserValue], bool], schema: Schema) -
     """Form of the values that satisfy `fits`, returned unchanged; TypeError for others."""
     return Leaf(
         expected,
-        lambda n, value: checks.fitting(n, value, expected, fits(value), TypeError),
+        lambda n, value: checks.require(n, value, expected, fits(value), TypeError),
         schema,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..core.annotations import JsonTable, MovedState, Observations, UserValue, Values
-from ..core.checks import finite_array, fitting, values_of
+from ..core.checks import finite_array, require, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Sum, Transformer, ZonalDrift
@@ -411,7 +411,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         masses = state.masses
         if callable(direction) and not isinstance(direction, Mapping):
             values = finite_array("Values of the function", values_of(direction, state.points))
-            fitting("Their shape", values.shape, f"{masses.shape}", values.shape == masses.shape)
+            require("Their shape", values.shape, f"{masses.shape}", values.shape == masses.shape)
             return {"masses": masses * (values - masses @ values / masses.sum())}
         shapes = {"coordinates": state.coordinates.shape, "masses": masses.shape}
         changes = checked_changes(direction, shapes, ", functions of unit vectors")

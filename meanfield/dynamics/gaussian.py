@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from ..core.annotations import MovedState, Observations, UserValue, Values
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, real_array
+from ..core.checks import as_given, real_array, require
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift
@@ -241,7 +241,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         """Changes by the names "mean" and "cov", of a mapping or towards another Gaussian."""
         if isinstance(direction, Gaussian):
             fits = direction.dimension == state.dimension
-            fitting("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
+            require("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
             direction = {
                 "mean": direction.mean - state.mean,
                 "cov": direction.cov - state.cov,
@@ -524,7 +524,7 @@ class ClosedCovariance:
         """
         times = real_array("t", t)
         before_blow_up = ((times >= 0) & (times < self.blow_up_time)).all()
-        fitting("t", t, f">= 0 and < {self.blow_up_time:.10g}", before_blow_up)
+        require("t", t, f">= 0 and < {self.blow_up_time:.10g}", before_blow_up)
         remaining = 1 - times[..., None, None] * self._values
         return self._columns / remaining @ self._columns.T
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import fitting, positive
+from ..core.checks import positive, require
 from ..lowlevel.compilation import njit
 from ..states import Tokens
 
@@ -91,7 +91,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     dimension = 2 if tokens.on_sphere else 1
     expected = "a single set of tokens on the circle (d = 2) or the line (R^1)"
     fits = not tokens.shape and tokens.dimension == dimension
-    fitting("tokens", tokens, expected, fits, advice="Replicas: one by one.")
+    require("tokens", tokens, expected, fits, advice="Replicas: one by one.")
     beta = positive("beta", beta)
     has_mass, circle = tokens.masses > 0, tokens.on_sphere
     x, masses, beta = tokens.x[has_mass], tokens.masses[has_mass], float(beta)

@@ -21,7 +21,7 @@ from ..core.annotations import (
     Values,
 )
 from ..core.calls import refuse_abstract
-from ..core.checks import common_shape, fitting
+from ..core.checks import common_shape, require
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..models import Drift
@@ -701,9 +701,9 @@ def attend(drift: Drift, state: S) -> S:
     Cheng, "Mean shift, mode seeking, and clustering", IEEE Trans. Pattern Anal. Mach. Intell. 17
     (1995), for blurring mean-shift.
     """
-    fitting("drift", drift, "a Drift", isinstance(drift, Drift), TypeError)
+    require("drift", drift, "a Drift", isinstance(drift, Drift), TypeError)
     tokens = isinstance(state, Tokens | Equiangular)
-    fitting("state", state, "Tokens or Equiangular", tokens, TypeError)
+    require("state", state, "Tokens or Equiangular", tokens, TypeError)
     sphere = getattr(state, "on_sphere", True)
     model = Transformer(drift, normalisation=PreLN() if sphere else PostLN())
     state = in_shape_of(model, state)

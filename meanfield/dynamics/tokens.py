@@ -366,7 +366,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         if common_noise.needs_attention:
             attention = self._sums.attention(self.inside(t), x, self.masses(y))
         increments = common_noise.increments(len(x), self.dimension, rng)  # type: ignore[arg-type]
-        strength = dt / np.broadcast_to(common_noise.kappa, self.like.shape).ravel()
+        strength = np.full(self.like.shape, dt / common_noise.kappa).ravel()
         new[..., : self.dimension] = common_noise.moved(x, strength, increments, attention)
         return new
 
@@ -375,7 +375,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         if not self.model.has_independent_noise:
             return y
         kappa = self.model.kappa_at(self.inside(t + dt / 2))
-        x, strength = self.points(y), dt / np.broadcast_to(kappa, self.like.shape).ravel()
+        x, strength = self.points(y), np.full(self.like.shape, dt / kappa).ravel()
         new = y.copy()
         if self.on_sphere:
             noise = self.model.noise

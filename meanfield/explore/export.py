@@ -11,7 +11,7 @@ from pprint import pformat
 from typing import Any
 
 from meanfield import MeanfieldError, Tokens
-from meanfield.extending import fitting
+from meanfield.extending import require
 
 from .frames import LONGEST_COMPUTING
 from .scene import Scene, UserFile
@@ -59,7 +59,7 @@ def exported(
     stem, _, ending = name.partition(".")
     names = [f"{layer}.{e}" for e in ("toml", *FIGURE_TYPES) for layer in ("density", "tokens")]
     names.append("explored.py")
-    fitting("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
+    require("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
     if name == "explored.py":
         return "text/x-python", script(scene, file).encode()
     tables = scene.tables(file)

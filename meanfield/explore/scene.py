@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import meanfield as mf
-from meanfield.extending import Index, Kind, Leaf, as_given, fitting, path_of, real
+from meanfield.extending import Index, Kind, Leaf, as_given, path_of, real, require
 
 Space = mf.Circle | mf.Sphere
 PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere}
@@ -109,7 +109,7 @@ class Scene(Kind, family=True):
         for name, text in texts.items():
             is_short = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
             expected = f"of at most {LONGEST_TEXT} characters"
-            fitting(as_given(name, 40), text, expected, is_short, mf.ConfigError)
+            require(as_given(name, 40), text, expected, is_short, mf.ConfigError)
         return mf.build(cls, {name: _read(text) for name, text in texts.items()})
 
     @property
@@ -166,7 +166,7 @@ class Scene(Kind, family=True):
                 raise mf.MeanfieldError(
                     "start: there is no file: start with `meanfield explore FILE`."
                 )
-            fitting(
+            require(
                 "space", self.space, f"{file.space}, that of {file.name}", self.space == file.space
             )
             return file.law
@@ -286,7 +286,7 @@ class UserFile:
         else:
             raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
         expected = "an initial law or a run of a density on Circle or Sphere, or of at most "
-        fitting(f"{path}: it", state, f"{expected}{MOST_TOKENS} tokens there", _fits(state),
+        require(f"{path}: it", state, f"{expected}{MOST_TOKENS} tokens there", _fits(state),
                 mf.MeanfieldError)  # fmt: skip
         law = mf.describe(state) if isinstance(state, mf.Tokens) else initial
         space = "Circle" if state.dimension == 2 else "Sphere"

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from ..core.annotations import Function, Json, UserValue
-from ..core.checks import fitting, returned
+from ..core.checks import require, returned
 from ..core.descriptions import KindOf
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading, Schema
@@ -65,7 +65,7 @@ class Causal(Kind, family=True):
     def validate(self) -> None:
         if self.sink is None:
             return
-        fitting("sink", self.sink, "a mass, 0 < sink < 1", self.sink < 1)
+        require("sink", self.sink, "a mass, 0 < sink < 1", self.sink < 1)
         if self.window is None:
             raise ValueError(
                 f"sink = {self.sink:g} is what is seen beyond a window: give window= too, or leave "

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.annotations import Function, Json, Parameters, UserValue, Values
 from ..core.arrays import read_numbers
-from ..core.checks import finite_array, fitting, real_array, takes
+from ..core.checks import finite_array, real_array, require, takes
 from ..core.descriptions import KindOf
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
@@ -112,12 +112,12 @@ def _layers(name: str, value: UserValue) -> np.ndarray:
     """Array (layers, ...) of PerLayer values; ValueError if empty, a number, or with nan."""
     array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
     numbers = bool((array == array).all())
-    fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
+    require(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
     expected, constant = (
         "a sequence with an entry for each layer",
         "A parameter that never changes is given without PerLayer.",
     )
-    fitting(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
+    require(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
     return array
 
 
@@ -376,7 +376,7 @@ def _in_time(
         expected = "an array or a function of time"
         layer = "Of a layer of a network it is an array such as layer.weight.detach().numpy()."
         fits = takes(value, 1) and not hasattr(value, "state_dict")
-        fitting(name, value, expected, fits, TypeError, layer)
+        require(name, value, expected, fits, TypeError, layer)
         return FunctionOfTime(changing, name, value)
     return constant(name, value)
 

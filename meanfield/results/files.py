@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import fitting, path_of
+from ..core.checks import path_of, require
 from ..core.descriptions import describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
@@ -106,7 +106,7 @@ def result_path(name: str, path: str | PathLike[str], table: str = "data") -> Pa
         f"{table}.to_dataframe().to_csv(path)"
     )
     path = path_of(name, path)
-    fitting(name, str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
+    require(name, str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
     return path
 
 

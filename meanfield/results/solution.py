@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import with_hints
-from ..core.checks import boolean, fitting, path_of
+from ..core.checks import boolean, path_of, require
 from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading, ResultFile
@@ -475,7 +475,7 @@ class LastState(DensityLaw):
     def density(self, space: Space | None) -> Density:
         final = getattr(load(self.file), "final", None)
         wanted = "a density, for a run from it"
-        return fitting(f"the end of {self.file}", final, wanted, isinstance(final, Density))
+        return require(f"the end of {self.file}", final, wanted, isinstance(final, Density))
 
 
 # Labelled arrays -----------------------------------------------------------------------------

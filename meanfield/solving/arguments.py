@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.annotations import JsonTable, MovedState
 from ..core.cached import cached_property
-from ..core.checks import as_given, check_memory, fitting, generator, real_array
+from ..core.checks import as_given, check_memory, generator, real_array, require
 from ..core.forms import Natural, Positive, TimeSpan, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
@@ -56,7 +56,7 @@ class Requested(NamedTuple):
         scheme, dt = motion.chosen_scheme(self.scheme, self.dt, start)
         shortest = np.spacing(max(abs(start), abs(end)))  # shorter steps do not change the time
         expected = f"at least {shortest:.3g}, by which numbers of the size of the times differ"
-        fitting("dt", dt, expected, dt is None or dt >= shortest)
+        require("dt", dt, expected, dt is None or dt >= shortest)
         degrees = _degrees(motion, (start, end), self.min_degree, self.max_degree)
         return {"scheme": scheme, "dt": dt, "degrees": degrees}
 
@@ -222,7 +222,7 @@ class Arguments:
         )
         own_times = motion.semilinear and state.shape != () and not motion.random
         shared_threads = 1 if own_times else threads
-        fitting("threads", threads, "1, as there is no ensemble of densities", shared_threads == 1)
+        require("threads", threads, "1, as there is no ensemble of densities", shared_threads == 1)
         return cls(
             model=model,
             state=state,
@@ -334,10 +334,10 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
     times of all layers.
     """
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
-    fitting("t_span", t_span, "two times (start, end), start < end", increase)
+    require("t_span", t_span, "two times (start, end), start < end", increase)
     start, end = t_span
     shorter = f"of a length of at most {LONGEST_SPAN:g}"
-    fitting("t_span", t_span, shorter, end - start <= LONGEST_SPAN)
+    require("t_span", t_span, shorter, end - start <= LONGEST_SPAN)
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
@@ -356,7 +356,7 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
     is_within = start <= times[0] and times[-1] <= end
-    fitting("t_eval", t_eval, f"within t_span = [{start}, {end}]", is_within)
+    require("t_eval", t_eval, f"within t_span = [{start}, {end}]", is_within)
     return start, times
 
 
@@ -364,10 +364,10 @@ def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, 
     """Checked argument `breaks` of `solve`: increasing times within `t_span`, ends included."""
     start, end = t_span
     increase = all(earlier < later for earlier, later in pairwise(breaks))
-    fitting("breaks", breaks, "times that increase strictly", increase)
+    require("breaks", breaks, "times that increase strictly", increase)
     is_within = all(start <= t <= end for t in breaks)
     advice = "Leave out those of another part of the run."
-    fitting("breaks", breaks, f"times within t_span = [{start}, {end}]", is_within, advice=advice)
+    require("breaks", breaks, f"times within t_span = [{start}, {end}]", is_within, advice=advice)
     return tuple(breaks)
 
 

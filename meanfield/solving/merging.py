@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.annotations import JsonTable
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import SlowWarning
 from ..dynamics.motion import Motion
 from ..states import Tokens
@@ -27,7 +27,7 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
     """Argument `merge` of `solve`, None for never; raises ValueError if tokens cannot merge."""
     if merge is None:
         return None
-    fitting(
+    require(
         "merge",
         merge,
         f"a distance > 0 and <= {FARTHEST_MERGED:g}, to be taken for none",

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.annotations import Narrowed
 from ..core.arrays import read_numbers
-from ..core.checks import check_memory, fitting
+from ..core.checks import check_memory, require
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
 from ..states import Start, Tokens
@@ -302,7 +302,7 @@ class AlongIndex(Law):
         _check_entries("laws", self.laws)
         if self.at is not None:
             fits = self.at.shape == (len(self.laws),) and (np.diff(self.at) > 0).all()
-            fitting("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
+            require("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
 
     def begin(self, space: Space | None) -> Indexed:
         """Densities at the nodes of the index: the laws, interpolated linearly."""
@@ -383,11 +383,11 @@ class SampledTokens(Law):
 
 
 def _check_series(name: str, coefficients: np.ndarray) -> None:
-    fitting(name, coefficients, "an array of numbers [a_1, a_2, ...]", coefficients.ndim == 1)
+    require(name, coefficients, "an array of numbers [a_1, a_2, ...]", coefficients.ndim == 1)
 
 
 def _check_entries(name: str, entries: Sequence[Any]) -> None:
-    fitting(name, entries, "an array with at least one entry", len(entries) > 0)
+    require(name, entries, "an array with at least one entry", len(entries) > 0)
 
 
 def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> list[Density]:
@@ -405,10 +405,10 @@ def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
     """Array (n,) or (n, d) as it is, or one layer of an array (layers, n, d)."""
     expected = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
     fits = array.ndim in (1, 2, 3) and 0 not in array.shape
-    fitting("The shape of the file", array.shape, expected, fits)
+    require("The shape of the file", array.shape, expected, fits)
     if array.ndim < 3:
-        fitting("layer", layer, f"left out for an array {array.shape}", layer is None)
+        require("layer", layer, f"left out for an array {array.shape}", layer is None)
         return array
     last = len(array) - 1
     fits = layer is not None and layer <= last
-    return array[fitting("layer", layer, f"0 to {last}, a layer of the array", fits)]
+    return array[require("layer", layer, f"0 to {last}, a layer of the array", fits)]

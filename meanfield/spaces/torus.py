@@ -8,10 +8,10 @@ import numpy as np
 
 from ..core.annotations import FromAbove
 from ..core.cached import cached_property
-from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
+from ..core.checks import check_memory, finite_array, real_array, require, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
-from ..states.points import UNIT
+from ..states.points import UNIT, on_circles
 from .circle import _inverted
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
@@ -213,7 +213,7 @@ class Torus(Space):
         if self.circles == 1 and angles.shape[-1:] != (1,):
             angles = angles[..., None]
         wanted = f"(..., {self.circles}), of angles in radians"
-        fitting("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
+        require("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
         return on_circles(angles)
 
     def angles_of(self, points: np.ndarray) -> np.ndarray:
@@ -236,12 +236,12 @@ class Torus(Space):
 
         angles = finite_array("mean", mean)
         wanted = f"{self.circles} angles in radians, or one"
-        fitting("mean", mean, wanted, angles.shape in ((), (self.circles,)))
+        require("mean", mean, wanted, angles.shape in ((), (self.circles,)))
         angles = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         number = one_number("concentration", concentration, "concentration >= 0", 0)
         series = ive(np.arange(self.degree + 1), number) / ive(0, number)
         fits = np.isfinite(series).all()
-        fitting("concentration", number, "smaller: its law is one point", fits)
+        require("concentration", number, "smaller: its law is one point", fits)
         series = series[np.abs(self.waves)].prod(axis=1) * np.exp(-1j * self.waves @ angles)
         return Density(self, series).warn_if_unresolved()
 
@@ -254,7 +254,7 @@ class Torus(Space):
         fits = len(factors) == self.circles and all(
             kind is not None and kind.dimension == 2 and not kind.axisymmetric for kind in kinds
         )
-        fitting("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
+        require("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
         series = np.ones(self.degrees.size, dtype=complex)
         for factor, k in zip(factors, self.waves.T, strict=True):
             c = factor.resample(self.degree).coefficients[np.abs(k)]
@@ -291,7 +291,7 @@ class Torus(Space):
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = real_array(name, point)
         d = self.dimension
-        fitting(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
+        require(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
         self.check_points(name, point)
         return on_circles(self.angles_of(point))
 
@@ -376,7 +376,7 @@ class Torus(Space):
         n, m = self.angles.size, self.circles
         grid = values.reshape(len(values), *(n,) * m)
         spectrum = np.fft.rfftn(grid, axes=tuple(range(1, m + 1)), norm="forward")
-        return spectrum.reshape(len(values), -1)[:, self._spectrum(n)[0]]
+        return spectrum.reshape(len(values), -1).take(self._spectrum(n)[0], axis=1)
 
     @cached_property
     def _square(self) -> tuple[np.ndarray, np.ndarray]:
@@ -411,7 +411,7 @@ class Torus(Space):
         """Translation by an angle in radians in each direction, (m,), or by one in all."""
         angles = finite_array("rotation", rotation)
         wanted = f"{self.circles} angles in radians, or one"
-        fitting("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
+        require("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
         shift = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         return coefficients * np.exp(-1j * self.waves @ shift)
 
@@ -477,12 +477,6 @@ class Torus(Space):
         return bands_of(by_degree)
 
 
-def on_circles(angles: np.ndarray) -> np.ndarray:
-    """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
-    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    return pairs.reshape(*angles.shape[:-1], -1)
-
-
 def _powers(z: np.ndarray, most: int) -> np.ndarray:
     """Powers 0, ..., `most` of complex numbers (n,), by doubling, (n, most + 1)."""
     powers = np.ones((z.size, most + 1), dtype=complex)
@@ -492,11 +486,6 @@ def _powers(z: np.ndarray, most: int) -> np.ndarray:
         np.multiply(powers[:, : new.shape[1]], power, out=new)
         known, power = 2 * known, power**2
     return powers
-
-
-def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Rates of change (..., m) of the angles of points (..., 2m) with these velocities."""
-    return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
 
 
 def _conditional(series: np.ndarray, levels: np.ndarray) -> np.ndarray:
