@@ -299,7 +299,8 @@ def cycle(
 
         return cycle_from(model, guess, tolerance, max_degree, max_intervals)
     density: Any = guess.final if isinstance(guess, Solution) else guess
-    require("guess", guess, "a Solution, a Density or a special point", isinstance(density, Density))
+    wanted = "a Solution, a Density or a special point"
+    require("guess", guess, wanted, isinstance(density, Density))
     check_model(model, density.space, density.shape)
     basis = basis_of_cycles([model], density.space)
     with one_blas_thread():

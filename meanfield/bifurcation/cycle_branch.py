@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 FIRST_AMPLITUDE = 0.02  # of the first orbit of a branch, root of the mean square in L^2
 LAST_AMPLITUDE = 0.015  # below which a branch that shrinks has come to its origin
-EVEN = 1e-6  # amplitude of the difference of both halves of an orbit that is passed twice
-DOUBLED = 1e-3  # distance from -1 of the multiplier of a period doubling
+EQUAL_HALVES = 1e-6  # amplitude of the difference of both halves of an orbit that is passed twice
+DOUBLING_ROUNDING = 1e-3  # distance from -1 of the multiplier of a period doubling
 SHOWN_MULTIPLIERS = 8
 FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
 LONGER = 2.0  # factor by which such a period exceeds the least one
@@ -284,7 +284,7 @@ class _Follower:
                 yield from self._at_end(here, new)
                 return
             there = _Point(here.curve, new)
-            turned = float((here.odd * there.odd).sum()) < 0 and here.odd_amplitude > EVEN
+            turned = float((here.odd * there.odd).sum()) < 0 and here.odd_amplitude > EQUAL_HALVES
             if turned and here.odd_amplitude > LAST_AMPLITUDE:  # beyond the origin
                 step = used / 2
                 continue
@@ -616,7 +616,7 @@ def _doubled(here: _Point, resolution: Resolution) -> _Point:
     curve, orbit, z = here.curve, here.orbit, here.point.z
     values, vectors = np.linalg.eig(here.point.rates[0])
     nearest = np.abs(values + 1).argmin()
-    if abs(values[nearest] + 1) > DOUBLED:
+    if abs(values[nearest] + 1) > DOUBLING_ROUNDING:
         raise MeanfieldError(
             f"At {here.point.value:.10g} no period doubles: the multiplier nearest to -1 is "
             f"{values[nearest]:.6g}; check `at`."
