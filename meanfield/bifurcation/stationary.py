@@ -400,7 +400,8 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
     if model.common is not None:
         raise ValueError(
             f"A density under common noise, here {model.common!r}, does not rest: it has no "
-            "stationary states. Leave common out, or look at observables of a long run."
+            "stationary states, and so no saddles or paths between them. Leave common out, or look "
+            "at observables of a long run."
         )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")

@@ -60,7 +60,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     Parameters
     ----------
     model : Transformer
-        `Attention` with softmax, L2, Sinkhorn or linear weights, affine `Field`s, or a sum of
+        `Attention` with softmax, L2, Sinkhorn or linear weights, affine fields, or a sum of
         these; an affine feed-forward map. Under noise laws move by `CovarianceMotion`.
     state : Gaussian
 

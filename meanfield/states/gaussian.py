@@ -17,7 +17,7 @@ NEGLIGIBLE_VARIANCE = 1e-6  # share of the largest variance; smaller variances c
 class Gaussian(State):
     """The normal law of R^d with a mean and a covariance, which may be singular.
 
-    `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights, affine `Field`s
+    `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights, affine fields
     and feed-forward maps, and independent isotropic or matrix noise.
 
     Parameters
