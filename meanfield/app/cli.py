@@ -81,6 +81,7 @@ def task(metavar: str, result_name: str, *further: Decorator, required: bool = T
     )
 
     def decorate(described: Callable[..., Any]) -> click.Command:
+        """Command of the name of the function, with its docstring and these options."""
         name = described.__name__
 
         def command(**options: Any) -> None:

@@ -94,6 +94,7 @@ class Commands(click.Group):
             formatter.write_dl(sorted(rows))
 
     def invoke(self, context: click.Context) -> Any:
+        """Run the command; print errors in words, and exit with a code for their class."""
         try:
             return super().invoke(context)
         except (click.ClickException, click.exceptions.Exit, click.Abort):

@@ -89,6 +89,7 @@ class Runs(Work):
     def batches(
         self, points: list[SweepPoint], size: int | None, seed: int | None, workers: int
     ) -> list[list[SweepPoint]]:
+        """Points in batches of equal configurations but for arrays, each run as one ensemble."""
         groups: dict[str, list[SweepPoint]] = {}
         if size != 1:
             arrays = self._array_keys(points)
@@ -107,6 +108,7 @@ class Runs(Work):
         return batches
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        """Results at the points: members of one ensemble; any that ended early run alone."""
         for name in self.imports:  # as the process of the sweep has
             if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
                 import_kinds(name)

@@ -108,6 +108,7 @@ def _fftw() -> str | None:
 
 
 def _numba() -> dict[str, Any]:
+    """The folder of compiled code, the threading layer, and the number of threads."""
     from numba import config
 
     from ..lowlevel.code_cache import cache_folder

@@ -349,6 +349,7 @@ class ParameterSweep(OnWorkers):
         return {**Run.required(), cls.work: ArgumentTable(cls.function())}
 
     def run(self, **options: Any) -> "Sweep":
+        """Sweep of the runs that the tables describe over the axes of the configuration."""
         from ..sweeps import Sweep
         from .configured_runs import Runs, flattened
 
@@ -360,6 +361,7 @@ class ParameterSweep(OnWorkers):
         return self.recorded(Sweep(data))
 
     def problems(self, sweep: "Sweep") -> list[str]:
+        """Sentences on the points that failed, the runs that ended early, and an interruption."""
         messages = {"error": "points failed: the variable error says why"}
         messages["status"] = "runs ended early: the variable status says why"
         fine = {"error": ("", NOT_RUN), "status": ("", *SUCCESSFUL)}

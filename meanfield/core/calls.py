@@ -160,6 +160,7 @@ def checked_call(*unchecked_names: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
+        """Decorated function: arguments are converted by the forms of their annotations first."""
         signature = inspect.signature(function)
         several = [n for n, parameter in signature.parameters.items() if parameter.kind in SEVERAL]
         unchecked = {"self", *several, *unchecked_names}

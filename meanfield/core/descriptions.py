@@ -152,6 +152,7 @@ class KindOf(Form):
         return f"one of {calls}" if "," in calls else calls or f"a {self.base.__name__}"
 
     def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+        """A kind of the family from an object, a name, or a table {kind, parameters}."""
         if reading.in_python:
             fits = isinstance(data, self.base)
             if fits:
@@ -189,6 +190,7 @@ class KindOf(Form):
             return reading.refuse(*located(str(error), at, parameters_of(kind), reading.files))
 
     def json(self, definitions: Schema) -> Schema:
+        """JSON schema: any kind of the family, each defined once in `definitions`."""
         choices, default = [], self.base.default_kind
         owner = self.base if default else self.base.family
         for name in self.in_files:

@@ -82,6 +82,7 @@ class Dual(Operators):
     def __array_ufunc__(
         self, ufunc: Function, method: str, *inputs: Values, **options: PassedOn
     ) -> Values:
+        """Apply a ufunc of one or two arrays with its derivative; others raise."""
         into = options.pop("out", (None,))[0]
         if method != "__call__" or set(options) - {"dtype"} or len(inputs) > 2:
             _refuse(f"np.{ufunc.__name__}, called as {method} with {sorted(options)},")
@@ -96,6 +97,7 @@ class Dual(Operators):
     def __array_function__(
         self, function: Function, _types: PassedOn, args: PassedOn, kwargs: PassedOn
     ) -> Values:
+        """Apply a numpy function to values, by its rule, or by the product rule; others raise."""
         if function in VALUE_FUNCTIONS:
             values = [value_of(a) for a in args]
             return function(*values, **{key: value_of(a) for key, a in kwargs.items()})
@@ -446,6 +448,7 @@ def _extreme(largest: Function, argument_of: Function) -> Callable[..., Dual]:
     def rule(
         x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **more: PassedOn
     ) -> Values:
+        """Extreme of a value, with the changes of the entry that attains it."""
         initial = more.pop("initial", None)
         if isinstance(axis, tuple) or any(entry is not None for entry in more.values()):
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(more)}")

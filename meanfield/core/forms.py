@@ -139,6 +139,7 @@ class Leaf(Form):
     known: Mapping[str, UserValue] = field(default_factory=dict)
 
     def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+        """A value from Python, by name, from a configuration, or from a stored result."""
         if reading.in_python:
             is_name = isinstance(data, str) and data in self.known
             return self.accept(at, self.known[data] if is_name else data)
@@ -284,6 +285,7 @@ class _FileOf(Leaf):
     formats: tuple[str, ...] = ()
 
     def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+        """Path of an existing file of these formats, relative to the configuration."""
         if reading.in_python:
             return self.accept(at, data)
         path = reading.folder / data if isinstance(data, str) else Path()
@@ -410,6 +412,7 @@ class Either(Form):
         return {name: value for form in self.forms for name, value in form.known.items()}
 
     def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+        """Value in the first form that reads it; else the problems of the likeliest form."""
         if reading.in_python:
             refusals = []
             for form in self.forms:

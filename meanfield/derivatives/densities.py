@@ -131,6 +131,7 @@ class DifferentiatedRun:
         *,
         cache: dict[object, DifferentiatedNonlinear] | None = None,
     ):
+        """Member `index` of a run: its drift, its steps, and its parameters, for derivatives."""
         model, shape = motion.plain, initial.shape
         drift = drift_of(model)
         number = int(np.ravel_multi_index(index, shape)) if shape else 0

@@ -164,6 +164,7 @@ class _InPython(ABC):
         arguments: int,
         results: int,
     ):
+        """Callback of a linear map of fields in Python, from `arguments` to `results` numbers."""
         self.fields, self.names, space = fields, list(names), fields.space
         self.degree, self.points, self.dtype = space.degree, space.weights.size, space.dtype
         self.speed, self.time = np.zeros(1), np.zeros(1)

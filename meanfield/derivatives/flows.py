@@ -98,6 +98,7 @@ class DifferentiatedFlow:
         directions: Sequence[Any],
         start: float = 0.0,
     ):
+        """Linearise the motion along parameters and directions, from the first state on."""
         self.motion, self.stretches, self.start = motion, journal.stretches, start
         self._asked = names, directions
         self.linearised: LinearisedMotion = motion.linearised(names, directions)

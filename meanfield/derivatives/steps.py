@@ -80,6 +80,7 @@ class Diffusion(NamedTuple):
         parseval: Array,
         rotation: Array | None = None,
     ) -> "Diffusion":
+        """Diffusion with these eigenvalues, of harmonics or, with `basis`, in that basis."""
         if basis is None:
             return cls(rates, NO_BASIS, NO_BASIS, parseval, 0.0 if rotation is None else rotation)
         return cls(rates, basis, dual_of(basis, parseval), parseval)
@@ -195,6 +196,7 @@ class DifferentiatedScheme:
         slopes: Array,
         start: float = 0.0,
     ):
+        """Tables of a scheme for steps of changes and, backwards, of linear forms."""
         self.scheme, self._nonlinear = scheme, nonlinear  # keeps its address valid
         basis, floats = diffusion.basis, diffusion.parseval.size
         rotation = np.zeros(diffusion.rates.size) + diffusion.rotation

@@ -365,6 +365,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return state_along(state, changes, ("coordinates", "masses"))
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+        """Copy with the derivatives of its terms by the parameters `names` of the whole drift."""
         part, drift = copy(self), self.model.drift
         part.like = state
         raw, only = (self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal)

@@ -94,6 +94,7 @@ class DensityEvolution:
         separate_members: bool = False,
         turning: np.ndarray | None = None,
     ):
+        """Set up u' = L u + N(u), jointly or, if `separate_members`, for each member."""
         members = int(np.prod(shape))
 
         def rows(table: np.ndarray) -> np.ndarray:

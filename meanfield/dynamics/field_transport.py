@@ -129,6 +129,7 @@ class FieldTransport(Transport):
         clip_time: Function = float,
         pairs: bool = False,
     ):
+        """Callback of -div(mu v), with v from Python; with `pairs`, on pairs (mu, nu)."""
         space = fields.space
         self._model, self._space, self._fields, self._inside = model, space, fields, clip_time
         forward = model.feedforward

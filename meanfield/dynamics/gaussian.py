@@ -487,6 +487,7 @@ class ClosedCovariance:
 
     @checked_call()
     def __init__(self, model: Transformer, state: Gaussian):
+        """Diagonalise L^T M L, with M = sum_heads (A + A^T), A = beta V K^T Q, and cov = L L^T."""
         motion_for(state, model)(model, state)  # raises if the law does not stay normal
         drift: Any = model.drift
         alone = isinstance(drift, Attention) and not model.parts

@@ -168,6 +168,7 @@ class Motion(ABC):
     def __init_subclass__(
         cls, moves: type[State] | None = None, *, noisy: bool = False, **options: PassedOn
     ):
+        """Register the class as the motion of states of class `moves`, with noise if `noisy`."""
         super().__init_subclass__(**options)
         if moves is None:
             return
@@ -190,6 +191,7 @@ class Motion(ABC):
         scheme: Scheme | Splitting | None = None,
         rtol: float = 1e-8,
     ):
+        """Check the parts of the model and the state, then set up what steps need."""
         self.model, self.like, self.rtol = model, state, rtol
         self._engine, self._scheme = engine, scheme
         self._ends = -np.inf, np.inf

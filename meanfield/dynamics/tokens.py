@@ -463,6 +463,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
     def tangent_space(
         self, state: Tokens
     ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+        """Dimension of the tangent space, and a function that draws a Gaussian tangent."""
         n, d = state.x.shape[-2:]
         if self.model.reaction:
             raise MeanfieldError(
@@ -659,6 +660,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return {name: observables[name] for name in IN_FIGURES if name in observables}
 
     def smooth_observables(self, state: Tokens, t: float) -> Observations:
+        """Observables that depend on tokens smoothly, each (*replicas,)."""
         masses = state.masses
         mean = np.einsum("...i,...id->...d", masses, state.x)
         observables = {

@@ -336,12 +336,12 @@ class ModesHead(Head):
                 count(), self.points.at[self.points.systems(r)], integrals, strict=False
             ):
                 rows = slice(number * len(at), (number + 1) * len(at))
-                pulls, level = sums[:-1].T @ self._of_system(r, self.matrices[2]).T, sums[-1]
+                pulls, denominator = sums[:-1].T @ self._of_system(r, self.matrices[2]).T, sums[-1]
                 if not normalised:
                     output[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
                     continue
-                faint = np.flatnonzero(~(np.abs(level) >= lowest))
-                output[r, rows] = pulls / np.where(level == 0, 1.0, level)[:, None]
+                faint = np.flatnonzero(~(np.abs(denominator) >= lowest))
+                output[r, rows] = pulls / np.where(denominator == 0, 1.0, denominator)[:, None]
                 if faint.size:
                     tokens = rows.start + faint
                     output[r, tokens] = direct_sums(self._part(r, tokens))[0]

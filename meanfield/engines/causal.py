@@ -21,7 +21,7 @@ from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from .attention import AttentionSums
 from .contract import SINGLE_THREAD, ZonalEngine
-from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_LEVEL, projected
+from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_DENOMINATOR, projected
 from .gram_pairs import within_one
 from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
@@ -125,8 +125,8 @@ class CausalSums(CausalEngine):
     def _pulls(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the tokens, and pulls divided by D_i, both (R, rows + 1, n)."""
         columns = columns_of(x, masses)
-        pulls, levels = self.sums(columns)
-        pulls /= levels[:, None]
+        pulls, denominators = self.sums(columns)
+        pulls /= denominators[:, None]
         return columns, pulls
 
     def sums(
@@ -142,7 +142,8 @@ class CausalSums(CausalEngine):
         if not self.compiled:
             tokens = np.arange(columns.shape[2])
             parts = [self.row_sums(system, tokens, reference) for system in columns]
-            return np.stack([pulls for pulls, _ in parts]), np.stack([level for _, level in parts])
+            pulls, denominators = zip(*parts, strict=True)
+            return np.stack(pulls), np.stack(denominators)
         beta, visible = float(np.asarray(self.drift.exponent)), earlier_masses(columns[:, -1])
         pulls = np.zeros_like(columns)
         tasks = len(columns) * -(-columns.shape[2] // PAIR_BLOCK)
@@ -158,26 +159,26 @@ class CausalSums(CausalEngine):
             t, z = reference
             pulls *= z / np.exp(beta * t - abs(beta))
             return pulls, pulls[:, -1].copy()
-        return pulls, self._levels(columns, pulls)
+        return pulls, self._denominators(columns, pulls)
 
-    def _levels(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+    def _denominators(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
         """Normalisers D_i (R, n) of compiled sums.
 
         Where all weights that a token sees underflow, its pulls and D_i are summed again by rows.
         """
-        levels = pulls[:, -1].copy()
-        for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
-            tokens = np.flatnonzero(levels[r] < LOWEST_LEVEL)
-            pulls[r][:, tokens], levels[r, tokens] = self.row_sums(columns[r], tokens)
-        return levels
+        denominators = pulls[:, -1].copy()
+        for r in np.flatnonzero((denominators < LOWEST_DENOMINATOR).any(axis=1)):
+            tokens = np.flatnonzero(denominators[r] < LOWEST_DENOMINATOR)
+            pulls[r][:, tokens], denominators[r, tokens] = self.row_sums(columns[r], tokens)
+        return denominators
 
     def single_velocities(
         self, x: np.ndarray, masses: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray:
         """Velocities (k, d) of k tokens, given by their indices, of one system x (n, d)."""
         columns = columns_of(x[None], masses[None])
-        pulls, levels = self.row_sums(columns[0], tokens)
-        return projected(columns[:, :, tokens], (pulls / levels)[None], x.shape[1])[0]
+        pulls, denominators = self.row_sums(columns[0], tokens)
+        return projected(columns[:, :, tokens], (pulls / denominators)[None], x.shape[1])[0]
 
     def row_sums(
         self, columns: np.ndarray, tokens: np.ndarray, reference: tuple[float, float] | None = None
@@ -187,7 +188,7 @@ class CausalSums(CausalEngine):
         `tokens` (k,) are their indices, in increasing order. A block of rows of the Gram matrix has
         the columns from the first to the last token in the windows of its rows, and the sink.
         """
-        pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
+        pulls, denominators = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
         positions = np.cumsum(columns[-1])
         begins, always = np.zeros_like(tokens), 0  # first token in each window, tokens in the sink
         if self.causal.window is not None:
@@ -210,11 +211,11 @@ class CausalSums(CausalEngine):
                 if always:
                     visible = np.append(np.arange(min(always, begin)), visible)
                 sums = self._of_rows(columns, positions, rows, visible, reference)
-                pulls[:, part], levels[part] = sums
+                pulls[:, part], denominators[part] = sums
 
         with one_blas_thread():
             self.threads.share(work, count)
-        return pulls, levels
+        return pulls, denominators
 
     def _of_rows(
         self,
@@ -245,20 +246,20 @@ class CausalSums(CausalEngine):
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
             if reference is not None:
                 scale = reference[1] / Z[:, -1:]
-            levels = (scale * Z[:, : sources.size] * shares).sum(axis=1)
+            denominators = (scale * Z[:, : sources.size] * shares).sum(axis=1)
             weights = weights[:, : sources.size] * (scale * shares)
         else:
-            levels = np.ones(rows.size)
+            denominators = np.ones(rows.size)
             if self.causal.is_mean(self.drift):
-                levels = shares.sum(axis=1)
+                denominators = shares.sum(axis=1)
             weights = weights[:, : sources.size] * shares
         if reference is None:
-            levels[~visible.any(axis=1)] = 1.0
+            denominators[~visible.any(axis=1)] = 1.0
         of_itself = weights[row_numbers, itself]
         weights[row_numbers, itself] = 0.0
         total = weights.sum(axis=1)
         pull = u @ weights.T - columns[:-1, rows] * total
-        return np.concatenate([pull, (total + of_itself)[None]]), levels
+        return np.concatenate([pull, (total + of_itself)[None]]), denominators
 
     def _shares(self, masses: np.ndarray, positions: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Masses w_ij m_j that token i sees, (rows, all j); 0 for j > i and outside the window."""
@@ -292,6 +293,7 @@ class CausalAttention(AttentionSums):
     """
 
     def __init__(self, drift: Attention, causal: Causal, threads: int = 1) -> None:
+        """Check that attention with matrices is plainly causal, and that "mean" has no bias."""
         if not causal.plain:
             raise MeanfieldError(
                 "Attention with matrices sees all that comes before alike: window, decay and beta "

@@ -59,13 +59,13 @@ class GridDensity:
         """Integrals int f dmu, (...), of functions with values (..., N)."""
         return values @ self.masses
 
-    def mass_below(self, level: np.ndarray, threshold: Any) -> float:
-        """The mass at the points where the normaliser `level` (N,) is below `threshold`.
+    def mass_below(self, denominator: np.ndarray, threshold: Any) -> float:
+        """The mass at the points where the denominator (N,) is below `threshold`.
 
         0 for a density that is clearly negative, unless `is_kept`: a stage of a step that is too
         long, and that will be rejected.
         """
-        is_below, lowest = level < threshold, -NEGATIVE_SHARE * self.values.max()
+        is_below, lowest = denominator < threshold, -NEGATIVE_SHARE * self.values.max()
         if not is_below.any() or not (self.is_kept or self.values.min() >= lowest):
             return 0.0
         return float(np.abs(self.masses[is_below]).sum())
@@ -169,19 +169,21 @@ class DensityHead:
     def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
         return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
 
-    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, floor: Any = None) -> Any:
-        """Output V pulls / level, (N, d), of pulls (d, N); levels below `floor` are set to it.
+    def answer(
+        self, pulls: np.ndarray, denominator: np.ndarray | None = None, floor: Any = None,
+    ) -> Any:  # fmt: skip
+        """Output V pulls / max(denominator, floor), (N, d), of pulls (d, N) and denominators (N,).
 
-        The mass at points where that happens is recorded in `kernels.bounded`.
+        The mass of the points with a denominator below `floor` is recorded in `kernels.bounded`.
         """
         pulled = (self.V @ pulls).T
-        if level is None:
+        if denominator is None:
             return pulled
         if floor is not None:
-            mass = self.density.mass_below(level, floor)
+            mass = self.density.mass_below(denominator, floor)
             self.kernels.bounded = max(self.kernels.bounded, mass)
-            level = np.maximum(level, floor)
-        return pulled / level[:, None]
+            denominator = np.maximum(denominator, floor)
+        return pulled / denominator[:, None]
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
@@ -282,14 +284,14 @@ class Quotient:
     transposed: Callable[[np.ndarray, np.ndarray | None], Any] = lambda F, s: 0.0
 
     @cached_property
-    def level(self) -> np.ndarray | float:
+    def denominator(self) -> np.ndarray | float:
         """The denominator of the first function, bounded from below, (N,); 1.0 if there is none."""
         return 1.0 if self.below is None else np.maximum(self.below[0], self.least)
 
     @cached_property
     def velocity(self) -> np.ndarray:
         """The velocity of the first function, (d - 1, N)."""
-        return self.above[:, 0] / self.level
+        return self.above[:, 0] / self.denominator
 
     @cached_property
     def moving(self) -> np.ndarray | None:
@@ -303,14 +305,14 @@ class Quotient:
 
     def change_by(self, name: str) -> np.ndarray:
         """The derivative of the velocity of the first function by a parameter, (d - 1, N)."""
-        pulls, level = self.by[name]
-        return self._change(pulls[:, :1], None if level is None else level[:1])[:, 0]
+        pulls, denominator = self.by[name]
+        return self._change(pulls[:, :1], None if denominator is None else denominator[:1])[:, 0]
 
-    def _change(self, pulls: np.ndarray, level: np.ndarray | None) -> np.ndarray:
-        if self.moving is None or level is None:
-            return pulls / self.level
-        moves = np.where(self.moving, level, 0.0)
-        return (pulls - self.velocity[:, None] * moves) / self.level
+    def _change(self, pulls: np.ndarray, denominator: np.ndarray | None) -> np.ndarray:
+        if self.moving is None or denominator is None:
+            return pulls / self.denominator
+        moves = np.where(self.moving, denominator, 0.0)
+        return (pulls - self.velocity[:, None] * moves) / self.denominator
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Pull a linear form on changes of the velocity back to numerator and denominator.
@@ -318,7 +320,7 @@ class Quotient:
         F (d - 1, N) has the coefficients of the form. Returns those on changes of the numerator,
         (d - 1, N), and of the denominator, (N,) or None where it is 1.
         """
-        F = F / self.level
+        F = F / self.denominator
         if self.moving is None:
             return F, None
         return F, -np.where(self.moving, (F * self.velocity).sum(axis=0), 0.0)
@@ -340,8 +342,8 @@ class QuotientHead(DensityHead):
     dA: np.ndarray | None = None
     dform: np.ndarray | None = None
 
-    def answer(self, pulls: np.ndarray, level: Any = None, floor: Any = None) -> Quotient:
-        return Quotient(self._along(pulls), level, -np.inf if floor is None else floor)
+    def answer(self, pulls: np.ndarray, denominator: Any = None, floor: Any = None) -> Quotient:
+        return Quotient(self._along(pulls), denominator, -np.inf if floor is None else floor)
 
     def _along(self, pulls: np.ndarray) -> np.ndarray:
         """Tangential components (d - 1, r, N) of V pulls, for pulls (d, r, N)."""
@@ -436,8 +438,8 @@ class QuotientHead(DensityHead):
             change = self.kernels.remembered(key, lambda: kernel.slope(self.A, dA))
         if change is not None:
             pulls = change.of_parts(parts[:-1].reshape(-1, parts.shape[-1]))
-            level = (slopes[:, None] * sums[:-1]).sum(axis=0)
-            return np.concatenate([pulls.reshape(sums[:-1].shape), level[None]])
+            denominator = (slopes[:, None] * sums[:-1]).sum(axis=0)
+            return np.concatenate([pulls.reshape(sums[:-1].shape), denominator[None]])
         pairs = [(a, b) for a in range(d) for b in range(a, d)][:-1]
         products = self._sums(kernel, np.stack([x[:, a] * moments[b] for a, b in pairs]))
         second = np.empty((d, *sums[:-1].shape))

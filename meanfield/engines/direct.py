@@ -4,7 +4,7 @@ For every token i, with directions u = x/|x| and weights w_ij = W'(<u_i, u_j>), 
 
     D_i = sum_j m_j w_ij (u_j - u_i),    S_i = sum_j m_j w_ij,    L_i = sum_j m_j Z_ij
 
-(pull, sum of weights, level) give the velocity P_i D_i / L_i and the output of attention
+(pull, sum of weights, denominator) give the velocity P_i D_i / L_i and the output of attention
 (D_i + u_i S_i) / L_i. Systems and sums are arrays of columns, (R, rows + 1, n), as in `pairs`;
 their changes along p tangents are stacked on a leading axis. Kernels without a loop in `pairs` are
 evaluated on blocks of Gram matrices, see `gram_pairs`.
@@ -41,7 +41,7 @@ from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, loops over differences are faster than BLAS
 SMALL_SYSTEM = 1000  # threads do not share a system of at most this many tokens; bits depend on it
 FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than they save
-LOWEST_LEVEL = 1e-280  # below this level, weights that underflow would matter
+LOWEST_DENOMINATOR = 1e-280  # below this denominator, weights that underflow would matter
 ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
 PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds per pair: exponential kernel, other kernel
 DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
@@ -96,6 +96,8 @@ class DirectSums(ZonalEngine):
         return part
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
+        """Copy with derivatives of the exponents by the parameters, (p, members), or kernels."""
+
         def exponents(drifts: Any) -> np.ndarray:
             return np.broadcast_to(drifts.exponent, drifts.shape)
 
@@ -122,8 +124,8 @@ class DirectSums(ZonalEngine):
         """Kernels of the members, as in `row_sums`."""
 
         def kernel(member: ZonalDrift, t: np.ndarray) -> tuple[Any, ...]:
-            level = member.weight(t) if member.normalised else None
-            return np.array(member.slope(t), dtype=float), None, level  # a copy: it may be t itself
+            slope = np.array(member.slope(t), dtype=float)  # a copy: it may be t itself
+            return slope, None, member.weight(t) if member.normalised else None
 
         return [partial(kernel, member) for member in self.members]
 
@@ -163,11 +165,11 @@ class DirectSums(ZonalEngine):
             functions = [member.potential_at for member in self.members]
             return self._symmetric_sums(columns, functions)[:, -1]
         beta = self._beta(len(x))[:, None]
-        levels = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
+        denominators = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
         mean = np.einsum("rcj,rj->rc", columns[:, :-1], masses)
         with np.errstate(over="ignore"):
             scale = np.exp(np.abs(beta)) / np.where(beta == 0, 1.0, beta)
-        scaled = scale * np.where(np.isinf(scale), 1.0, levels)
+        scaled = scale * np.where(np.isinf(scale), 1.0, denominators)
         return np.where(beta == 0, np.einsum("rc,rcj->rj", mean, columns[:, :-1]), scaled)
 
     def single_velocities(
@@ -229,8 +231,8 @@ class DirectSums(ZonalEngine):
 
         The new sums are relative to the largest weight of each token.
         """
-        for r in np.flatnonzero((sums[0, :, -1] < LOWEST_LEVEL).any(axis=1)):
-            tokens = np.flatnonzero(sums[0, r, -1] < LOWEST_LEVEL)
+        for r in np.flatnonzero((sums[0, :, -1] < LOWEST_DENOMINATOR).any(axis=1)):
+            tokens = np.flatnonzero(sums[0, r, -1] < LOWEST_DENOMINATOR)
             along, rate = (None if a is None else a[:, r].copy() for a in (changes, rates))
             sums[:, r][..., tokens] = self._single_sums(columns[r], along, beta[r], rate, tokens)
 
@@ -265,17 +267,19 @@ class DirectSums(ZonalEngine):
     def _row_pulls(self, columns: np.ndarray, tokens: np.ndarray, first: int = 0) -> np.ndarray:
         """Normalised pulls (R, rows + 1, k) of k tokens; `first` is the member of system 0."""
         sums = np.empty((1, *columns.shape[:2], tokens.size))
-        levels, no_changes = np.empty((1, len(columns), tokens.size)), np.empty((0, *columns.shape))
-        self._add_rows(columns, no_changes, tokens, sums, levels, self._threads_for(columns), first)
-        return sums[0] / levels[0, :, None]
+        denominators, threads = np.empty((1, len(columns), tokens.size)), self._threads_for(columns)
+        no_changes = np.empty((0, *columns.shape))
+        self._add_rows(columns, no_changes, tokens, sums, denominators, threads, first)
+        return sums[0] / denominators[0, :, None]
 
     def _add_rows(
         self, columns: np.ndarray, changes: np.ndarray, tokens: np.ndarray, sums: np.ndarray,
-        levels: np.ndarray, threads: ThreadPool, first: int = 0,
+        denominators: np.ndarray, threads: ThreadPool, first: int = 0,
     ) -> None:  # fmt: skip
         for r in range(len(columns)):
             kernel = self._kernels[(first + r) % len(self._kernels)]
-            row_sums(columns[r], changes[:, r], kernel, tokens, sums[:, r], levels[:, r], threads)
+            system, results = (columns[r], changes[:, r]), (sums[:, r], denominators[:, r])
+            row_sums(*system, kernel, tokens, *results, threads)
 
     def _threads_for(self, columns: np.ndarray) -> ThreadPool:
         replicas, _, n = columns.shape
@@ -292,30 +296,30 @@ class DirectSums(ZonalEngine):
         shape, vectors = (replicas, max(d, 3) + 1, n), np.empty((1 + count, *x.shape))
         with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (u, du, sums):
             columns, changes = columns_of(x.value, masses.value, u), changes_of(x, masses, du)
-            levels = self._add_along(columns, changes, sums, d, velocities)
-            _divide(columns, changes, sums, levels, whole, vectors)
+            denominators = self._add_along(columns, changes, sums, d, velocities)
+            _divide(columns, changes, sums, denominators, whole, vectors)
         return Dual.of_stack(vectors)
 
     def _add_along(
         self, columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, d: int,
         velocities: np.ndarray | None,
     ) -> np.ndarray:  # fmt: skip
-        """Fill `sums`; return the levels (1 + p, R, n), empty where Z = 1.
+        """Fill `sums`; return the denominators (1 + p, R, n), empty where Z = 1.
 
         The factor exp(|beta|) that weights and Z have in common is left out where it cancels.
         Known `velocities` save the computation of the tangential parts of the pulls.
         """
         replicas, _, n = columns.shape
         if self.drift.exponent is None:
-            levels = np.empty((len(sums) if self.drift.normalised else 0, replicas, n))
-            self._add_rows(columns, changes, np.arange(n), sums, levels, self.threads)
-            return levels
+            denominators = np.empty((len(sums) if self.drift.normalised else 0, replicas, n))
+            self._add_rows(columns, changes, np.arange(n), sums, denominators, self.threads)
+            return denominators
         betas = self._beta(replicas)
         rates = np.broadcast_to(self._rates, (len(changes), replicas))
 
-        def pulls(r: int, levels: np.ndarray) -> np.ndarray:
-            """Tangential parts (d, n) of the pulls of system r, from its normalisers (n,)."""
-            factor = levels if self.drift.normalised else np.exp(-abs(betas[r]))
+        def pulls(r: int, denominators: np.ndarray) -> np.ndarray:
+            """Tangential parts (d, n) of the pulls of system r, from its denominators (n,)."""
+            factor = denominators if self.drift.normalised else np.exp(-abs(betas[r]))
             return velocities[r].T * factor  # type: ignore[index]
 
         for r, beta in enumerate(betas):
@@ -365,7 +369,7 @@ class DirectSums(ZonalEngine):
 
 def row_sums(
     columns: np.ndarray, changes: np.ndarray, kernel: Kernel, tokens: np.ndarray,
-    sums: np.ndarray, levels: np.ndarray, threads: ThreadPool,
+    sums: np.ndarray, denominators: np.ndarray, threads: ThreadPool,
 ) -> None:  # fmt: skip
     """Fill sums (1 + p, rows + 1, k) of k tokens of one system by whole rows of the Gram matrix.
 
@@ -400,8 +404,8 @@ def row_sums(
         pulls = pulling @ w.T
         sums[0, :-1, block_range] = pulls[:-1] - at * pulls[-1]
         sums[0, -1, block_range] = pulls[-1] + itself * mass
-        if len(levels):
-            levels[0, block_range] = z @ m
+        if len(denominators):
+            denominators[0, block_range] = z @ m
         for a in range(len(changes)):
             z1, by_slope, by_level = along[0], along[1][a], along[2][a]
             dt = by_at[a, :-1].T @ u + at.T @ du[a]
@@ -411,9 +415,9 @@ def row_sums(
             by = pulling @ dw.T + moved[a] @ w.T
             sums[1 + a, :-1, block_range] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
             sums[1 + a, -1, block_range] = by[-1] + of_itself * mass + itself * by_at[a, -1]
-            if len(levels):
+            if len(denominators):
                 dz = z1 * dt if by_level is None else z1 * dt + by_level
-                levels[1 + a, block_range] = dz @ m + z @ dm[a]
+                denominators[1 + a, block_range] = dz @ m + z @ dm[a]
 
     def work(first: int, last: int) -> None:
         for begin in range(first * size, min(last * size, tokens.size), size):
@@ -492,13 +496,13 @@ def _divide(
     columns: np.ndarray,
     changes: np.ndarray,
     sums: np.ndarray,
-    levels: np.ndarray,
+    denominators: np.ndarray,
     whole: bool,
     vectors: np.ndarray,
 ) -> None:
     """Fill `vectors` (1 + p, R, n, d) from sums: velocities and changes, or attention if `whole`.
 
-    Sums are divided by their levels, unless these are empty; `sums` is overwritten.
+    Sums are divided by their denominators, unless these are empty; `sums` is overwritten.
     """
     count, replicas, n, d = vectors.shape
     along, by_along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
@@ -506,7 +510,7 @@ def _divide(
         for begin in range(0, n, DIVIDED_STRIP):
             end = min(n, begin + DIVIDED_STRIP)
             for a in range(count):
-                _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end)
+                _divide_strip(columns, changes, sums, denominators, whole, r, a, begin, end)
                 along_of = along if a == 0 else by_along
                 along_of[:] = 0.0
                 for c in range(0 if whole else d):
@@ -535,10 +539,10 @@ def _divide(
 
 @njit(**WITHIN, error_model="numpy")
 def _divide_strip(
-    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, levels: np.ndarray, whole: bool,
-    r: int, a: int, begin: int, end: int,
+    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, denominators: np.ndarray,
+    whole: bool, r: int, a: int, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Divide sums of the tokens begin, ..., end - 1 of system r by their levels, in place.
+    """Divide sums of the tokens begin, ..., end - 1 of system r by their denominators, in place.
 
     a = 0 stands for the values, a > 0 for the change along tangent a - 1, by the quotient rule from
     the values that are divided already. If `whole`, u_i S_i is added to the pull first.
@@ -553,8 +557,9 @@ def _divide_strip(
                 du = changes[a - 1, r, c, begin:end]
                 for i in range(part.size):
                     part[i] += du[i] * S[i]
-        if levels.size > 0:
-            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], sums[0, r, c, begin:end]
+        if denominators.size > 0:
+            L, dL = denominators[0, r, begin:end], denominators[a, r, begin:end]
+            D = sums[0, r, c, begin:end]
             if a > 0:
                 for i in range(part.size):
                     part[i] -= D[i] * dL[i]

@@ -45,6 +45,7 @@ class FieldSums(Engine):
     tangential = False
 
     def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False) -> None:
+        """Pair each term of the drift, with its factor, with the velocity of its class."""
         self.drift = drift
         source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
         parts: dict[Any, Any] = {

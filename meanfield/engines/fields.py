@@ -187,9 +187,9 @@ class ZonalField(DensityField):
 
     def _level(self, density: GridDensity) -> np.ndarray:
         """Values of Z * mu, bounded from below by NO_MASS, (N,)."""
-        level = self.space.to_values(self._multipliers[1] * density.coefficients)
-        self._bounded = max(self._bounded, density.mass_below(level, NO_MASS))
-        return np.maximum(level, NO_MASS)
+        denominator = self.space.to_values(self._multipliers[1] * density.coefficients)
+        self._bounded = max(self._bounded, density.mass_below(denominator, NO_MASS))
+        return np.maximum(denominator, NO_MASS)
 
     @cached_property
     def _slopes(self) -> np.ndarray:
@@ -257,12 +257,12 @@ class PotentialField(PointField):
     drift: Potential
 
     @cached_property
-    def _levels(self) -> np.ndarray:
+    def _potential(self) -> np.ndarray:
         return self.drift.level(self.space.points)
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
         """V int dmu: V for measures of mass 1, and linear in the measure."""
-        return self._levels * density.mean(np.ones_like(self._levels))
+        return self._potential * density.mean(np.ones_like(self._potential))
 
 
 # Attention -------------------------------------------------------------------------------------
@@ -378,9 +378,9 @@ def unit_coefficients(space: Space, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-def _table(pulls: np.ndarray, level: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
+def _table(above: np.ndarray, below: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
     """Table of a velocity on the circle, from numerators and denominators of unit functions."""
-    return VelocityTable(pulls[0], level, max(0.0, float(np.max(floor))))
+    return VelocityTable(above[0], below, max(0.0, float(np.max(floor))))
 
 
 # Fields of drifts ------------------------------------------------------------------------------

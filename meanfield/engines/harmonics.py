@@ -93,15 +93,15 @@ class HarmonicEngine(ZonalEngine):
 
     Notes
     -----
-    Where Z is not 1, velocities are divided by a level, sum_j m_j Z(t_ij), whose rounding error is
-    relative to its maximum over all measures. Velocities of tokens whose level is too low for the
-    tolerance are computed again, from all pairs with the token. Under SA there is little mass where
-    the level is low, so such tokens are few unless tokens repel (beta < 0) or have very different
-    masses. If all tokens are of this kind, the cost is twice that of `DirectSums`.
+    Where Z is not 1, velocities are divided by the denominator sum_j m_j Z(t_ij); its rounding
+    error is relative to its maximum over all measures. Velocities with a denominator too small for
+    the tolerance are computed again, from all pairs with the token. Under SA little mass has a
+    small denominator, so such tokens are few unless tokens repel (beta < 0) or have very different
+    masses. If all tokens are such, the cost is twice that of `DirectSums`.
     """
 
     takes_velocities = True
-    _along: DirectSums  # engine of tangents where a level is too low for the accuracy
+    _along: DirectSums  # engine of tangents where a denominator is too low for the accuracy
     _changes: list[list[Multipliers]]  # changes of multipliers for each member and tangent
 
     dimension: ClassVar[int]
@@ -109,6 +109,7 @@ class HarmonicEngine(ZonalEngine):
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
+        """Choose the degree of W and Z, and the least denominator that meets `tolerance`."""
         super().__init__(drift, threads)
         self.tolerance = tolerance
         d = self.dimension
@@ -137,7 +138,7 @@ class HarmonicEngine(ZonalEngine):
         part.normaliser = None
         return part
 
-    def levels(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    def denominators(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
         """The denominators Z * mu at the tokens, (R, n)."""
         series: Any = self.normaliser[..., self.degrees] * modes
         return self.scattered.values(coordinates, series[:, None])[:, 0]
@@ -159,7 +160,7 @@ class HarmonicEngine(ZonalEngine):
         return attraction, normaliser
 
     def lowest_of(self, r: int) -> float:
-        """The least level of system r at which velocities are as accurate as the tolerance."""
+        """The least denominator of system r for which velocities are accurate to the tolerance."""
         return float(np.ravel(self._lowest)[r % np.size(self._lowest)]) if self.normalised else 0.0
 
     @property
@@ -184,7 +185,7 @@ class HarmonicEngine(ZonalEngine):
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Velocities (R, n, d) that the modes exert, and levels (R, n) unless Z = 1."""
+        """Velocities (R, n, d) that the modes exert, and denominators (R, n) unless Z = 1."""
 
     @abstractmethod
     def fields_along(
@@ -192,7 +193,7 @@ class HarmonicEngine(ZonalEngine):
         multipliers: Multipliers, changes: list[Multipliers],
         computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+        """Velocities (n, d) of one system, their changes (p, n, d), and the least denominator.
 
         Parameters
         ----------
@@ -206,6 +207,7 @@ class HarmonicEngine(ZonalEngine):
         """
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
+        """Copy with changes of the multipliers (W_l, Z_l) of each member by the parameters."""
         part, zeros = copy(self), np.zeros(self.degree + 1)
         part._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
         part._changes = []
@@ -227,10 +229,10 @@ class HarmonicEngine(ZonalEngine):
             system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
             changes = self._changes[r % len(self._changes)]
             computed_rows = (None if each is None else each[r] for each in computed or (None, None))
-            v[r], dv[:, r], level = self.fields_along(
+            v[r], dv[:, r], denominator = self.fields_along(
                 *system, self.multipliers_of(r), changes, *computed_rows
             )
-            if level < self.lowest_of(r):
+            if denominator < self.lowest_of(r):
                 member = self._along.of_members(np.array([r]) % len(self._changes))
                 by_pairs: Any = member.velocity(x[r : r + 1], masses[r : r + 1])
                 v[r], dv[:, r] = by_pairs.value[0], by_pairs.changes[:, 0]
@@ -261,11 +263,11 @@ class HarmonicEngine(ZonalEngine):
             return self._velocity_along(x, masses, *computed)
         coordinates = self.coordinates(x)
         self.intermediate = modes = self.modes(coordinates, masses)
-        velocity, levels = self.fields(x, coordinates, modes)
-        if levels is not None:
+        velocity, denominators = self.fields(x, coordinates, modes)
+        if denominators is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
-            for r in np.flatnonzero(levels.min(axis=1) < lowest):
-                faint = np.flatnonzero(levels[r] < lowest[r])
+            for r in np.flatnonzero(denominators.min(axis=1) < lowest):
+                faint = np.flatnonzero(denominators[r] < lowest[r])
                 velocity[r, faint] = self._pairs.single_velocities(x[r], masses[r], int(r), faint)
         return velocity
 

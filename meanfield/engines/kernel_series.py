@@ -28,6 +28,7 @@ class KernelSeries:
     """
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None]) -> None:
+        """Fit Chebyshev series to W', Z, their derivatives by the parameters, and by t."""
         self.normalised, self._names = drift.normalised, names
         asked = sorted({name for name in names if name is not None})
         count = 2 if self.normalised else 1

@@ -140,6 +140,7 @@ class CircleExpansion(Expansion):
     """
 
     def __init__(self, values: np.ndarray, scale: np.ndarray) -> None:
+        """Fourier coefficients c_kl of `values` (n, n), up to the last degrees above rounding."""
         n = len(values)
         table = np.fft.fft2(values, norm="forward")
         sizes, half = np.abs(table), (n - 1) // 2
@@ -179,6 +180,7 @@ class SphereKernel(Kernel, Expansion):
         self, space: Sphere, frames: Any, degrees: Any, blocks: list[Any], scale: np.ndarray,
         largest: float, rest: np.ndarray | None = None,
     ) -> None:  # fmt: skip
+        """Keep kernel blocks by order in rotated frames, and tables of both rotations."""
         self._rings, self.degrees, self._blocks = space.rings, degrees, blocks
         self._space, self._frames = space, frames
         self.scale, self.largest, self.rest = scale, largest, rest
@@ -644,6 +646,7 @@ class _Octant:
     """
 
     def __init__(self, degree: int) -> None:
+        """Gauss nodes in the height and equal longitudes, in the octant x, y, z > 0."""
         from ..lowlevel.legendre import gauss
 
         self.degree = degree

@@ -125,6 +125,7 @@ class LowRank:
     def __init__(
         self, rows: Rows, x: np.ndarray, y: np.ndarray, components: int, tolerance: float
     ) -> None:
+        """Matrix k(x_i, y_j), whole up to DENSE_ENTRIES, beyond by cross approximation."""
         self._rows, self._x, self._y, self._c = rows, x, y, components
         self.shape = len(x) * components, len(y)
         self.error, self._whole = 0.0, None

@@ -212,6 +212,7 @@ _CHECKSUMS: dict[str, tuple[str, ...]] = {}  # by the file of the module
 
 
 def _reached_from(module: dict[str, Any]) -> tuple[str, ...]:
+    """Checksums of a module and of all compiled modules that it imports, directly or not."""
     checksums: dict[str, str] = {}
     modules = [module]
     while modules:
@@ -300,6 +301,7 @@ class Turn:
     _file: int | None = None  # stays open: closing it would release all locks of the process
 
     def __init__(self, name: str) -> None:
+        """Wait for the lock on the byte of this name, up to COMPILATION_WAIT seconds."""
         self._position = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
         self.waited = self._holds = False
         end = time.monotonic() + COMPILATION_WAIT

@@ -114,6 +114,7 @@ def njit(
     """
 
     def compiled(function: Callable[..., Any]) -> Any:
+        """Dispatcher of a function, with the package's cache, name and pipeline."""
         dispatcher = numba.njit(**options)(function)
         if not isinstance(dispatcher, CPUDispatcher):
             raise MeanfieldError(

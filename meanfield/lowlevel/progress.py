@@ -44,6 +44,7 @@ class Progress(ExitStack):
     def __init__(
         self, title: str, enabled: bool | None, done: float = 0.0, form: str = REMAINING_FORMAT
     ) -> None:
+        """Show the bar if `enabled`; with None in a terminal, after a second."""
         super().__init__()
         self._what = title
         self._bar: Any = None

@@ -91,6 +91,7 @@ def _pointer(builder: Any, record: _RecordType, address: Any, name: str) -> Any:
 
 @lower_getattr_generic(_RecordType)
 def _read(context: Any, builder: Any, record: _RecordType, address: Any, name: str) -> Any:
+    """Generate code that loads a field, as an array if it has a shape."""
     value = builder.load(_pointer(builder, record, address, name))
     if name not in record.shapes:
         return value
@@ -143,6 +144,7 @@ class Layout:
     """
 
     def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
+        """Lay fields out in 8 bytes each; lengths named in shapes become fields of integers."""
         self.fields = dict(fields)
         for kind in fields.values():
             if isinstance(kind, ArrayField):

@@ -55,6 +55,7 @@ class EnsembleIntegration(Integration):
     state: MovedState = None
 
     def __init__(self, arguments: Arguments):
+        """Put members into batches of equal equations; end those that begin at rest."""
         super().__init__(arguments)
         self._shape = arguments.state.shape
         self.members: list[SpectralIntegration] = []

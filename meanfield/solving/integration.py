@@ -373,6 +373,7 @@ class SteppedIntegration(Integration):
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
     def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
+        """Status, message, warning and statistics of a run that ended in `state` at t."""
         stats = self.stats(state, t)
         at = self.situation(stats)
         has_stopped = cause in FAILURES.values()
@@ -408,6 +409,7 @@ class SteppedIntegration(Integration):
         }[status]
 
     def snapshot(self) -> Snapshot:
+        """Data of a checkpoint: time elapsed, steps by scheme, and the policies' data."""
         return {
             "elapsed": self.elapsed,
             "schemes": list(self.tally),
@@ -468,6 +470,7 @@ class FlowIntegration(SteppedIntegration):
     """
 
     def __init__(self, arguments: Arguments, groups: int | None = None):
+        """Begin the flow of points, with a clock for each of `groups`, and its policies."""
         super().__init__(arguments)
         motion = self.motion
         self.first, self.rows = arguments.state, motion
@@ -518,6 +521,7 @@ class FlowIntegration(SteppedIntegration):
 
     @property
     def state(self) -> Any:
+        """State at the present time, with merged tokens at the place of their cluster."""
         y, motion = self._array, self.rows
         merging: Any = self.policies.get("merging")
         if merging is None:
@@ -573,6 +577,7 @@ class FlowIntegration(SteppedIntegration):
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
+        """Take up to `limit` steps towards `output`; return REACHED, PAUSED, STALLED or an end."""
         flow, start_time, counts = self.flow, self.clock_time, self.flow.counts.copy()
         if self.enter_piece(start_time):
             flow.renew()
@@ -619,6 +624,7 @@ class FlowIntegration(SteppedIntegration):
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: MovedState, elapsed: float, dt: float) -> Any:
+        """State after a single step of length dt from `state`, apart from the run."""
         merging: Any = self.policies.get("merging")
         rows = None
         if merging is not None and merging.times:
@@ -640,6 +646,7 @@ class FlowIntegration(SteppedIntegration):
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
+        """Data of a checkpoint: coordinates, clocks, generators, and the step under way."""
         flow = self.flow
         last_step = flow.before if self._ahead.size else ()
         return super().snapshot() | {
@@ -666,6 +673,7 @@ class FlowIntegration(SteppedIntegration):
         return np.flatnonzero(self.flow.clocks[:, 0] > self.elapsed)
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Go on from the data of a checkpoint; a step that was under way is repeated."""
         for name, rng in (("random", self._rng), ("common", self._common)):
             restore_random(rng, snapshot[name])
         self.motion.restore(json.loads(str(snapshot["motion"])))

@@ -302,6 +302,7 @@ class _SolvedRun:
     """
 
     def __init__(self, arguments: Arguments, progress: Progress, earlier: Solution | None):
+        """Set up the integration; go on from a checkpoint or from the end of `earlier`."""
         self._progress = progress
         self.arguments, self._began = arguments, time.perf_counter()
         separate = None if earlier is None else separate_steps(earlier.stored["last"])

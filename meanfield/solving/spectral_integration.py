@@ -58,6 +58,7 @@ class SpectralIntegration(SteppedIntegration):
     _rules: Rules
 
     def __init__(self, arguments: Arguments, batch: DensityBatch | None = None, row: int = 0):
+        """Begin the integration of a density: policies, schemes, and its row of `batch`."""
         super().__init__(arguments)
         scheme, density = arguments.scheme, arguments.state
         self.batch, self.row = batch or DensityBatch(arguments), row
@@ -223,6 +224,7 @@ class SpectralIntegration(SteppedIntegration):
         }
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Go on from the data of a checkpoint; a step that was under way is repeated."""
         self.journal = None  # a checkpoint does not store it
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])

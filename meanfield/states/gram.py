@@ -32,6 +32,7 @@ class Gram(TokenSet):
     ]
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
+        """Check that G is symmetric with unit diagonal, and without negative eigenvalues."""
         if isinstance(G, Points):
             x = G.draw()
             check_memory("G, inner products", (*x.shape[:-1], 3 * x.shape[-2]), "n")

@@ -144,6 +144,7 @@ class Tokens(TokenSet):
         *,
         on_sphere: bool = True,
     ):
+        """Check the arguments; x is normalised if `on_sphere`."""
         on_sphere = boolean("on_sphere", on_sphere)
         x = x.draw() if isinstance(x, Points) else x
         points, x = x, real_array("x", x) if on_sphere else finite_array("x", x)

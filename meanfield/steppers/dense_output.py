@@ -39,6 +39,7 @@ class ParabolicInterpolant:
         slopes: np.ndarray,
         dt: float,
     ):
+        """Fit N along the step by a parabola through its begin, middle and end, (modes,) each."""
         self._linear, self._u, self._dt = linear, u, dt
         self._derivatives = np.empty((HIGHEST_PHI, *u.shape), dtype=u.dtype)
         first, last = slopes[:, 0], slopes[:, -1]
@@ -208,6 +209,7 @@ def combine(
 def _add_up(
     x: np.ndarray, weights: np.ndarray, slopes: np.ndarray, dt: float, result: np.ndarray
 ) -> None:
+    """Write x + dt sum_j weights_j slopes_j to `result`, in blocks; an empty x stands for 0."""
     for begin in range(0, result.size, SUM_BLOCK):
         part = result[begin : begin + SUM_BLOCK]
         for i in range(part.size):

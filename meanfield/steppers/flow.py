@@ -152,6 +152,7 @@ class PointFlow(ABC):
         smallest_change: float = 0.0,
         start: float = 0.0,
     ):
+        """Begin at x, with a clock and a first step for each of `groups` of points."""
         self.scheme, self._field, self._rtol = scheme, field, rtol
         self._error_order = scheme.estimate_order + 1.0
         self._smallest_change, self._start = smallest_change, start

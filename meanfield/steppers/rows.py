@@ -86,6 +86,7 @@ class Rows:
         basis: Eigenbasis | None = None,
         speeds: np.ndarray | None = None,
     ):
+        """Describe `count` equations u' = L u + N(u), of one shape, to the compiled loop."""
         self.scheme, self.table, self.dtype = scheme, scheme.table, np.dtype(dtype)
         self.basis = NO_BASIS if basis is None else basis
         self._called_basis = CalledBasis(self.basis)

@@ -51,6 +51,7 @@ class Stepper:
         state: np.ndarray,
         **options: Any,
     ):
+        """Stepper of a single equation u' = L u + N(u), at `state` (members, modes)."""
         state = np.asarray(state)
         rows = Rows(scheme, linear, (state.shape[0], state.shape[1]), state.dtype, **options)
         self._take(rows, 0, linear, nonlinear, 0)

@@ -256,6 +256,7 @@ class Function(Work):
         return RNG in digests and digests[RNG].default is inspect.Parameter.empty
 
     def check(self, point: SweepPoint) -> None:
+        """Raise TypeError unless f takes the parameters of the point, and rng if it takes one."""
         if self._signature is None:
             return
         supplied = dict.fromkeys([*point.parameters, *([RNG] if self.takes_rng else [])])
@@ -267,6 +268,7 @@ class Function(Work):
             ) from None
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        """Results of f at the points, one by one, each with a copy of its parameters."""
         results = []
         for point in points:
             supplied = {}

@@ -64,6 +64,7 @@ class Store:
         self._first, self._size = b"", 0  # the first record, and the bytes that are ours
 
     def __enter__(self) -> Self:
+        """Lock the file, read its outcomes and open it; CheckpointError if it cannot be."""
         if self.path is None:
             return self
         try:
