@@ -212,13 +212,13 @@ class Runs(Work):
         return {k: s for k, s in zip(keys, seeds, strict=True) if k not in point.parameters}
 
 
-def _seed_keys(data: Any, at: str) -> Iterator[str]:
+def _seed_keys(data: Any, where: str) -> Iterator[str]:
     data = dict(enumerate(data)) if isinstance(data, list | tuple) else data
     for name, value in data.items() if isinstance(data, Mapping) else ():
         if name == RNG:
-            yield f"{at}.{RNG}"
+            yield f"{where}.{RNG}"
         else:
-            yield from _seed_keys(value, f"{at}.{name}")
+            yield from _seed_keys(value, f"{where}.{name}")
 
 
 def _change(data: Any, key: str, value: Any) -> None:
@@ -295,7 +295,7 @@ def _of_member(variable: Variable, number: int) -> Variable:
 # Tables of parameters ----------------------------------------------------------------------------
 
 
-def flattened(table: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+def flattened(table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The values of a table with dotted keys or nested tables, by dotted keys.
 
     A table of `first`, `last` and `count` is a range: its `spacing` is "linear", or "log".
@@ -307,7 +307,7 @@ def flattened(table: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for name, value in table.items():
-        key = f"{at}.{name}" if at else name
+        key = f"{where}.{name}" if where else name
         if isinstance(value, Mapping) and set(RANGE_KEYS) <= set(value):
             values[key] = _range(key, value)
         elif isinstance(value, Mapping):

@@ -78,10 +78,10 @@ class ArgumentTable(Form):
     def keys(self) -> list[str]:
         return [name for name in parameters_of(self.function) if name not in PROGRAM_ONLY]
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, where: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
-            return reading.refuse(at, f"expected a table; got {toml(data)}")
-        return read_arguments(self.function, data, at, reading, self.keys)
+            return reading.refuse(where, f"expected a table; got {toml(data)}")
+        return read_arguments(self.function, data, where, reading, self.keys)
 
     def json(self, definitions: Schema) -> Schema:
         return call_json(self.function, definitions, names=self.keys)
@@ -90,11 +90,11 @@ class ArgumentTable(Form):
 class DriftToFollow(KindOf):
     """A drift, or only its name if the parameter that it requires is followed."""
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, where: str, reading: Reading) -> Any:
         kind = self.base.kinds.get(data) if isinstance(data, str) else None
         if kind is not None and any(p.required for p in parameters_of(kind).values()):
             return kind
-        return super().read(data, at, reading)
+        return super().read(data, where, reading)
 
     def json(self, definitions: Schema) -> Schema:
         return {"anyOf": [*super().json(definitions)["anyOf"], {"enum": self.names}]}
@@ -107,12 +107,12 @@ class NamesOfDrifts(Form):
     def array(self) -> Many:
         return Many(choice({name: Drift.kinds[name] for name in KindOf(Drift).names}))
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
-        drifts = self.array.read(data, at, reading)
+    def read(self, data: Plain, where: str, reading: Reading) -> Any:
+        drifts = self.array.read(data, where, reading)
         if drifts is INVALID or 0 < len(set(drifts)) == len(drifts):
             return drifts
         words = "expected an array of names of drifts, each at most once"
-        return reading.refuse(at, f"{words}; got {toml(data)}")
+        return reading.refuse(where, f"{words}; got {toml(data)}")
 
     def json(self, definitions: Schema) -> Schema:
         return {**self.array.json(definitions), "minItems": 1, "uniqueItems": True}

@@ -195,11 +195,11 @@ class DifferentiatedRun:
                     state = scheme.advance(state, steps[count : n + 1], noise.part(count, n + 1))
                     count = n + 1
                 t, dt = steps[n]
-                part = (outputs.pop(0) - t) / dt
-                if part >= STEP_END or part * dt + t == ends[n]:
+                share = (outputs.pop(0) - t) / dt
+                if share >= STEP_END or share * dt + t == ends[n]:
                     yield state
                 else:
-                    yield scheme.within(part, self._excess_since(t, piece), state.dtype)
+                    yield scheme.within(share, self._excess_since(t, piece), state.dtype)
             if count < len(steps):
                 state = scheme.advance(state, steps[count:], noise.part(count, len(steps)))
 

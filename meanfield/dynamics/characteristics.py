@@ -366,12 +366,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         """Copy with the derivatives of its terms by the parameters `names` of the whole drift."""
-        part, drift = copy(self), self.model.drift
-        part.like = state
+        copied, drift = copy(self), self.model.drift
+        copied.like = state
         raw, only = (self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal)
         others = [k for k, (_, one) in enumerate(drift.terms) if not (raw and one.is_zonal)]
         zonal = [k for k in range(len(drift.terms)) if k not in others or drift.is_zonal]
-        part.harmonics = [
+        copied.harmonics = [
             term.along(names, *((None, "") if only else (f"factors[{k}]", f"drifts[{k}].")))
             for k, term in zip(zonal, self.harmonics, strict=False)
         ]
@@ -380,8 +380,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             if not only and len(others) < len(drift.terms):  # parts have new indices
                 numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
                 of_pairs = [_renumbered(name, numbers) for name in names]
-            part.pairs = self.pairs.along(of_pairs, self._tokens(state))
-        return part
+            copied.pairs = self.pairs.along(of_pairs, self._tokens(state))
+        return copied
 
     def tangent_space(
         self, state: Characteristics
@@ -518,11 +518,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         numbers: JsonTable = {"kernel_degree": max(degrees)} if degrees else {}
         return numbers if self.pairs is None else numbers | self.pairs.stats(self.pairs.like, 0.0)
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         if self.pairs is None and self.model.feedforward is None:
             return "rounding errors are larger. Use a larger rtol."
-        return super().why_rejected(at)
+        return super().why_rejected(end)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""

@@ -152,10 +152,10 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return super().chosen_scheme(scheme, dt, start)
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
+        chosen = super().of_members(members)
         if self._drift.shape:
-            part._sums = self._sums.of_members(members)
-        return part
+            chosen._sums = self._sums.of_members(members)
+        return chosen
 
     # Coordinates ---------------------------------------------------------------------------
 
@@ -401,14 +401,14 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return super().state_along(state, changes)
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
-        part = copy(self)
-        part.like = state
-        part._masses = contiguous(state.masses.reshape(self._masses.shape))
-        part._sums = self._sums.with_tangents([None if n == "reaction" else n for n in names])
+        copied = copy(self)
+        copied.like = state
+        copied._masses = contiguous(state.masses.reshape(self._masses.shape))
+        copied._sums = self._sums.with_tangents([None if n == "reaction" else n for n in names])
         if self.model.reaction:
             rates = np.array([float(name == "reaction") for name in names])
-            part._reaction = Dual(self.model.reaction, rates)
-        return part
+            copied._reaction = Dual(self.model.reaction, rates)
+        return copied
 
     def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
         attention_only = self.model.feedforward is None and not self.model.reaction
@@ -453,8 +453,8 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         radii = {"radii": mass_shape} if self.has_radii else {}
         changes = checked_changes(direction, {"x": x.shape, "masses": mass_shape, **radii})
         if state.on_sphere and "x" in changes:
-            part, needs = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
-            check_vanishes(needs, part, changes["x"], "Subtract <x, dx> x.")
+            radial, needs = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
+            check_vanishes(needs, radial, changes["x"], "Subtract <x, dx> x.")
         if "masses" in changes:
             total = changes["masses"].sum(axis=-1)
             check_vanishes("changes of masses of sum 0", total, changes["masses"])
@@ -559,7 +559,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         """The name of the engine."""
         return {"engine": self._sums.name}
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         events = " or ".join(self._singular_events) or "a radius falls to 0"
         return (
@@ -573,19 +573,19 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         radius = "a radius falls to 0" if self.has_radii else ""
         return [phrase for phrase in (radius, self.model.drift.undefined) if phrase]
 
-    def why_stalled(self, at: Failure) -> str:
+    def why_stalled(self, end: Failure) -> str:
         """The reason why steps became too short to change t: collapse, singularity or escape."""
-        longest, start = (float(np.abs(x).max()) for x in (at.y, self.like.x))
+        longest, start = (float(np.abs(x).max()) for x in (end.y, self.like.x))
         if not self.on_sphere and not longest <= ESCAPE_GROWTH * max(start, np.finfo(float).tiny):
             return (
-                f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
-                "states before, or project tokens on the sphere."
+                f"{self.stall(end)}; tokens go to infinity there, where the solution ends. Take "
+                "the states before, or project tokens on the sphere."
             )
         events = "".join(f"; where {event} the solution ends" for event in self._singular_events)
-        if at.merging or self.model.parts_tokens:
-            return f"{self.stall(at)}{events}. {RESTART_ADVICE}"
+        if end.merging or self.model.parts_tokens:
+            return f"{self.stall(end)}{events}. {RESTART_ADVICE}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
-        return f"{self.stall(at)}{events}. {advice}"
+        return f"{self.stall(end)}{events}. {advice}"
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""

@@ -64,10 +64,10 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         )
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
+        chosen = super().of_members(members)
         if self._drift.shape:
-            part._sums = self._sums.of_members(members)
-        return part
+            chosen._sums = self._sums.of_members(members)
+        return chosen
 
     def noisy_step(self, start: float) -> float:
         dt, drift = super().noisy_step(start), self.model.drift

@@ -50,9 +50,9 @@ class AttentionSums(Engine):
         self.threads = ThreadPool(whole_number("threads", threads))
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part.drift = self.drift.member(members) if self.drift.shape else self.drift
-        return part
+        chosen = copy(self)
+        chosen.drift = self.drift.member(members) if self.drift.shape else self.drift
+        return chosen
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None

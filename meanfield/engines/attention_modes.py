@@ -88,9 +88,9 @@ class AttentionModes(AttentionSums):
         self._numbers: Any = None  # of the members, where they are some of an ensemble
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
-        part._numbers = members if self._numbers is None else self._numbers[members]
-        return part
+        chosen = super().of_members(members)
+        chosen._numbers = members if self._numbers is None else self._numbers[members]
+        return chosen
 
     @staticmethod
     def pays(drift: Attention, n: int, d: int) -> bool:

@@ -205,13 +205,13 @@ class CausalSums(CausalEngine):
             """Write sums over the tokens visible to each row, for blocks from `first`."""
             for number in range(first, last):  # alternate between both ends: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
-                part = slice(block * size, (block + 1) * size)
-                rows, begin = tokens[part], int(begins[part].min())
+                block_range = slice(block * size, (block + 1) * size)
+                rows, begin = tokens[block_range], int(begins[block_range].min())
                 visible = np.arange(begin, int(rows.max()) + 1)
                 if always:
                     visible = np.append(np.arange(min(always, begin)), visible)
                 sums = self._of_rows(columns, positions, rows, visible, reference)
-                pulls[:, part], denominators[part] = sums
+                pulls[:, block_range], denominators[block_range] = sums
 
         with one_blas_thread():
             self.threads.share(work, count)

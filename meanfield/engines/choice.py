@@ -338,11 +338,11 @@ def engine_for(
     factors, parts = zip(*drift.terms, strict=True)
     if parts == (drift,):
         return _engine_of(drift, request)
-    choose = [_kind_of(part) in CHOSEN_ENGINES for part in parts]
+    choose = [_kind_of(term) in CHOSEN_ENGINES for term in parts]
     other = Automatic(threads=summation.threads) if any(choose) else summation
     engines = [
-        _engine_of(part, request if chooses else replace(request, asked=other))
-        for part, chooses in zip(parts, choose, strict=True)
+        _engine_of(term, request if chooses else replace(request, asked=other))
+        for term, chooses in zip(parts, choose, strict=True)
     ]
     return CombinedSums(factors, engines, whole=bool(whole_for))
 

@@ -35,9 +35,9 @@ class PointValues(Engine):
         self._members = [drift.member(r) for r in range(*drift.shape)] if drift.shape else []
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._members = [self._members[r] for r in members] if self._members else []
-        return part
+        chosen = copy(self)
+        chosen._members = [self._members[r] for r in members] if self._members else []
+        return chosen
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """Values of f at the tokens, (R, n, d), at the time t, checked."""
@@ -65,9 +65,9 @@ class PointValues(Engine):
         return drift.level(x)
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
-        part = copy(self)
-        part._names = tuple(names)
-        return part
+        copied = copy(self)
+        copied._names = tuple(names)
+        return copied
 
 
 def _values_at(x: np.ndarray) -> Callable[[Any], np.ndarray]:
@@ -99,10 +99,10 @@ class CombinedSums(Engine):
         self.tangential = all(engine.tangential for engine in engines)
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._engines = [engine.of_members(members) for engine in self._engines]
-        part._factors = [c[members] if len(c) > 1 else c for c in self._factors]
-        return part
+        chosen = copy(self)
+        chosen._engines = [engine.of_members(members) for engine in self._engines]
+        chosen._factors = [c[members] if len(c) > 1 else c for c in self._factors]
+        return chosen
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d), where all parts are tangential."""
@@ -131,16 +131,16 @@ class CombinedSums(Engine):
 
         Names are those of the sum, "drifts[k].name" and "factors[k]".
         """
-        part = copy(self)
-        part._engines, part._factors = [], []
+        copied = copy(self)
+        copied._engines, copied._factors = [], []
         for k, (engine, factor) in enumerate(zip(self._engines, self._factors, strict=True)):
             prefix = f"drifts[{k}]."
             inner = [n.removeprefix(prefix) if n and n.startswith(prefix) else None for n in names]
-            part._engines.append(engine.with_tangents(inner))
+            copied._engines.append(engine.with_tangents(inner))
             rates = np.array([float(name == f"factors[{k}]") for name in names])
             changes = np.multiply.outer(rates, np.ones_like(factor))
-            part._factors.append(Dual(factor, changes) if rates.any() else factor)
-        return part
+            copied._factors.append(Dual(factor, changes) if rates.any() else factor)
+        return copied
 
     def _total(self, of: Callable[[Any], np.ndarray]) -> Any:
         pairs = zip(self._factors, self._engines, strict=True)

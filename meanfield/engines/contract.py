@@ -100,9 +100,9 @@ class ZonalEngine(Engine):
     def of_members(self, members: np.ndarray) -> Self:
         if not self.drift.shape:
             return self
-        part = copy(self)
-        part.drift = self.drift.member(members)
-        return part
+        chosen = copy(self)
+        chosen.drift = self.drift.member(members)
+        return chosen
 
     @abstractmethod
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray: ...

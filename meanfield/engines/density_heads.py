@@ -390,7 +390,7 @@ class QuotientHead(DensityHead):
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             queries, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
             parts = (x @ self._slope_of_A.T @ y.T)[None], queries[None, :, None], keys[None, None]
-            logits, *squares = (Dual(self.beta * part, part[None]) for part in parts)
+            logits, *squares = (Dual(self.beta * component, component[None]) for component in parts)
             return kernel(logits, tuple(squares)).changes[0, 0]
 
         try:

@@ -90,10 +90,10 @@ class DirectSums(ZonalEngine):
             self.members[0].slope(np.zeros(2))  # refuses potentials that have none
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
-        if part is not self and "members" in vars(self):
-            part.members = [self.members[r] for r in members]
-        return part
+        chosen = super().of_members(members)
+        if chosen is not self and "members" in vars(self):
+            chosen.members = [self.members[r] for r in members]
+        return chosen
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         """Copy with derivatives of the exponents by the parameters, (p, members), or kernels."""
@@ -101,18 +101,18 @@ class DirectSums(ZonalEngine):
         def exponents(drifts: Any) -> np.ndarray:
             return np.broadcast_to(drifts.exponent, drifts.shape)
 
-        part = copy(self)
-        part._names, part._workspace = tuple(names), Workspace()
+        copied = copy(self)
+        copied._names, copied._workspace = tuple(names), Workspace()
         if self.drift.exponent is None:
-            part._kernels = [KernelSeries(member, names).at for member in self.members]
+            copied._kernels = [KernelSeries(member, names).at for member in self.members]
         else:
             rates: list[Any] = [
                 0.0 if name is None else derivative_by(member, name, exponents)
                 for name in names
                 for member in self.members
             ]
-            part._rates = np.reshape(rates, (len(names), len(self.members)))
-        return part
+            copied._rates = np.reshape(rates, (len(names), len(self.members)))
+        return copied
 
     @cached_property
     def members(self) -> list[ZonalDrift]:
@@ -523,18 +523,18 @@ def _divide(
                         for i in range(u.size):
                             by_along[i] += du[i] * D[i] + u[i] * dD[i]
                 for c in range(d):
-                    u, part = columns[r, c, begin:end], sums[a, r, c, begin:end]
+                    u, values = columns[r, c, begin:end], sums[a, r, c, begin:end]
                     target = vectors[a, r, begin:end, c]
                     if whole:
-                        for i in range(part.size):
-                            target[i] = part[i]
+                        for i in range(values.size):
+                            target[i] = values[i]
                     elif a == 0:
                         for i in range(u.size):
-                            target[i] = part[i] - along[i] * u[i]
+                            target[i] = values[i] - along[i] * u[i]
                     else:
                         du = changes[a - 1, r, c, begin:end]
                         for i in range(u.size):
-                            target[i] = part[i] - along[i] * du[i] - by_along[i] * u[i]
+                            target[i] = values[i] - along[i] * du[i] - by_along[i] * u[i]
 
 
 @njit(**WITHIN, error_model="numpy")
@@ -548,23 +548,23 @@ def _divide_strip(
     the values that are divided already. If `whole`, u_i S_i is added to the pull first.
     """
     for c in range(columns.shape[1] - 1):
-        part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
+        values, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
         if whole:
             S, dS = sums[0, r, -1, begin:end], sums[a, r, -1, begin:end]
-            for i in range(part.size):
-                part[i] += u[i] * dS[i]
+            for i in range(values.size):
+                values[i] += u[i] * dS[i]
             if a > 0:
                 du = changes[a - 1, r, c, begin:end]
-                for i in range(part.size):
-                    part[i] += du[i] * S[i]
+                for i in range(values.size):
+                    values[i] += du[i] * S[i]
         if denominators.size > 0:
             L, dL = denominators[0, r, begin:end], denominators[a, r, begin:end]
             D = sums[0, r, c, begin:end]
             if a > 0:
-                for i in range(part.size):
-                    part[i] -= D[i] * dL[i]
-            for i in range(part.size):
-                part[i] /= L[i]
+                for i in range(values.size):
+                    values[i] -= D[i] * dL[i]
+            for i in range(values.size):
+                values[i] /= L[i]
 
 
 # The constant kernel, by the mean ------------------------------------------------------------
@@ -618,18 +618,18 @@ class MeanDirection(ZonalEngine):
 def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The mean directions (R, d), summed block by block."""
     replicas, n, d = x.shape
-    means, part = np.zeros((replicas, d)), np.empty(d)
+    means, block_sum = np.zeros((replicas, d)), np.empty(d)
     for r in range(replicas):
         for begin in range(0, n, MEAN_BLOCK):
-            part[:] = 0.0
+            block_sum[:] = 0.0
             for i in range(begin, min(n, begin + MEAN_BLOCK)):
                 square = 0.0
                 for c in range(d):
                     square += x[r, i, c] * x[r, i, c]
                 weight = masses[r, i] / np.sqrt(square)
                 for c in range(d):
-                    part[c] += weight * x[r, i, c]
-            means[r] += part
+                    block_sum[c] += weight * x[r, i, c]
+            means[r] += block_sum
     return means
 
 

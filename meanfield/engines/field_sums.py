@@ -51,13 +51,13 @@ class FieldSums(Engine):
         parts: dict[Any, Any] = {
             ZonalDrift: self._zonal_part(whole),
             Attention: AttentionPoints,
-            Pointwise: lambda part, *_: PointValues(part),
-            HigherOrder: lambda part, *_: MomentPoints(part),
-            PairKernel: lambda part, space, _: PairPoints(part, space),
+            Pointwise: lambda term, *_: PointValues(term),
+            HigherOrder: lambda term, *_: MomentPoints(term),
+            PairKernel: lambda term, space, _: PairPoints(term, space),
         }
         self._parts: list[Any] = [
-            (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))
-            for factor, part in source.terms
+            (factor, parts[ancestor(type(term), parts)](term, drift.space, threads))
+            for factor, term in source.terms
         ]
 
     def _zonal_part(self, whole: bool) -> Any:
@@ -67,7 +67,7 @@ class FieldSums(Engine):
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         coefficients = self.drift.coefficients(t)
-        outputs = [factor * part.attention(t, x, coefficients) for factor, part in self._parts]
+        outputs = [factor * term.attention(t, x, coefficients) for factor, term in self._parts]
         return sum(outputs[1:], outputs[0])
 
     def with_tangents(self, names: Any) -> Any:

@@ -402,13 +402,13 @@ def fields_of(drift: Drift, space: Space) -> list[tuple[float, DensityField]]:
         For a part whose kind is not in FIELDS.
     """
     fields = []
-    for factor, part in drift.terms:
-        kind = ancestor(type(part), FIELDS)
+    for factor, term in drift.terms:
+        kind = ancestor(type(term), FIELDS)
         if kind is None:
             names = ", ".join(each.__name__ for each in FIELDS)
             raise MeanfieldError(
-                f"Densities know no field of {type(part).__name__}; they know those of {names} and "
+                f"Densities know no field of {type(term).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."
             )
-        fields.append((factor, FIELDS[kind](part, space)))
+        fields.append((factor, FIELDS[kind](term, space)))
     return fields

@@ -108,11 +108,11 @@ def gram_sums(
             """
             w, *by = weights
             width = target.stop - target.start
-            part = scratch[: len(together) * width].reshape(len(together), width)
-            np.matmul(together[:, others], w, out=part)
-            summed[..., target] += part.reshape(-1, d + 1, width)
+            product = scratch[: len(together) * width].reshape(len(together), width)
+            np.matmul(together[:, others], w, out=product)
+            summed[..., target] += product.reshape(-1, d + 1, width)
             for a, dw in enumerate(by):
-                sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[: d + 1])
+                sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=product[: d + 1])
 
         def within(begin: int, end: int) -> None:
             """Add the pairs within each of some blocks of tokens: symmetric matrices."""

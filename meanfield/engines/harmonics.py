@@ -134,9 +134,9 @@ class HarmonicEngine(ZonalEngine):
 
     def undivided(self) -> Self:
         """The engine of the numerators alone, as if Z were 1, in the same harmonics."""
-        part = copy(self)
-        part.normaliser = None
-        return part
+        numerators = copy(self)
+        numerators.normaliser = None
+        return numerators
 
     def denominators(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
         """The denominators Z * mu at the tokens, (R, n)."""
@@ -208,18 +208,18 @@ class HarmonicEngine(ZonalEngine):
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         """Copy with changes of the multipliers (W_l, Z_l) of each member by the parameters."""
-        part, zeros = copy(self), np.zeros(self.degree + 1)
-        part._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
-        part._changes = []
-        for member in part._along.members:
+        copied, zeros = copy(self), np.zeros(self.degree + 1)
+        copied._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
+        copied._changes = []
+        for member in copied._along.members:
             rows = [
                 (zeros, zeros)
                 if name is None
                 else multiplier_changes(member, name, self.degree, self.dimension)
                 for name in names
             ]
-            part._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
-        return part
+            copied._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
+        return copied
 
     def _velocity_along(self, x: Dual, masses: Any, *computed: Any) -> Any:
         """Velocities with changes, (R, n, d); by pairs in systems with Z * mu below `lowest_of`."""

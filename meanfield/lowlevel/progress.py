@@ -77,13 +77,13 @@ class Progress(ExitStack):
             self._compiles_since = time.time()
             self._bar.set_description_str(f"{self._what}: compiling {function} ...")
 
-    def show(self, part: float, text: str) -> None:
-        """Show that a fraction `part` of the work is done, and a text."""
+    def show(self, fraction: float, text: str) -> None:
+        """Show that this fraction of the work is done, and a text."""
         if self._bar is not None:
-            if part - self._begun >= FORESEEN_PART:
+            if fraction - self._begun >= FORESEEN_PART:
                 self._bar.bar_format = self._form
             self._bar.set_description_str(text, refresh=False)
-            self._bar.update(part - self._bar.n)
+            self._bar.update(fraction - self._bar.n)
 
 
 def _is_watched() -> bool:

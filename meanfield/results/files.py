@@ -342,8 +342,8 @@ def _for_others(value: Any) -> Any:
 
 def _group(file: Any, name: str) -> Any:
     """The group of this path in a file, created where it is missing."""
-    for part in filter(None, name.split("/")):
-        file = file.groups[part] if part in file.groups else file.create_group(part)
+    for folder in filter(None, name.split("/")):
+        file = file.groups[folder] if folder in file.groups else file.create_group(folder)
     return file
 
 

@@ -274,8 +274,8 @@ class EnsembleIntegration(Integration):
         about = json.loads(str(snapshot["ensemble"]))
         self.elapsed, self.ends, self.t_events = about["elapsed"], about["ends"], about["t_events"]
         self.state = motion.unpacked(snapshot["state"])
-        for member, part in zip(self.members, _unpacked(snapshot), strict=True):
-            member.extend(part, self.duration)
+        for member, member_data in zip(self.members, _unpacked(snapshot), strict=True):
+            member.extend(member_data, self.duration)
         self._last = {
             int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
         }
@@ -305,8 +305,8 @@ def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         shapes = content[f"shapes.{name}"]
         ends = np.cumsum(shapes.prod(axis=1))
         parts = np.split(content[f"member.{name}"], ends[:-1])
-        for member, part, shape in zip(members, parts, shapes, strict=True):
-            member[name] = part.reshape(shape)
+        for member, values, shape in zip(members, parts, shapes, strict=True):
+            member[name] = values.reshape(shape)
     return members
 
 

@@ -320,7 +320,7 @@ class SteppedIntegration(Integration):
         TypeError, ValueError
             If the velocities are not one real number for each coordinate.
         """
-        motion, start, part = self.motion, self.start, 0.1 * self.rtol**0.125
+        motion, start, share = self.motion, self.start, 0.1 * self.rtol**0.125
         axes = tuple(range(1 if apart else 0, y.ndim))
 
         def errors(error: np.ndarray) -> np.ndarray:
@@ -336,9 +336,9 @@ class SteppedIntegration(Integration):
             fastest = np.abs(velocity).max(axis=axes)
             direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
             sizes = errors(direction)  # squares of velocities may overflow
-            nearby = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
-            growths = errors(motion.velocity(nearby, start) - velocity) / part
-            return first_steps(part, sizes * fastest, growths, self.duration)
+            nearby = y + along(share / np.where(sizes > 0, sizes, 1.0)) * direction
+            growths = errors(motion.velocity(nearby, start) - velocity) / share
+            return first_steps(share, sizes * fastest, growths, self.duration)
 
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
         """Add numbers of steps and evaluations to the tally of a scheme."""
@@ -425,8 +425,8 @@ class SteppedIntegration(Integration):
         self.elapsed = float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
-            part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
-            policy.restore(part, self)
+            start, data = f"{name}.", snapshot.items()
+            policy.restore({k.removeprefix(start): v for k, v in data if k.startswith(start)}, self)
 
     def extend(self, snapshot: Snapshot, duration: float) -> None:
         jumps, self.jumps = self.jumps, [jump for jump in self.jumps if jump <= duration]

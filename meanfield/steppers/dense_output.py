@@ -211,17 +211,17 @@ def _add_up(
 ) -> None:
     """Write x + dt sum_j weights_j slopes_j to `result`, in blocks; an empty x stands for 0."""
     for begin in range(0, result.size, SUM_BLOCK):
-        part = result[begin : begin + SUM_BLOCK]
-        for i in range(part.size):
-            part[i] = 0.0
+        block = result[begin : begin + SUM_BLOCK]
+        for i in range(block.size):
+            block[i] = 0.0
         for j in range(weights.size):
             weight, slope = dt * weights[j], slopes[j, begin : begin + SUM_BLOCK]
             if not np.isfinite(weight):  # dt is huge, and the slope so small that dt * slope is not
-                for i in range(part.size):
-                    part[i] += weights[j] * (dt * slope[i])
+                for i in range(block.size):
+                    block[i] += weights[j] * (dt * slope[i])
             elif weight != 0.0:
-                for i in range(part.size):
-                    part[i] += weight * slope[i]
+                for i in range(block.size):
+                    block[i] += weight * slope[i]
         if x.size > 0:
-            for i in range(part.size):
-                part[i] += x[begin + i]
+            for i in range(block.size):
+                block[i] += x[begin + i]

@@ -60,8 +60,8 @@ class Eigenbasis(NamedTuple):
     def _changed(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if not self.order.size:
             return rows
-        result, part = np.empty_like(rows), scratch(rows.shape[-1], rows.dtype)
-        _change_all(self, columns, np.ascontiguousarray(rows), result, part)
+        result, work = np.empty_like(rows), scratch(rows.shape[-1], rows.dtype)
+        _change_all(self, columns, np.ascontiguousarray(rows), result, work)
         return result
 
 
@@ -80,10 +80,10 @@ def scratch(size: int, dtype: np.dtype) -> np.ndarray:
 
 @njit(cache=True, error_model="numpy")
 def _change_all(
-    basis: Eigenbasis, columns: np.ndarray, rows: np.ndarray, result: np.ndarray, part: np.ndarray
+    basis: Eigenbasis, columns: np.ndarray, rows: np.ndarray, result: np.ndarray, work: np.ndarray
 ) -> None:
     for row in range(len(rows)):
-        change(basis, columns, rows[row], result[row], part)
+        change(basis, columns, rows[row], result[row], work)
 
 
 BASIS_LAYOUT = Layout(
@@ -136,19 +136,19 @@ def _changed(context: int, direction: int, source: int, target: int) -> None:
         (width + COLUMN_BLOCK - 1) // COLUMN_BLOCK * COLUMN_BLOCK
     )
     columns = float_array(record.forth if direction == FORTH else record.back, (length,))
-    part = float_array(record.part, (2, size + COLUMN_BLOCK))
-    change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), part)
+    work = float_array(record.part, (2, size + COLUMN_BLOCK))
+    change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), work)
 
 
 @njit(**INNER, error_model="numpy")
 def change(
-    basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, part: np.ndarray
+    basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, work: np.ndarray
 ) -> None:
     """Fill `result` with the matrix of these columns, `forth` or `back`, times u.
 
-    `part` is a workspace from `scratch`.
+    `work` is a workspace from `scratch`.
     """
-    coordinates, sums = part[0], part[1]
+    coordinates, sums = work[0], work[1]
     for block in range(basis.offsets.size):
         first, size = basis.starts[block], basis.starts[block + 1] - basis.starts[block]
         order, at = basis.order[first : first + size], basis.offsets[block]

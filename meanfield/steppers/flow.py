@@ -224,7 +224,7 @@ class PointFlow(ABC):
         groups = self._all if groups is None else groups
         size = max(1, NUMBERS_AT_ONCE // self.x[0].size)
         parts = [groups[first : first + size] for first in range(0, len(groups), size)]
-        return np.concatenate([self._advance(part, target) for part in parts])
+        return np.concatenate([self._advance(indices, target) for indices in parts])
 
     def _advance_alone(self, target: float) -> int:
         """Take and judge a step of the only group towards `target`; return a code of `judged`."""
@@ -422,8 +422,8 @@ class ExplicitFlow(PointFlow):
         """
         assert self.before is not None
         if self.groups == 1:
-            part = (elapsed - self.before.elapsed) / self.before.dt
-            return self._field.projected(self.interpolant(part))
+            fraction = (elapsed - self.before.elapsed) / self.before.dt
+            return self._field.projected(self.interpolant(fraction))
         missing = groups[~self._has_terms[groups]]
         if missing.size:
             terms = self._interpolation(missing, *(array[missing] for array in self.before))
@@ -431,8 +431,8 @@ class ExplicitFlow(PointFlow):
                 self._terms = np.empty((self.groups, len(terms), terms[0].shape[1]))
             self._terms[missing], self._has_terms[missing] = np.stack(terms, axis=1), True
         x, _, begin, dt = (array[groups] for array in self.before)
-        terms, part = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
-        change = polynomial(terms, part[:, None])
+        terms, fraction = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
+        change = polynomial(terms, fraction[:, None])
         return self._part(groups).projected(x + change.reshape(x.shape))
 
     @property

@@ -229,8 +229,8 @@ def dataset_of(
         kind = np.result_type(kind, float) if has_gaps else kind
         table = np.full((*shape, *lengths), np.nan if has_gaps else np.zeros((), kind), kind)
         for index, variable in column.items():
-            part: Any = (*index, *map(slice, variable.values.shape))
-            table[part] = variable.values
+            region: Any = (*index, *map(slice, variable.values.shape))
+            table[region] = variable.values
         _warn_of_rounding(name, table.dtype, column.values())
         name = f"{name}_of_point" if name in first.dims else name
         variables[name] = (*axes, *first.dims), table, dict(first.attributes)
