@@ -5,7 +5,7 @@ Modules that only one command needs are imported when it runs.
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,12 +220,7 @@ def run_task(
         count = len(result) if isinstance(result, tuple) else 1
         wrote = f"wrote {', '.join(map(str, parsed.outputs(out)[:count]))}"
         click.echo(parsed.report(result, wrote + (f" and {picture}" if figure else "")))
-    problems = parsed.problems(result)
-    for problem in problems:
-        if not any(message in problem for message in shown):
-            click.echo(problem, err=True)
-    if problems:
-        sys.exit(commands.NOT_SUCCESSFUL)
+    _exit_with(parsed.problems(result), shown)
 
 
 def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: bool) -> None:
@@ -247,7 +242,11 @@ def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: b
         written = run.save(target, dense="dense" in run.stored)
     if not quiet:
         click.echo(Run.report(run, f"wrote {written}"))
-    problems = Run.problems(run)
+    _exit_with(Run.problems(run), shown)
+
+
+def _exit_with(problems: list[str], shown: Sequence[str]) -> None:
+    """Print the problems that no warning has shown, and exit with NOT_SUCCESSFUL."""
     for problem in problems:
         if not any(message in problem for message in shown):
             click.echo(problem, err=True)

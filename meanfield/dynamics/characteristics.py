@@ -24,6 +24,7 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens, TorusTokens
 from .density import interaction_energy
+from .field_transport import check_not_of_tokens
 from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare, moments_of
@@ -182,23 +183,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
-        model, drift = self.model, self.model.drift
+        model = self.model
         self.prepared(model, self.like)  # refuses ensembles
         self.check_dimensions()
-        if drift.why_no_density:
-            raise MeanfieldError(
-                f"{drift!r} moves no Characteristics: {drift.why_no_density} Solve for Tokens."
-            )
-        if model.why_on_tokens_only:
-            raise MeanfieldError(f"Characteristics cannot follow it: {model.why_on_tokens_only}")
-        if model.normalisation.has_radii:
-            raise MeanfieldError(
-                "Characteristics carries a density of directions, which have no radii; got "
-                f"{model.normalisation!r}, which moves radii. Use PostLN(), NGPT(alpha) or "
-                "SqrtScaling(), or solve for Tokens."
-            )
-        if model.reaction:
-            drift.check_potential(self.like.dimension)
+        check_not_of_tokens(model, "Characteristics", self.like.dimension)
         extras = sorted({"normalisation", "reaction", "feedforward"} & set(model.parts))
         if extras and not self.like.space.spherical:
             raise MeanfieldError(
