@@ -36,6 +36,7 @@ QUIET = option("--quiet -q", "No progress bar and no report.")
 
 
 def _print_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
+    """Print the version and exit."""
     if requested:
         from ..core.version import version_of  # slow to import
 

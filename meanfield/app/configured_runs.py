@@ -195,6 +195,7 @@ class Runs(Work):
         first = points[0].parameters
 
         def makes_members(name: str) -> bool:
+            """Whether two values of this parameter make an ensemble."""
             try:
                 model = self._read({**first, name: [first[name]] * 2}).tables["model"]
             except MeanfieldError:
@@ -213,6 +214,7 @@ class Runs(Work):
 
 
 def _seed_keys(data: Any, where: str) -> Iterator[str]:
+    """Yield the dotted keys of all random seeds in plain data."""
     data = dict(enumerate(data)) if isinstance(data, list | tuple) else data
     for name, value in data.items() if isinstance(data, Mapping) else ():
         if name == RNG:

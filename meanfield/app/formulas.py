@@ -159,6 +159,7 @@ class _Formula:
         return token not in END_OF_PRODUCT and token.removeprefix("\\") not in RELATIONS
 
     def _argument(self) -> str:
+        """HTML of the argument of a command, after blanks."""
         self._binary = False
         while self._tokens and self._tokens[0] == " ":
             del self._tokens[0]

@@ -91,6 +91,7 @@ class DriftToFollow(KindOf):
     """A drift, or only its name if the parameter that it requires is followed."""
 
     def read(self, data: Plain, where: str, reading: Reading) -> Any:
+        """A drift, or its class if a required parameter is followed."""
         kind = self.base.kinds.get(data) if isinstance(data, str) else None
         if kind is not None and any(p.required for p in parameters_of(kind).values()):
             return kind
@@ -108,6 +109,7 @@ class NamesOfDrifts(Form):
         return Many(choice({name: Drift.kinds[name] for name in KindOf(Drift).names}))
 
     def read(self, data: Plain, where: str, reading: Reading) -> Any:
+        """Names of drifts; a problem if one occurs twice."""
         drifts = self.array.read(data, where, reading)
         if drifts is INVALID or 0 < len(set(drifts)) == len(drifts):
             return drifts
@@ -485,6 +487,7 @@ class PhaseDiagrams(Configuration):
     objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Space)}
 
     def run(self, **options: Any) -> tuple["PhaseDiagram", ...]:
+        """A diagram for each drift, until one is interrupted."""
         diagrams: list[PhaseDiagram] = []
         out, space = options.pop("out"), self.tables["space"]
         files = repeat(None) if out is None else self.outputs(out)

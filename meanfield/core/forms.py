@@ -77,6 +77,7 @@ class Call(Reading):
     in_python = True
 
     def expected(self, where: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
+        """Raise TypeError at the argument `where`, with the nearest of `names`."""
         name = data.__name__ if isinstance(data, type) else data
         hint = nearest(name, names, "{}(...)") if isinstance(name, str) else ""
         raise TypeError(
@@ -229,6 +230,7 @@ def _ensemble(
     """Form of non-empty arrays whose entries satisfy `fits`, which `words` describes."""
 
     def accept(name: str, value: UserValue) -> np.ndarray:
+        """A number or an array; ValueError unless all entries fit."""
         array = checks.real_array(name, value)
         entries_expected = f"{words} (a number, or an array of them)"
         checks.require(name, value, entries_expected, array.size > 0 and fits(array).all())
@@ -251,6 +253,7 @@ def choice(values: Mapping[str, UserValue]) -> Leaf:
     expected = " or ".join(f'"{name}"' for name in values)
 
     def accept(name: str, value: UserValue) -> UserValue:
+        """One of the values, by equality; ValueError with the nearest for others."""
         for known_value in values.values():
             if value is known_value or (isinstance(value, str) and value == known_value):
                 return known_value
@@ -334,6 +337,7 @@ class Instance(Form):
 
     @property
     def expected(self) -> str:  # type: ignore[override]
+        """Words for the class: "a Sphere", or its kinds for a class itself."""
         name = self.base.__name__
         if self.itself:
             kinds = getattr(self.base, "kinds", {name: self.base})
@@ -365,6 +369,7 @@ class Many(Form):
         return self.title or f"an array, each entry {self.form.expected}"
 
     def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """Tuple of the entries, each read by the form; INVALID if one is."""
         a_sequence = hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
         if isinstance(data, str | bytes | bytearray | Mapping) or not a_sequence:
             a_number = isinstance(data, int | float) and reading.in_python and not self.title
@@ -388,6 +393,7 @@ class Named(Form):
         return f"a table, each value {self.form.expected}"
 
     def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """Dict of the entries, each read by the form; INVALID if one is."""
         if not isinstance(data, Mapping):
             return reading.expected(where, self.expected, data)
         entries = {

@@ -112,6 +112,7 @@ class _Reader:
     """
 
     def __init__(self) -> None:
+        """Begin outside any value."""
         self._levels: dict[int, int] = {}  # by id of the values being read
         self._path: list[str] = []
         self._outermost = 0  # the smallest level to which a part refers

@@ -167,6 +167,7 @@ class Kind(metaclass=KindType):
         self.validate()
 
     def _set(self, **values: UserValue) -> None:
+        """Set attributes of a frozen object; arrays become read-only."""
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)

@@ -290,6 +290,7 @@ class DifferentiatedRun:
         return self._motion.turning_slopes(space).get(name or "", np.zeros(rates.shape))
 
     def _diffusion(self, space: Space) -> Diffusion:
+        """Linear part of the equation on `space`: eigenvalues, basis and rotation."""
         parseval = np.repeat(space.parseval, space.dtype.itemsize // 8)
         generator = self._model.noise.on_densities(space)
         rates, basis = (space.laplacian, None) if generator is None else generator.eigenbasis

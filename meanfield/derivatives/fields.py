@@ -50,6 +50,7 @@ class DifferentiableFields:
     """
 
     def __init__(self, model: Transformer, drift: Drift, fields: Parts, space: Space):
+        """Fields of a drift on `space`, with the feed-forward map in its frame."""
         self.drift, self.fields, self.space = drift, fields, space
         self.forward = None
         if model.feedforward is not None:
@@ -201,6 +202,7 @@ class FieldTangents(_InPython):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
     ):
+        """Callback of N with tangents by the parameters; with `pairs`, on pairs (mu, nu)."""
         space, self.each = fields.space, 1 + pairs
         self._shape = 1 + len(names), space.degrees.size
         size = space.dtype.itemsize // 8 * self._shape[0] * self._shape[1]
@@ -242,6 +244,7 @@ class FieldAdjoint(_InPython):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
     ):
+        """Callback of the transpose of `FieldTangents`."""
         space, self.each = fields.space, 1 + pairs
         self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size
         arguments = self._floats + self._floats // self.each

@@ -50,6 +50,7 @@ class FlowTangents(RunTangents[StateChange]):
         self._motion = motion
 
     def _measured(self, name: str) -> list[dict[str, Any]]:
+        """Changes of the observables at the outputs, by a parameter or along a direction."""
         parameter = None if name.startswith("direction_") else name
         linearised = self._motion.linearised([parameter], [None])
         pairs = zip(self._run.states, self[name], self.t, strict=True)

@@ -287,6 +287,7 @@ class DifferentiatedScheme:
         address = int(self._record.ctypes.data)
 
         def velocity(y: Array, time: float) -> Array:
+            """Slope L u + N(u) at y and a time."""
             slope, y = np.empty_like(u), np.ascontiguousarray(y)
             _slope_at(address, y.ctypes.data, slope.ctypes.data, time, excess_at(time), self._zero)
             self._nonlinear.check()

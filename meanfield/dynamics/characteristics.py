@@ -342,6 +342,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     @property
     def why_no_tangents(self) -> str:
+        """The reason why runs have no derivatives, and a remedy; empty if they have."""
         if not self.like.space.spherical:
             return f"of densities on {self.like.space!r}, not of Characteristics. Take the Density."
         advice = "Use reaction=0, or Tokens of the same points and masses."
@@ -385,6 +386,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return len(x) * (x.ndim if x.ndim == 1 else x.shape[1] - 1), draw
 
     def smooth_observables(self, state: MovedState, t: float) -> Observations:
+        """Order parameter |int x dmu| and mass, differentiable."""
         mean = state.masses @ state.points
         if state.coordinates.ndim == 1 and len(mean) > 2:  # components off the axis average to 0
             mean = mean * np.abs(state.limit)

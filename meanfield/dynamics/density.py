@@ -149,6 +149,7 @@ class DensityEvolution:
             self._freeze(self._model.kappa_at(self._inside(t)))
 
     def _freeze(self, kappa: np.ndarray) -> None:
+        """Set L = rates / kappa + turning for a kappa, held until the next call."""
         self._frozen = kappa
         with np.errstate(over="ignore"):  # no step is finite then
             linear = self._rates / kappa[..., None]

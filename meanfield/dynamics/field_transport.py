@@ -225,6 +225,7 @@ class ChangingNoise(Transport):
     compiled: PythonFunction
 
     def __init__(self, transport: Transport, missed: Function):
+        """Callback of a transport and of `missed`, the part of the noise outside L."""
         self._transport, self._missed = transport, missed
         self.speed, self.time = transport.speed, transport.time
         self.degree, self.points, self.dtype = transport.degree, transport.points, transport.dtype
@@ -236,6 +237,7 @@ class ChangingNoise(Transport):
         self.compiled.check()
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
+        """Write N of a member plus the missing part of the noise to `target`."""
         addresses = source.ctypes.data, target.ctypes.data
         self._transport.compiled(self._transport.context, member, *addresses)
         self._transport.check()

@@ -200,6 +200,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     # Derivatives ---------------------------------------------------------------------------
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+        """Copy with changes of the drift along the parameters, at `state`."""
         copied = copy(self)
         copied.like = state
         copied._split(self._drift.along(unit_rates(names)))
@@ -208,6 +209,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     def state_along(
         self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]
     ) -> MovedState:
+        """State with changes of mean and root; those of cov are named covariance."""
         root_changes = [
             h and {"covariance" if n == "cov" else n: a for n, a in h.items()} for h in changes
         ]
@@ -544,6 +546,7 @@ class ClosedCovariance:
 
 
 def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
+    """Raise MeanfieldError unless V commutes with the matrix `other`."""
     unit, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
     defect = np.linalg.norm(unit @ other - other @ unit)
     if defect > COMMUTATOR_TOLERANCE:

@@ -141,6 +141,7 @@ def _affine_part(function: Function, dimension: int) -> tuple[Array, Array, floa
 
 
 def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
+    """Output of softmax attention on y = (L, a): A S y, plus a in the last column."""
     L = y[..., :-1]
     output = L @ (head.beta * (head.K @ L).mT @ head.Q) @ y  # S A y
     output[..., -1] += y[..., -1]
@@ -311,6 +312,7 @@ def _energy_softmax(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian
 
 
 def _energy_sinkhorn(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gaussian) -> float:
+    """Energy of doubly stochastic attention; nan beyond 1e308."""
     products = state.root.T @ A @ state.root
     if not np.isfinite(products).all():
         return np.nan
@@ -321,6 +323,7 @@ def _energy_sinkhorn(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gauss
 
 
 def _energy_l2(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian) -> float:
+    """Energy of L2 attention; nan unless Q = K and the integral exists."""
     products = state.root.T @ A @ state.root
     if not (alike(Q, K) and np.isfinite(products).all()):
         return np.nan

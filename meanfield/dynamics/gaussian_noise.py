@@ -46,6 +46,7 @@ class CovarianceMotion(GaussianMotion, moves=Gaussian, noisy=True):
     follows = frozenset({"noise", "feedforward"})
 
     def check(self) -> None:
+        """Raise MeanfieldError for noise that does not keep a Gaussian."""
         super().check()
         if self.model.noise.on_sphere_only:
             raise MeanfieldError(

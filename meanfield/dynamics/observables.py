@@ -303,6 +303,8 @@ def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Function]:
 
 
 def _falls_to(count: int, angle: float) -> Function:
+    """Event at which the number of clusters, linked by `angle`, falls to `count`."""
+
     def excess(_t: float, state: Tokens | Gram) -> float:
         return float(cluster_labels(state, angle).max() + 0.5 - count)
 

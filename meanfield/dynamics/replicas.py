@@ -47,6 +47,7 @@ class ReplicaMotion(Motion):
         return self.model.drift.autonomous and self.model.normalisation.autonomous
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Motion of the replicas with these indices."""
         chosen = copy(self)
         for name in self.replica_arrays:
             setattr(chosen, name, getattr(self, name)[members])

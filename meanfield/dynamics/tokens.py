@@ -152,6 +152,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return super().chosen_scheme(scheme, dt, start)
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Motion of the replicas with these indices."""
         chosen = super().of_members(members)
         if self._drift.shape:
             chosen._sums = self._sums.of_members(members)
@@ -395,12 +396,14 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
     def state_along(
         self, state: Tokens, changes: Sequence[Mapping[str, Array] | None]
     ) -> MovedState:
+        """State with changes; with radii 1 where the motion has radii and the state none."""
         if self.has_radii and state.radii is None:  # they begin with 1, and may change
             radii, sphere = np.ones(state.masses.shape), state.on_sphere
             state = Tokens.computed(x=state.x, masses=state.masses, radii=radii, on_sphere=sphere)
         return super().state_along(state, changes)
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+        """Copy with changes of the drift and the reaction by the parameters, at `state`."""
         copied = copy(self)
         copied.like = state
         copied._masses = contiguous(state.masses.reshape(self._masses.shape))
@@ -411,6 +414,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return copied
 
     def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
+        """Velocity with changes; its `value` is used again where the engine can."""
         attention_only = self.model.feedforward is None and not self.model.reaction
         if self._exact and attention_only and self._sums.takes_velocities:
             return self._sums.velocity(self.points(y), self.masses(y), value, intermediate)
@@ -472,6 +476,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
             )
 
         def draw(rng: Generator) -> dict[str, Array]:
+            """Gaussian changes of x, tangential on the sphere, and of radii."""
             dx = rng.standard_normal(state.x.shape)
             if state.on_sphere:
                 dx -= (dx * state.x).sum(axis=-1, keepdims=True) * state.x
@@ -704,6 +709,7 @@ IN_FIGURES = (
 
 @njit(**WITHIN, fastmath={"contract", "reassoc"})
 def _length(vector: np.ndarray) -> float:
+    """Euclidean length of a vector."""
     square = 0.0
     for c in range(vector.size):
         square += vector[c] * vector[c]

@@ -82,6 +82,7 @@ class AttentionModes(AttentionSums):
     def __init__(
         self, drift: Attention, tolerance: float = 1e-10, threads: int = 1, *, strict: bool = False
     ) -> None:
+        """Engine of `drift`, without tables; if `strict`, raise NoModes where harmonics fail."""
         super().__init__(drift, threads)
         self.tolerance, self.strict = tolerance, strict
         self._kernels: dict[tuple[int, int], Kernels] = {}
@@ -140,6 +141,7 @@ class AttentionModes(AttentionSums):
         )
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Interaction energies (R,), by harmonics where the potential has them, else by pairs."""
         rows = self._potentials(x, masses, 0.0) if self.drift.constant else [None] * len(x)
         energies = [
             None if row is None else 0.5 * (mass * row).sum()
@@ -298,6 +300,7 @@ class ModesHead(Head):
         """Sums (R, m, k) with weights `kernel`, by harmonics, or over direct_sums."""
 
         def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
+            """Expansion of the kernel in harmonics for system r, without a form."""
             Q, K, _ = (self._of_system(r, matrix) for matrix in self.matrices)
             function = of_points(kernel, Q, K, beta)
             key = "weights", Q, K, beta

@@ -61,6 +61,7 @@ class CausalMean(CausalEngine):
     name = "causal mean"
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """P_i sum_{j < i} m_j u_j, (R, n, d), divided by sum_{j <= i} m_j for "mean"."""
         u = x / np.linalg.norm(x, axis=-1, keepdims=True)
         preceding = np.zeros_like(u)  # sums over tokens before each, as no token acts on itself
         np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=preceding[:, 1:])
@@ -94,6 +95,7 @@ class CausalSums(CausalEngine):
     name = "causal direct"
 
     def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
+        """Check that the drift takes a beta for each position where `causal` has one."""
         super().__init__(drift, causal, threads)
         if causal.beta is not None and "beta" not in drift.parameters:
             raise ValueError(
@@ -311,6 +313,7 @@ class CausalAttention(AttentionSums):
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
     ) -> np.ndarray:
+        """Outputs (R, n, d), divided by the mass up to each token for "mean"."""
         output = super().attention(t, x, masses, at)
         return output / earlier_masses(masses)[..., None] if self._by_mass else output
 

@@ -185,6 +185,7 @@ class Automatic(Summation):
         return pairs.build(drift, n, d, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
+        """Sums by harmonics where they pay and meet the tolerance, else over pairs."""
         possible = on_sphere and self.tolerance >= FINEST_MODES_OF_ATTENTION
         if possible and AttentionModes.pays(drift, n, d):
             return AttentionModes(drift, self.tolerance, self.threads)

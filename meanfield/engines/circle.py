@@ -34,6 +34,7 @@ class CirclePointTransforms(PointTransforms):
     """Transforms of points on the circle: by powers of z up to degree 150, above by ducc0."""
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
+        """Transforms up to `degree`; options are those of finufft."""
         super().__init__(degree, accuracy, threads)
         self.options = {
             "epsilon": accuracy,
@@ -46,6 +47,7 @@ class CirclePointTransforms(PointTransforms):
         return x if self.degree <= HIGHEST_POWER else np.arctan2(x[..., 1], x[..., 0])
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Moments sum_j m_j e^(-ik theta_j), (R, K + 1), k = 0, ..., K."""
         if self.degree > HIGHEST_POWER:
             return self.moments_of_all(coordinates, masses[:, None])[:, 0]
         moments = np.empty((len(coordinates), parts_of(coordinates), self.degree + 1), complex)
@@ -62,6 +64,7 @@ class CirclePointTransforms(PointTransforms):
             moments = np.empty((*shape, K + 1), dtype=complex)
 
             def work(r: int, part: int, tokens: slice) -> None:
+                """Fill the moments of the tokens of a part of system r."""
                 grid = np.empty(2 * K + 1, dtype=complex)
                 system = {"coord": coordinates[r, tokens, None], "out": grid}
                 for c, values in enumerate(weights[r, :, tokens].astype(complex)):
@@ -76,6 +79,7 @@ class CirclePointTransforms(PointTransforms):
         return moments.sum(axis=1)[..., : K + 1]
 
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
+        """Values (R, rows, n) of Fourier series (R, rows, K + 1) at the tokens."""
         values = np.empty((*series.shape[:2], coordinates.shape[1]))
         if self.degree > HIGHEST_POWER:
             self._scattered_values(coordinates, series, values)

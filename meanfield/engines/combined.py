@@ -93,12 +93,14 @@ class CombinedSums(Engine):
     """
 
     def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool) -> None:
+        """Sum of engines times factors, numbers or one for each replica."""
         self._engines, self._whole = list(engines), whole
         self._factors: list[Any] = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
         self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
         self.tangential = all(engine.tangential for engine in engines)
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Engine of the members of an ensemble with these indices."""
         chosen = copy(self)
         chosen._engines = [engine.of_members(members) for engine in self._engines]
         chosen._factors = [c[members] if len(c) > 1 else c for c in self._factors]
@@ -167,6 +169,7 @@ class MemberSums(Engine):
         self.tangential = all(engine.tangential for _, engine in groups)
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Engine of the members of an ensemble with these indices."""
         groups = []
         for numbers, engine in self._groups:
             positions = np.flatnonzero(np.isin(members, numbers))
@@ -191,6 +194,7 @@ class MemberSums(Engine):
         return self._each(masses[:, 0], lambda engine, of: engine.energy(x[of], masses[of]))
 
     def _each(self, like: np.ndarray, of: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Array like `like` with of(engine, members) in the rows of each group of members."""
         result = np.empty(like.shape)
         for members, engine in self._groups:
             result[members] = of(engine, members)

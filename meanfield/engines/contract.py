@@ -98,6 +98,7 @@ class ZonalEngine(Engine):
         self.drift, self.threads = drift, ThreadPool(threads)
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Engine of the members of an ensemble with these indices; itself without an ensemble."""
         if not self.drift.shape:
             return self
         chosen = copy(self)

@@ -309,6 +309,7 @@ class Quotient:
         return self._change(pulls[:, :1], None if denominator is None else denominator[:1])[:, 0]
 
     def _change(self, pulls: np.ndarray, denominator: np.ndarray | None) -> np.ndarray:
+        """Change of the quotient N/D by those of N and D: (dN - v dD)/D, (d - 1, N)."""
         if self.moving is None or denominator is None:
             return pulls / self.denominator
         moves = np.where(self.moving, denominator, 0.0)
@@ -388,6 +389,7 @@ class QuotientHead(DensityHead):
         """
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            """Derivative of the kernel by beta at points x (p, d) and y (q, d), (p, q)."""
             queries, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
             parts = (x @ self._slope_of_A.T @ y.T)[None], queries[None, :, None], keys[None, None]
             logits, *squares = (Dual(self.beta * component, component[None]) for component in parts)
@@ -406,6 +408,7 @@ class QuotientHead(DensityHead):
         return lambda x, y: sum(w * weights(x, y) for w, weights in stencil)
 
     def linear(self) -> Any:
+        """Output of weights that are the logits, <x, A y>, as a quotient."""
         space = self.density.space
         quotient, changes = super().linear(), None
         if self.rows:
@@ -474,6 +477,7 @@ class QuotientHead(DensityHead):
         return replace(quotient, by=by, transposed=transposed)
 
     def _transposed(self, kernel: Kernel, factor: Any, scale: Any, F: np.ndarray, s: Any) -> Any:
+        """Gradient (modes,) of <F, numerator> + <s, denominator> by the density."""
         space = self.density.space
         pulled = np.einsum("fn,fna->an", F, space.frame @ self.V) * scale
         values = (space.points.T * kernel.transposed(pulled)).sum(axis=0)

@@ -82,6 +82,7 @@ class DirectSums(ZonalEngine):
     _rates: np.ndarray  # changes of the exponents along the tangents, (p, members)
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
+        """Engine of `drift`; TypeError if it is not zonal."""
         if not isinstance(drift, ZonalDrift):
             raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
         super().__init__(drift, threads)
@@ -90,6 +91,7 @@ class DirectSums(ZonalEngine):
             self.members[0].slope(np.zeros(2))  # refuses potentials that have none
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Engine of the members of an ensemble with these indices."""
         chosen = super().of_members(members)
         if chosen is not self and "members" in vars(self):
             chosen.members = [self.members[r] for r in members]
@@ -239,6 +241,7 @@ class DirectSums(ZonalEngine):
     def _single_sums(
         self, columns: np.ndarray, changes: Any, beta: float, rates: Any, tokens: np.ndarray
     ) -> np.ndarray:
+        """Sums (1 + p, R, tokens) of some tokens over pairs with all others, and changes."""
         count = 0 if changes is None else len(changes)
         sums = np.zeros((1 + count, len(columns), tokens.size))
         work = partial(single_sums, columns, changes, beta, rates, tokens, sums)
@@ -276,6 +279,7 @@ class DirectSums(ZonalEngine):
         self, columns: np.ndarray, changes: np.ndarray, tokens: np.ndarray, sums: np.ndarray,
         denominators: np.ndarray, threads: ThreadPool, first: int = 0,
     ) -> None:  # fmt: skip
+        """Fill sums and denominators of `tokens` in each system by the kernel of its member."""
         for r in range(len(columns)):
             kernel = self._kernels[(first + r) % len(self._kernels)]
             system, results = (columns[r], changes[:, r]), (sums[:, r], denominators[:, r])
@@ -407,7 +411,7 @@ def row_sums(
         if len(denominators):
             denominators[0, block_range] = z @ m
         for a in range(len(changes)):
-            z1, by_slope, by_level = along[0], along[1][a], along[2][a]
+            z1, by_slope, by_weight = along[0], along[1][a], along[2][a]
             dt = by_at[a, :-1].T @ u + at.T @ du[a]
             dw = w1 * dt if by_slope is None else w1 * dt + by_slope
             of_itself = np.zeros(block_tokens.size)
@@ -416,7 +420,7 @@ def row_sums(
             sums[1 + a, :-1, block_range] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
             sums[1 + a, -1, block_range] = by[-1] + of_itself * mass + itself * by_at[a, -1]
             if len(denominators):
-                dz = z1 * dt if by_level is None else z1 * dt + by_level
+                dz = z1 * dt if by_weight is None else z1 * dt + by_weight
                 denominators[1 + a, block_range] = dz @ m + z @ dm[a]
 
     def work(first: int, last: int) -> None:
@@ -577,6 +581,7 @@ class MeanDirection(ZonalEngine):
     takes_any_members = True
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Tangential parts (R, n, d) of M = sum_j m_j u_j at the tokens."""
         if isinstance(x, Dual):
             return self._velocity_along(x, masses)
         velocity = np.empty(x.shape)
@@ -587,6 +592,7 @@ class MeanDirection(ZonalEngine):
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Potentials <u_i, M>, (R, n), with M = sum_j m_j u_j."""
         if not isinstance(x, Dual):
             return super().potential(x, masses, t)
         u, M = self._directions(x, masses)
@@ -597,6 +603,7 @@ class MeanDirection(ZonalEngine):
         return super().with_tangents(names) if any(names) else self
 
     def _velocity_along(self, x: Dual, masses: Any) -> Any:
+        """Tangential parts M - <u, M> u, with changes."""
         u, M = self._directions(x, masses)
         values = np.empty(x.shape)
         _project_means(x.value, M.value[:, 0], values)

@@ -104,6 +104,7 @@ class ZonalPoints:
         self._space, self._sums = space, DirectSums(drift, threads)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Outputs (R, n, d) at tokens x: grid points carry the density, tokens no mass."""
         points, masses = masses_of(self._space, coefficients, len(x))
         masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
         output = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
@@ -131,6 +132,7 @@ class AttentionPoints:
         self._sums = AttentionModes(drift, threads=threads, strict=True)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Outputs (R, n, d) by harmonics on the fine grid, else over pairs on the coarse one."""
         fine = self._coarse.resample(coefficients, self._fine.degree)
         try:
             return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)

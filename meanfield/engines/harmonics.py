@@ -272,6 +272,7 @@ class HarmonicEngine(ZonalEngine):
         return velocity
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Energies (1/2) sum_l W_l sum_m |a_lm|^2, (R,); infinite where W_0 is."""
         weights = self.drift.interaction(self.degree, self.dimension)
         weights = np.broadcast_to(weights, (len(x), self.degree + 1))
         finite = np.isfinite(weights[:, 0])

@@ -257,6 +257,7 @@ class PairField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
+        """Quotient K mu / Z mu of linear maps of the density, without derivatives."""
         masses, space = self._masses(functions.coefficients), self.space
         pulled = (self.kernel @ masses).reshape(len(space.points), space.dimension, -1)
         numerator = np.einsum("fnd,ndr->frn", space.frame, pulled)
@@ -264,6 +265,7 @@ class PairField(DensityField):
         return [Quotient(numerator, denominator, transposed=self._transposed)]
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
+        """Gradient (modes,) of <F, numerator> + <s, denominator> by the density."""
         fine, weights = self._sources, self.space.weights
         pushed = np.einsum("fnd,fn->nd", self.space.frame, weights * F).reshape(-1, 1)
         values = self.kernel.transposed(pushed)[:, 0]

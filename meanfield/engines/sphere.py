@@ -36,6 +36,7 @@ class SpherePointTransforms(PointTransforms):
         return AngleTransforms(angles, self.degree, self.accuracy)
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Moments sum_j m_j conj Y(x_j), (R, modes)."""
         size = (self.degree + 1) * (self.degree + 2) // 2
         modes = np.empty((len(coordinates), parts_of(coordinates), size), dtype=complex)
 
@@ -95,6 +96,7 @@ class SphereModes(HarmonicEngine):
             denominator_modes = self.normaliser[..., self.degrees] * modes
 
         def work(r: int, _part: int, tokens: slice) -> None:
+            """Fill velocities and denominators of some tokens of system r."""
             angles = coordinates[r, tokens]
             points = self.scattered.at(angles)
             slope, turn = points.gradient(numerators[r])
@@ -111,6 +113,7 @@ class SphereModes(HarmonicEngine):
         multipliers: Multipliers, changes: list[Multipliers],
         computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        """Velocities and changes by `SphereNodeChart.field_tangents`."""
         system = x, masses, dx, dm, multipliers, changes
         return self._chart.field_tangents(
             *system, max(TRANSFORM_ACCURACY, self.accuracy), computed, modes

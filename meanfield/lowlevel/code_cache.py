@@ -98,6 +98,7 @@ class CodeCache(caching.NullCache):
                 turn.end()
 
     def _read(self, name: str, target_context: Any) -> Any:
+        """Compiled code from the first folder that has it intact; None without."""
         for folder in folders():
             code = _unsealed(folder / name)
             if code is not None:
@@ -327,6 +328,7 @@ class Turn:
 
     @classmethod
     def _opened(cls) -> int | None:
+        """The lock file in the first folder that can be written; None without."""
         if cls._file is None:
             for folder in folders(create=True):
                 with suppress(OSError):

@@ -123,6 +123,7 @@ class Interruption:
         self._request()
 
     def _request(self) -> None:
+        """Request the end of this and of all enclosing blocks."""
         self._requested = True
         around = getattr(self._previous, "__self__", None)
         if isinstance(around, Interruption):

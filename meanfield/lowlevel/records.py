@@ -54,6 +54,7 @@ Field = Union[type, ArrayField, "Layout"]
 
 class _RecordType(types.Type):
     def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
+        """Type of a record, with types, indices and shapes of its fields."""
         super().__init__(name=f"Record({name})")
         self.shapes = {n: f.shape for n, f in fields.items() if isinstance(f, ArrayField)}
         self.fields = {field: _compiled_type(kind) for field, kind in fields.items()}

@@ -467,6 +467,7 @@ class LastState(DensityLaw):
     file: ResultFile
 
     def begin(self, space: Space | None) -> Density:
+        """The last density of the file; ValueError if `space` is of another class."""
         density = self.density(space)
         if space is not None and type(space) is not type(density.space):
             raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")

@@ -546,6 +546,7 @@ class Geomspace(Times):
     first: Positive
 
     def between(self, start: float, end: float) -> np.ndarray:
+        """The start, and times whose distances from it are geometric from `first` on."""
         check_memory(f"count = {self.count} times", (4, self.count), "count")
         if not self.first < end - start:
             raise ValueError(

@@ -33,6 +33,7 @@ class DensityBatch:
     """
 
     def __init__(self, arguments: Arguments, numbers: np.ndarray | None = None):
+        """Batch of the runs `numbers`, with equations for each degree made on demand."""
         self._arguments, self._size = arguments, 1 if numbers is None else len(numbers)
         self._motion: Any = None  # motion of all runs, if they can share one
         if numbers is not None and arguments.motion.alike:

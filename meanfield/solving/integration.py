@@ -94,6 +94,7 @@ class Integration(ABC):
     cause: Any = None  # reason why an ensemble ended, once all its members have ended
 
     def __init__(self, arguments: Arguments):
+        """Keep the arguments, with outputs relative to the start."""
         self._arguments = arguments
         self.start, self.steady = arguments.start, arguments.steady
         self.outputs = arguments.times - arguments.start
@@ -191,6 +192,7 @@ class SteppedIntegration(Integration):
     stalled: bool = False
 
     def __init__(self, arguments: Arguments):
+        """Begin without steps, in no interval between jumps."""
         super().__init__(arguments)
         self.rtol, self.dt = arguments.rtol, arguments.dt
         self.tally: dict[str, np.ndarray] = {}
@@ -422,6 +424,7 @@ class SteppedIntegration(Integration):
         }
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Restore time, counts and policies from the data of a checkpoint."""
         self.elapsed = float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
@@ -429,6 +432,7 @@ class SteppedIntegration(Integration):
             policy.restore({k.removeprefix(start): v for k, v in data if k.startswith(start)}, self)
 
     def extend(self, snapshot: Snapshot, duration: float) -> None:
+        """Go on to a later end, over the jumps until then."""
         jumps, self.jumps = self.jumps, [jump for jump in self.jumps if jump <= duration]
         super().extend(snapshot, duration)
         self.jumps = jumps
@@ -501,6 +505,7 @@ class FlowIntegration(SteppedIntegration):
         self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray, **options: Any) -> PointFlow:
+        """Flow from y: fixed steps of a splitting with noise, else an explicit scheme."""
         scheme = self._scheme
         if isinstance(scheme, Splitting):
             streams = (self._rng,) if self._common is None else (self._rng, self._common)
@@ -607,6 +612,7 @@ class FlowIntegration(SteppedIntegration):
         return getattr(merging, "labels", None) if getattr(merging, "times", ()) else None
 
     def follow(self, code: int) -> int | None:
+        """Consult motion and policies after steps; return the code of an end, or None."""
         if not self._stepped or code not in (PAUSED, REACHED, STALLED):
             return None
         self.motion.after_step(self.flow.x, self.t)

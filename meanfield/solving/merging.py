@@ -211,6 +211,7 @@ def _gaps(interpolant: Any, motion: Any) -> Gaps:
     d = motion.dimension
 
     def gaps(rows: np.ndarray, others: np.ndarray) -> Lengths:
+        """Distances of the rows from the others as functions of the fraction s of the step."""
         separation = interpolant.of(lambda y: y[0, rows, :d] - y[0, others, :d])
         if not motion.has_radii:
             return lambda s: np.linalg.norm(separation(s), axis=1)

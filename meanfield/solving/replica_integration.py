@@ -33,6 +33,7 @@ class ReplicaIntegration(FlowIntegration):
     """
 
     def __init__(self, arguments: Arguments):
+        """Integration with a clock for each replica; those at rest end at once."""
         replicas = arguments.motion.members
         super().__init__(arguments, replicas)
         self.ends = np.full(replicas, RUNNING)

@@ -159,6 +159,7 @@ class SpectralIntegration(SteppedIntegration):
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
+        """State after a single step of length dt from `state`, apart from the run."""
         fine = state.resample(self.space.degree)
         first = fine.coefficients.reshape(self.stepper.state.shape)
         coefficients, _ = self.stepper.step(first, dt, elapsed)
@@ -263,6 +264,7 @@ class CommonNoiseIntegration(SpectralIntegration):
         super().__init__(arguments)
 
     def take_steps(self, output: float, limit: int) -> int:
+        """Take up to `limit` steps towards `output`, one by one, with noise."""
         counts, code = self.stepper.counts.tolist(), PAUSED
         steps_left = self.until_review(limit)
         while code == PAUSED and steps_left > 0:

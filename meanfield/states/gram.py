@@ -69,6 +69,7 @@ class Gram(TokenSet):
         return sum_of_pairs(off_diagonal, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        """Labels (*replicas, n) of clusters linked by angles up to `angle`."""
         angle = positive("angle", angle)
         from .clusters import labels_of_inner_products
 

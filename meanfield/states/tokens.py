@@ -230,6 +230,7 @@ class Tokens(TokenSet):
         return sum_over_pairs(self._directions, self.directed_masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        """Labels (*replicas, n) of clusters linked by angles, or distances in R^d."""
         angle = positive("angle", angle)
         from .clusters import labels_of_points
 

@@ -393,6 +393,7 @@ class ExplicitFlow(PointFlow):
         return velocity_of
 
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
+        """Step of length dt, with the velocities of recorded stages where there are any."""
         given = None
         if stages is not None:
             rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)

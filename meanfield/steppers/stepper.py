@@ -150,6 +150,7 @@ class Stepper:
 
     @weighed_step.setter
     def weighed_step(self, dt: float) -> None:
+        """Compute the weights of the scheme for the step dt; nan discards them."""
         u, elapsed, self._record["weighed_step"] = self.state, self.elapsed, np.nan
         if not np.isnan(dt):  # a step computes the weights; its result is discarded
             clock = Clock(elapsed, elapsed, dt, 1, 0, dt, 1.0)

@@ -125,6 +125,7 @@ def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
 
 
 def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
+    """Variable with strings as a numpy array, and attributes that are texts."""
     values = np.asarray(variable.values)
     if values.dtype.kind == "O" and all(isinstance(entry, str) for entry in values.flat):
         values = values.astype("U")

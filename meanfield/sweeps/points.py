@@ -241,6 +241,7 @@ class Function(Work):
 
     @cached_property
     def _signature(self) -> inspect.Signature | None:
+        """Signature of f; None for functions of C that have none."""
         try:
             return inspect.signature(self.f)
         except ValueError:  # a function of C, which does not say
@@ -321,6 +322,7 @@ class Job:
         return to_bytes([point.key for point in self.points], outcomes)
 
     def _outcomes(self, points: Sequence[SweepPoint]) -> list[Outcome]:
+        """Outcomes at the points; any error of f is that of all."""
         try:
             return list(map(Outcome.of, self.work.values(points, self.seed)))
         except KeyboardInterrupt:

@@ -56,6 +56,7 @@ class Store:
     """
 
     def __init__(self, path: Path | None, identity: dict[str, Any]):
+        """Store of the outcomes of a sweep in a file; in memory if `path` is None."""
         self.path = path
         self.payloads: list[bytes] = []  # of all records after the first
         self._identity, self._waiting = identity, bytearray()
