@@ -552,7 +552,7 @@ def literature(words: tuple[str, ...]) -> None:
     else:
         click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in statements))
         click.echo("\nSources, by the beginnings of keys:\n")
-        click.echo("\n".join(f"{name + ':':<9}{about}" for name, about in sources().items()))
+        click.echo("\n".join(f"{name + ':':<9}{text}" for name, text in sources().items()))
 
 
 @main.command()

@@ -233,7 +233,7 @@ class FieldTangents(_InPython):
         k, inner = self.part_of[name]
         factor = self.fields.fields[k][0]
         change: Values = sum(
-            one.velocity if inner is None else factor * one.change_by(inner) for one in parts[k]
+            part.velocity if inner is None else factor * part.change_by(inner) for part in parts[k]
         )
         return change
 

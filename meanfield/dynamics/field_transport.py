@@ -48,7 +48,7 @@ class EnsembleFields:
         """The energies (members,) of densities (members, modes), where the parts have one."""
         return self._total(
             c,
-            lambda field, one: field.energy_share * one.mean(field.potential(t, one)),
+            lambda field, density: field.energy_share * density.mean(field.potential(t, density)),
         )
 
     def bounded(self, t: float, c: np.ndarray) -> float:

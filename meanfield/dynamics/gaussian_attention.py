@@ -130,9 +130,9 @@ def affine_map(function: Function, dimension: int) -> AffineMap:
 
 def _affine_part(function: Function, dimension: int) -> tuple[Array, Array, float]:
     """M, c, and the largest deviation of a function from M x + c, relative to its size."""
-    one = np.eye(dimension)
+    identity = np.eye(dimension)
     c = function(np.zeros((1, dimension)))[0]
-    M = ((function(one) - function(-one)) / 2).T
+    M = ((function(identity) - function(-identity)) / 2).T
     draws = np.random.default_rng(0).standard_normal((AFFINE_PROBES, dimension))
     x = np.concatenate([scale * draws for scale in AFFINE_SCALES])
     off = np.abs(function(x) - (x @ M.T + c)).max(axis=-1)

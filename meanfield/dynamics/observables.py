@@ -249,7 +249,7 @@ def _check_token_set(state: UserValue, noun: str = "Pairs") -> None:
 def cluster_counts(state: UserValue) -> np.ndarray:
     """The number of clusters of every replica of Tokens or Gram."""
     sets = [state] if not state.shape else [state[i] for i in np.ndindex(state.shape)]
-    counts = [cluster_labels(one).max() + 1 for one in sets]
+    counts = [cluster_labels(tokens).max() + 1 for tokens in sets]
     return np.array(counts, dtype=float).reshape(state.shape)
 
 

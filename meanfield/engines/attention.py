@@ -191,7 +191,7 @@ class Head:
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
         """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), which have to be finite.
 
-        nan where `normalised` sums have a normaliser that underflows although there is mass.
+        nan where `normalised` sums have a denominator that underflows although there is mass.
         """
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
@@ -203,8 +203,8 @@ class Head:
 
             def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
                 """Weights k_ij of a block (chunk, rows, columns); 0 for keys after the query."""
-                of_keys = squares[1][chunk, columns].swapaxes(1, 2)
-                k = kernel(logits, (squares[0][chunk, rows], of_keys))
+                key_squares = squares[1][chunk, columns].swapaxes(1, 2)
+                k = kernel(logits, (squares[0][chunk, rows], key_squares))
                 later = self._later(rows, columns)
                 return k if later is None else np.where(later, 0.0, k)
 
@@ -277,8 +277,8 @@ class Head:
         def others(chunk: slice, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
             """Yield blocks of logits, with -inf at a token's own key."""
             for columns, logits in pairs._logits(chunk, rows):
-                itself = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
-                logits[:, itself - rows.start, itself - columns.start] = -np.inf
+                own_keys = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+                logits[:, own_keys - rows.start, own_keys - columns.start] = -np.inf
                 yield columns, logits
 
         def work(chunk: slice, rows: slice) -> None:

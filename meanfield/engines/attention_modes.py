@@ -343,10 +343,10 @@ class ModesHead(Head):
                 if not normalised:
                     output[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
                     continue
-                faint = np.flatnonzero(~(np.abs(denominator) >= lowest))
+                small = np.flatnonzero(~(np.abs(denominator) >= lowest))
                 output[r, rows] = pulls / np.where(denominator == 0, 1.0, denominator)[:, None]
-                if faint.size:
-                    tokens = rows.start + faint
+                if small.size:
+                    tokens = rows.start + small
                     output[r, tokens] = direct_sums(self._part(r, tokens))[0]
         return output
 

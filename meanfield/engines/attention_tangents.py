@@ -68,8 +68,8 @@ class DualHead(Head):
             chunk: slice, rows: slice, logits: Dual, visible: np.ndarray | None
         ) -> tuple[Any, None]:
             """Weights of a block of logits, with changes; 0 where not `visible`."""
-            of_keys: Any = np.swapaxes(squares[1][chunk], 1, 2)
-            k = weights_along(kernel, logits, (squares[0][chunk, rows], of_keys))
+            key_squares: Any = np.swapaxes(squares[1][chunk], 1, 2)
+            k = weights_along(kernel, logits, (squares[0][chunk, rows], key_squares))
             return k if visible is None else np.where(visible, k, 0.0), None
 
         return self._means(weigh) if normalised else self._totals(weigh)

@@ -134,7 +134,7 @@ class CausalSums(CausalEngine):
     def sums(
         self, columns: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Undivided pulls (R, rows + 1, n), and normalisers D_i (R, n).
+        """Undivided pulls (R, rows + 1, n), and denominators D_i (R, n).
 
         The rows of pulls are sum_j w_ij m_j W'(t_ij) (u_j - u_i), and last sum_j w_ij m_j W'(t_ij).
         D_i is 1 where a token sees no mass. Where Z is not 1, the sums and the D_i of a token may
@@ -164,7 +164,7 @@ class CausalSums(CausalEngine):
         return pulls, self._denominators(columns, pulls)
 
     def _denominators(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """Normalisers D_i (R, n) of compiled sums.
+        """Denominators D_i (R, n) of compiled sums.
 
         Where all weights that a token sees underflow, its pulls and D_i are summed again by rows.
         """
@@ -185,7 +185,7 @@ class CausalSums(CausalEngine):
     def row_sums(
         self, columns: np.ndarray, tokens: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pulls (rows + 1, k) and normalisers (k,) as by `sums`, for k tokens of one system.
+        """Pulls (rows + 1, k) and denominators (k,) as by `sums`, for k tokens of one system.
 
         `tokens` (k,) are their indices, in increasing order. A block of rows of the Gram matrix has
         the columns from the first to the last token in the windows of its rows, and the sink.
@@ -227,14 +227,14 @@ class CausalSums(CausalEngine):
         sources: np.ndarray,
         reference: tuple[float, float] | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pulls and normalisers as by `row_sums`, for one block of rows.
+        """Pulls and denominators as by `row_sums`, for one block of rows.
 
         rows are the indices of its tokens, `sources` of the tokens summed over, in increasing
         order; the last of `sources` is the last row.
         """
-        row_numbers, itself = np.arange(rows.size), np.searchsorted(sources, rows)
+        row_numbers, diagonal = np.arange(rows.size), np.searchsorted(sources, rows)
         u = columns[:-1, sources]
-        shares = self._shares(columns[-1, sources], positions[sources], itself)
+        shares = self._shares(columns[-1, sources], positions[sources], diagonal)
         visible = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
         # invisible pairs get the t of a visible one: they must not set the scale of a row
@@ -257,8 +257,8 @@ class CausalSums(CausalEngine):
             weights = weights[:, : sources.size] * shares
         if reference is None:
             denominators[~visible.any(axis=1)] = 1.0
-        of_itself = weights[row_numbers, itself]
-        weights[row_numbers, itself] = 0.0
+        of_itself = weights[row_numbers, diagonal]
+        weights[row_numbers, diagonal] = 0.0
         total = weights.sum(axis=1)
         pull = u @ weights.T - columns[:-1, rows] * total
         return np.concatenate([pull, (total + of_itself)[None]]), denominators

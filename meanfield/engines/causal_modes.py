@@ -7,7 +7,7 @@ harmonics of their measure, a running sum over blocks; earlier tokens of its own
 
     A_lm = sum of m_j conj Y_lm(x_j) over the earlier blocks
 
-and likewise the normaliser D_i. The sums of tokens in the first block are therefore exact.
+and likewise the denominator D_i. The sums of tokens in the first block are therefore exact.
 """
 
 import numpy as np
@@ -85,7 +85,7 @@ class CausalModes(CausalEngine):
             denominators = (denominators + denominators_inside).reshape(replicas, -1)[:, :n]
             lowest = self._modes._lowest * _before(blocked[1].sum(axis=1).reshape(replicas, blocks))
             velocity /= np.where(denominators == 0, 1.0, denominators)[..., None]
-            self._renew_faint(
+            self._replace_inaccurate(
                 x, masses, velocity, denominators < np.repeat(lowest, self.block, axis=1)[:, :n]
             )
         elif self.causal.is_mean(self.drift):
@@ -118,12 +118,12 @@ class CausalModes(CausalEngine):
         denominators = self._modes.denominators(coordinates, earlier) if self._normalised else None
         return numerators, denominators
 
-    def _renew_faint(
-        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, faint: np.ndarray
+    def _replace_inaccurate(
+        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, small: np.ndarray
     ) -> None:
-        """Replace the velocities of tokens in the mask `faint` (R, n), from all pairs with them."""
-        for r in np.flatnonzero(faint.any(axis=1)):
-            tokens = np.flatnonzero(faint[r])
+        """Replace the velocities of tokens in the mask `small` (R, n), from all pairs with them."""
+        for r in np.flatnonzero(small.any(axis=1)):
+            tokens = np.flatnonzero(small[r])
             velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
 
 

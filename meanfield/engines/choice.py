@@ -287,7 +287,7 @@ def _kind_of(drift: Drift) -> type[Drift]:
     kinds: list[Any] = [*CHOSEN_ENGINES, *SINGLE_ENGINES]
     kind: type[Drift] | None = ancestor(type(drift), kinds)
     if kind is None:
-        names = ", ".join(each.__name__ for each in kinds)
+        names = ", ".join(engine_class.__name__ for engine_class in kinds)
         raise MeanfieldError(
             f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
             "classes derived from them."

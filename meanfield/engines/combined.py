@@ -72,7 +72,7 @@ class PointValues(Engine):
 
 def _values_at(x: np.ndarray) -> Callable[[Any], np.ndarray]:
     """Function of an ensemble of drifts: their values at points x (n, d), (members, n, d)."""
-    return lambda many: np.stack([many.member(i).values(x) for i in range(*many.shape)])
+    return lambda drifts: np.stack([drifts.member(i).values(x) for i in range(*drifts.shape)])
 
 
 class CombinedSums(Engine):
@@ -180,22 +180,22 @@ class MemberSums(Engine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d), where all groups are tangential."""
-        return self._each(x, lambda engine, of: engine.velocity(x[of], masses[of]))
+        return self._each(x, lambda engine, rows: engine.velocity(x[rows], masses[rows]))
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The output of attention (R, n, d) at time t."""
-        return self._each(x, lambda engine, of: engine.attention(t, x[of], masses[of]))
+        return self._each(x, lambda engine, rows: engine.attention(t, x[rows], masses[rows]))
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        return self._each(masses, lambda engine, of: engine.potential(x[of], masses[of], t))
+        return self._each(masses, lambda engine, rows: engine.potential(x[rows], masses[rows], t))
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,)."""
-        return self._each(masses[:, 0], lambda engine, of: engine.energy(x[of], masses[of]))
+        return self._each(masses[:, 0], lambda engine, rows: engine.energy(x[rows], masses[rows]))
 
-    def _each(self, like: np.ndarray, of: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Array like `like` with of(engine, members) in the rows of each group of members."""
+    def _each(self, like: np.ndarray, apply: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Array like `like` with apply(engine, members) in the rows of each group of members."""
         result = np.empty(like.shape)
         for members, engine in self._groups:
-            result[members] = of(engine, members)
+            result[members] = apply(engine, members)
         return result

@@ -157,10 +157,10 @@ class DensityHead:
     def _answered(
         self, sums: np.ndarray, *, normalised: bool, scale: Any = None, floor: Any = None
     ) -> Any:
-        """Output from integrals (d + 1, ..., N), the last of which is the normaliser.
+        """Output from integrals (d + 1, ..., N), the last of which is the denominator.
 
         Integrals that are not divided are multiplied by `scale`; `floor` is a lower bound of the
-        normaliser.
+        denominator.
         """
         pulls = sums[:-1] if scale is None else scale * sums[:-1]
         return self.answer(pulls, sums[-1], floor) if normalised else self.answer(pulls)
@@ -365,7 +365,7 @@ class QuotientHead(DensityHead):
         changes = None
         if self.rows:
             parts = parts.reshape(*moments.shape[:2], -1)
-            first = (each[:, : self.rows] for each in (moments, parts, sums))
+            first = (array[:, : self.rows] for array in (moments, parts, sums))
             changes = self._by_beta(kernel, *first)
         return self._complete(quotient, kernel, factor, options, changes)
 
@@ -414,7 +414,7 @@ class QuotientHead(DensityHead):
         if self.rows:
             first = self.density.moments[:-1, : self.rows]
             changes = self._sums(LinearKernel(space, self._slope_of_A), first)
-            changes = np.concatenate([changes, changes[:1]])  # a normaliser that is not used
+            changes = np.concatenate([changes, changes[:1]])  # a denominator that is not used
         kernel = LinearKernel(space, self.A)
         return self._complete(quotient, kernel, 1.0, {"normalised": False}, changes)
 

@@ -208,7 +208,7 @@ class DirectSums(ZonalEngine):
         beta = self._beta(len(columns))
         sums = self._exponential_sums(columns, beta, d)
         if self.drift.normalised:
-            self._renew_faint(columns, None, beta, None, sums[None])
+            self._replace_underflows(columns, None, beta, None, sums[None])
             return np.divide(sums, sums[:, -1:], out=sums)
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
@@ -226,7 +226,7 @@ class DirectSums(ZonalEngine):
                 add_pairs(system, None, beta[r], None, sums[r], threads)
         return sums[:, 0]
 
-    def _renew_faint(
+    def _replace_underflows(
         self, columns: np.ndarray, changes: Any, beta: np.ndarray, rates: Any, sums: np.ndarray
     ) -> None:
         """Replace, in place, the sums (1 + p, R, rows + 1, n) of tokens whose weights underflow.
@@ -241,7 +241,7 @@ class DirectSums(ZonalEngine):
     def _single_sums(
         self, columns: np.ndarray, changes: Any, beta: float, rates: Any, tokens: np.ndarray
     ) -> np.ndarray:
-        """Sums (1 + p, R, tokens) of some tokens over pairs with all others, and changes."""
+        """Sums (1 + p, rows + 1, tokens) of some tokens of a system over pairs with all others."""
         count = 0 if changes is None else len(changes)
         sums = np.zeros((1 + count, len(columns), tokens.size))
         work = partial(single_sums, columns, changes, beta, rates, tokens, sums)
@@ -252,16 +252,16 @@ class DirectSums(ZonalEngine):
         self, columns: np.ndarray, functions: Sequence[Callable[..., Any]]
     ) -> np.ndarray:
         """Sums (R, rows + 1, n) with weights function(t), one function for all systems or each."""
-        itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
-        return self._gram_sums(columns, [weights_of(f) for f in functions], itself)
+        diagonal = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
+        return self._gram_sums(columns, [weights_of(f) for f in functions], diagonal)
 
     def _gram_sums(
-        self, columns: np.ndarray, kernels: Sequence[Weigh], itself: Sequence[float] | np.ndarray
+        self, columns: np.ndarray, kernels: Sequence[Weigh], diagonal: Sequence[float] | np.ndarray
     ) -> np.ndarray:
-        """Sums (R, d + 1, n) over pairs by Gram matrices; `itself` holds the kernels at t = 1."""
+        """Sums (R, d + 1, n) over pairs by Gram matrices; `diagonal` holds the kernels at t = 1."""
         sums, no_changes = np.empty_like(columns), np.empty((0, *columns.shape[1:]))
         pool = self._threads_for(columns), self._workspace
-        systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
+        systems = zip(columns, cycle(kernels), cycle(diagonal), sums, strict=False)
         with one_blas_thread():
             for system, weigh, weight, total in systems:
                 gram_sums(system, no_changes, weigh, weight, total[None], *pool)
@@ -339,7 +339,7 @@ class DirectSums(ZonalEngine):
                 add_pairs(columns[r], *tangents, total, self.threads)
                 sums[:, r] = total
         if self.drift.normalised:  # Z = W' up to a factor that cancels in the quotient
-            self._renew_faint(columns, changes, betas, rates, sums)
+            self._replace_underflows(columns, changes, betas, rates, sums)
             return sums[:, :, -1].copy()
         if rates.any():
             sums[1:] += rates[..., None, None] * sums[0]
@@ -363,8 +363,8 @@ class DirectSums(ZonalEngine):
                 change = slope * (du[a][:, rows].T @ u + u[:, rows].T @ du[a])
                 if name is not None:
 
-                    def of(many: Any, t: Any = t) -> np.ndarray:
-                        return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
+                    def of(drifts: Any, t: Any = t) -> np.ndarray:
+                        return drifts.potential_at(np.broadcast_to(t, (*drifts.shape, *t.shape)))
 
                     change = change + derivative_by(drift, name, of)
                 potentials[1 + a, r, rows] = change @ m + W @ dm[a]
@@ -392,33 +392,35 @@ def row_sums(
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
     size = max(1, ROW_ENTRIES // sources.size)
 
-    every = tokens.size == masses.size
+    takes_all = tokens.size == masses.size
 
     def block(block_range: slice) -> None:
         """Write sums of some rows over all sources, and their changes; no token pulls itself."""
         block_tokens = tokens[block_range]
-        rows = block_range if every else block_tokens  # slices give views
-        at, by_at, mass = columns[:-1, rows], changes[:, :, rows], masses[rows]
+        rows = block_range if takes_all else block_tokens  # slices give views
+        row_u, row_du, row_m = columns[:-1, rows], changes[:, :, rows], masses[rows]
         column = np.minimum(np.searchsorted(sources, block_tokens), sources.size - 1)
-        each, itself = np.flatnonzero(sources[column] == block_tokens), np.zeros(block_tokens.size)
-        pair = each, column[each]
-        t = within_one(at.T @ u)
+        present = np.flatnonzero(sources[column] == block_tokens)
+        diagonal = np.zeros(block_tokens.size)  # weights of the tokens with themselves
+        pair = present, column[present]
+        t = within_one(row_u.T @ u)
         w, w1, z, *along = kernel(t)
-        itself[each], w[pair] = w[pair], 0.0
+        diagonal[present], w[pair] = w[pair], 0.0
         pulls = pulling @ w.T
-        sums[0, :-1, block_range] = pulls[:-1] - at * pulls[-1]
-        sums[0, -1, block_range] = pulls[-1] + itself * mass
+        sums[0, :-1, block_range] = pulls[:-1] - row_u * pulls[-1]
+        sums[0, -1, block_range] = pulls[-1] + diagonal * row_m
         if len(denominators):
             denominators[0, block_range] = z @ m
         for a in range(len(changes)):
             z1, by_slope, by_weight = along[0], along[1][a], along[2][a]
-            dt = by_at[a, :-1].T @ u + at.T @ du[a]
+            dt = row_du[a, :-1].T @ u + row_u.T @ du[a]
             dw = w1 * dt if by_slope is None else w1 * dt + by_slope
-            of_itself = np.zeros(block_tokens.size)
-            of_itself[each], dw[pair] = dw[pair], 0.0
-            by = pulling @ dw.T + moved[a] @ w.T
-            sums[1 + a, :-1, block_range] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
-            sums[1 + a, -1, block_range] = by[-1] + of_itself * mass + itself * by_at[a, -1]
+            diagonal_change = np.zeros(block_tokens.size)
+            diagonal_change[present], dw[pair] = dw[pair], 0.0
+            change = pulling @ dw.T + moved[a] @ w.T
+            dD = change[:-1] - row_u * change[-1] - row_du[a, :-1] * pulls[-1]
+            dS = change[-1] + diagonal_change * row_m + diagonal * row_du[a, -1]
+            sums[1 + a, :-1, block_range], sums[1 + a, -1, block_range] = dD, dS
             if len(denominators):
                 dz = z1 * dt if by_weight is None else z1 * dt + by_weight
                 denominators[1 + a, block_range] = dz @ m + z @ dm[a]

@@ -413,7 +413,7 @@ def fields_of(drift: Drift, space: Space) -> list[tuple[float, DensityField]]:
     for factor, term in drift.terms:
         kind = ancestor(type(term), FIELDS)
         if kind is None:
-            names = ", ".join(each.__name__ for each in FIELDS)
+            names = ", ".join(field_class.__name__ for field_class in FIELDS)
             raise MeanfieldError(
                 f"Densities know no field of {type(term).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."

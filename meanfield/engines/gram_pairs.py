@@ -56,7 +56,7 @@ def gram_sums(
     columns: np.ndarray,
     changes: np.ndarray,
     weigh: Weigh,
-    itself: float,
+    self_weight: float,
     sums: np.ndarray,
     threads: ThreadPool,
     workspace: Workspace,
@@ -70,7 +70,7 @@ def gram_sums(
     weigh : callable
         weigh(block, first, second, denominators) turns inner products and their changes, a block
         (1 + p, rows, columns), into weights and their changes, in place: see `exponential_weights`.
-    itself : float
+    self_weight : float
         The weight w_ii of the token i in its denominator.
     tangential_pulls : callable, optional
         Returns the parts of the pulls (rows, n) orthogonal to u, from denominators (n,), where
@@ -87,11 +87,11 @@ def gram_sums(
             np.multiply(changes, m, out=summands[1:])
             summands[1:] += dm[:, None] * columns
             summands[1:, -1] = dm
-        pulling, together = summands[0], summands[first:].reshape(-1, n)
+        pulling, stacked = summands[0], summands[first:].reshape(-1, n)
         both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
         left, right = both[:, : 2 * d], both[:, d:]
         blocks, summed, denominators = -(-n // PAIR_BLOCK), sums[first:], np.zeros((2, n))
-        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(together) * PAIR_BLOCK,)  # for each thread
+        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(stacked) * PAIR_BLOCK,)  # for each thread
 
         def block(number: int) -> slice:
             return slice(number * PAIR_BLOCK, min(n, (number + 1) * PAIR_BLOCK))
@@ -106,12 +106,12 @@ def gram_sums(
 
             `weights` are (1 + p, others, target).
             """
-            w, *by = weights
+            w, *weight_changes = weights
             width = target.stop - target.start
-            product = scratch[: len(together) * width].reshape(len(together), width)
-            np.matmul(together[:, others], w, out=product)
+            product = scratch[: len(stacked) * width].reshape(len(stacked), width)
+            np.matmul(stacked[:, others], w, out=product)
             summed[..., target] += product.reshape(-1, d + 1, width)
-            for a, dw in enumerate(by):
+            for a, dw in enumerate(weight_changes):
                 sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=product[: d + 1])
 
         def within(begin: int, end: int) -> None:
@@ -127,13 +127,13 @@ def gram_sums(
                     weigh(weights, inside.start, inside.start, denominators)
                     add(inside, inside, weights, room)
 
-        def between(turn: int, begin: int, end: int) -> None:
+        def between(round_index: int, begin: int, end: int) -> None:
             """Add the pairs of tokens of two different blocks, for some pairs of a round."""
             with workspace.lent(*scratches) as (scratch, room):
                 for number in range(begin, end):
-                    one, other = block_pair(blocks, turn, number)
-                    if one >= 0:
-                        rows, others = block(one), block(other)
+                    row_block, column_block = block_pair(blocks, round_index, number)
+                    if row_block >= 0:
+                        rows, others = block(row_block), block(column_block)
                         weights = shaped(scratch, rows, others)
                         np.matmul(u[:, rows].T, u[:, others], out=weights[0])
                         for a in range(count):
@@ -145,16 +145,16 @@ def gram_sums(
 
         sums[:] = 0.0
         threads.share(within, blocks)
-        for turn in range(rounds_of(blocks)):
-            threads.share(partial(between, turn), (blocks + 1) // 2)
+        for round_index in range(rounds_of(blocks)):
+            threads.share(partial(between, round_index), (blocks + 1) // 2)
         if tangential_pulls is not None:
             sums[0, -1] = denominators[0]
         # sums of w_ij u_j become sums of w_ij (u_j - u_i); denominators include the tokens i = j
         sums[first:, :-1] -= u * sums[first:, -1:]
         if count:
             sums[1:, :-1] -= du * sums[0, -1]
-            sums[1:, -1] += itself * dm
-        sums[0, -1] += itself * m
+            sums[1:, -1] += self_weight * dm
+        sums[0, -1] += self_weight * m
         if tangential_pulls is not None:
             sums[0, :-1] = tangential_pulls(sums[0, -1]) + u * denominators[1]
 

@@ -47,12 +47,12 @@ class PointTransforms(ABC):
         """Call work(system, part, tokens) for every part of every system of x (R, n, ...)."""
         parts = parts_of(x)
 
-        def some(first: int, last: int) -> None:
+        def work_on_tasks(first: int, last: int) -> None:
             for task in range(first, last):
                 r, part = divmod(task, parts)
                 work(r, part, slice(part * PART_SIZE, (part + 1) * PART_SIZE))
 
-        self.threads.share(some, len(x) * parts)
+        self.threads.share(work_on_tasks, len(x) * parts)
 
     @abstractmethod
     def coordinates(self, x: np.ndarray) -> np.ndarray:
@@ -228,7 +228,7 @@ class HarmonicEngine(ZonalEngine):
         for r in range(len(x)):
             system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
             changes = self._changes[r % len(self._changes)]
-            computed_rows = (None if each is None else each[r] for each in computed or (None, None))
+            computed_rows = (None if rows is None else rows[r] for rows in computed or (None, None))
             v[r], dv[:, r], denominator = self.fields_along(
                 *system, self.multipliers_of(r), changes, *computed_rows
             )
@@ -267,8 +267,8 @@ class HarmonicEngine(ZonalEngine):
         if denominators is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
             for r in np.flatnonzero(denominators.min(axis=1) < lowest):
-                faint = np.flatnonzero(denominators[r] < lowest[r])
-                velocity[r, faint] = self._pairs.single_velocities(x[r], masses[r], int(r), faint)
+                tokens = np.flatnonzero(denominators[r] < lowest[r])
+                velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], int(r), tokens)
         return velocity
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -250,8 +250,8 @@ class SphereKernel(Kernel, Expansion):
         def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return (x @ dA.T @ y.T) * exponential_weights(A, self.scale)(x, y)
 
-        about = self._space, weights, self._frames, self.degrees, self.scale, None
-        return self.resolved(*about, RESOLVED_SLOPE)[0]
+        arguments = self._space, weights, self._frames, self.degrees, self.scale, None
+        return self.resolved(*arguments, RESOLVED_SLOPE)[0]
 
     def series(self, moments: np.ndarray) -> np.ndarray:
         return self._series(self._framed(moments))
@@ -333,7 +333,7 @@ class Kernels(ABC):
     Attributes
     ----------
     bounded : float
-        The largest mass met at points where a lower bound replaces the normaliser.
+        The largest mass met at points where a lower bound replaces the denominator.
     """
 
     def __init__(self, space: Space) -> None:
@@ -523,7 +523,7 @@ class SphereKernels(Kernels):
                     return self._gaussian(A, form - rest, scale, rest)
                 trials.append((lost, scale, rest))
         if trials:
-            lost, scale, rest = min(trials, key=lambda each: each[0])
+            lost, scale, rest = min(trials, key=lambda trial: trial[0])
             if lost <= MOST_UNEVEN:
                 return self._gaussian(A, form - rest, scale, rest)
         scale = fitted_scale(A, form, sampled)
@@ -561,8 +561,8 @@ class SphereKernels(Kernels):
         frames = _frames(A)
         for degree in degrees:
             pair = degree, min(degree, self.most)  # functions on the grid have no higher degrees
-            about = self.space, function, frames, pair, scale, rest, resolved
-            kernel, tail = SphereKernel.resolved(*about)
+            arguments = self.space, function, frames, pair, scale, rest, resolved
+            kernel, tail = SphereKernel.resolved(*arguments)
             if kernel is not None:
                 return kernel
             if not (analytic or tail <= resolved ** (degree / FINEST_DEGREE)):
@@ -754,7 +754,7 @@ def kernels_of(space: Space) -> Kernels:
     """
     kind = ancestor(type(space), KERNELS_BY_SPACE)
     if kind is None:
-        names = " and ".join(each.__name__ for each in KERNELS_BY_SPACE)
+        names = " and ".join(kernel_class.__name__ for kernel_class in KERNELS_BY_SPACE)
         raise MeanfieldError(
             f"Attention moves densities on {names}; got {space!r}. Use one of these spaces, or "
             "solve for Tokens."

@@ -52,8 +52,8 @@ class SpherePointTransforms(PointTransforms):
 
         def work(r: int, _part: int, tokens: slice) -> None:
             points = self.at(coordinates[r, tokens])
-            for c, one in enumerate(series[r]):
-                values[r, c, tokens] = points.values(one)
+            for c, row in enumerate(series[r]):
+                values[r, c, tokens] = points.values(row)
 
         self.each_part(coordinates, work)
         return values

@@ -124,9 +124,9 @@ class TorusSums(Engine):
             radius = self._circles**0.5
             return radius * self._summed.velocity(x / radius, masses)
         waves, sums = self._waves, np.empty_like(x)
-        for one, points, m in zip(sums, x, masses, strict=True):
+        for target, points, m in zip(sums, x, masses, strict=True):
             at = WavesAt(waves.space.rows, points)
-            one[:] = waves.velocity(points, waves.space.empirical_at(at, m), at)
+            target[:] = waves.velocity(points, waves.space.empirical_at(at, m), at)
         return sums
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -294,8 +294,8 @@ def _netcdf(contents: Contents) -> bytes:
             _add(file, f"{GROUP}/{name}", dims, values, {})
         for name, words in contents.words.items():
             if name.endswith("/") or not name:
-                about = {key: _for_others(value) for key, value in words.items()}
-                _group(file, name).attrs.update(about)
+                attributes = {key: _for_others(value) for key, value in words.items()}
+                _group(file, name).attrs.update(attributes)
     return buffer.getvalue()
 
 
@@ -404,8 +404,8 @@ def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
     long: dict[str, np.ndarray] = {}
     variables = data.variables.items()
     arrays: Arrays = {str(name): (tuple(map(str, v.dims)), v.values) for name, v in variables}
-    about = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
-    return Contents({**describe(header, long), **about}, arrays, long, {"": dict(data.attrs)})
+    attributes = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
+    return Contents({**describe(header, long), **attributes}, arrays, long, {"": dict(data.attrs)})
 
 
 def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:

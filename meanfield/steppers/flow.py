@@ -96,7 +96,7 @@ class Stages(NamedTuple):
     @property
     def nbytes(self) -> int:
         arrays = self.velocities, *self.intermediates
-        return sum(each.nbytes for each in arrays if each is not None)
+        return sum(array.nbytes for array in arrays if array is not None)
 
 
 class PointFlow(ABC):
