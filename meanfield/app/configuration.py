@@ -129,19 +129,19 @@ def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _seeds(data: Plain, at: str, group: str) -> Iterator[tuple[str, int, str]]:
+def _seeds(data: Plain, where: str, group: str) -> Iterator[tuple[str, int, str]]:
     """Yield key, seed and group of the seeds below a key; seeds of one group may be equal."""
     if isinstance(data, Mapping):
         for name, value in data.items():
-            key = f"{at}.{name}"
+            key = f"{where}.{name}"
             inner = group if group == "model" or group.endswith("[]") else key
             if name == "rng" and isinstance(value, int):
                 yield key, value, inner
             yield from _seeds(value, key, inner)
     elif isinstance(data, list | tuple):
-        inner = group if group == "model" else f"{at}[]"
+        inner = group if group == "model" else f"{where}[]"
         for i, value in enumerate(data):
-            yield from _seeds(value, f"{at}[{i}]", inner)
+            yield from _seeds(value, f"{where}[{i}]", inner)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

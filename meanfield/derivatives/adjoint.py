@@ -82,6 +82,7 @@ class Functional:
         s = finite("position", position)
 
         def checked(mu: Density) -> Indexed:
+            """`mu`, if it is Indexed and has position s; TypeError or ValueError otherwise."""
             if not isinstance(mu, Indexed):
                 raise TypeError(
                     f"position = {s:g} is that of a slice of Indexed densities; got "

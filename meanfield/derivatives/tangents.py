@@ -250,7 +250,7 @@ def interaction_changes(drift: "ZonalDrift", name: str, space: Space) -> np.ndar
     """
     changes = np.full((*drift.shape, space.level_degrees.size), np.nan)
     for index in np.ndindex(*drift.shape):
-        one = drift.member(index)
+        member = drift.member(index)
         with suppress(MeanfieldError):
-            changes[index] = derivative_by(one, name, space.interaction)
+            changes[index] = derivative_by(member, name, space.interaction)
     return changes

@@ -122,10 +122,10 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Valu
         np.arcsin(min(1.0, 1 / np.sqrt(beta))),
         min(FIRST_CELL / np.sqrt(beta), COARSEST_CELL),
     )
-    gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
-    widest = gaps.argmax()
-    if gaps[widest] > 2 * ROUNDING_MARGIN * reach:
-        cut = theta[widest] + gaps[widest] / 2
+    spacings = np.diff(theta, append=theta[0] + 2 * np.pi)
+    widest = spacings.argmax()
+    if spacings[widest] > 2 * ROUNDING_MARGIN * reach:
+        cut = theta[widest] + spacings[widest] / 2
         data = _wrapped(cut, theta, masses, beta)
         return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
     data = _wrapped(theta[0], theta, masses, beta)

@@ -44,6 +44,7 @@ class LinearisedMotion:
         names: Sequence[str | None],
         directions: Sequence[Mapping[str, Array] | None],
     ):
+        """Linearise along parameters `names` and changes `directions` of the state."""
         self.motion, self.names, self.directions = motion, tuple(names), tuple(directions)
         state = motion.state_along(motion.like, self.directions)
         self._moving = motion.along(self.names, state)

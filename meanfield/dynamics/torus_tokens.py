@@ -64,12 +64,14 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         )
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
+        """Motion of the replicas with these indices."""
+        chosen = super().of_members(members)
         if self._drift.shape:
-            part._sums = self._sums.of_members(members)
-        return part
+            chosen._sums = self._sums.of_members(members)
+        return chosen
 
     def noisy_step(self, start: float) -> float:
+        """Step with noise, divided by e^((m - 1) |beta|) for unnormalised exponential kernels."""
         dt, drift = super().noisy_step(start), self.model.drift
         source = drift.source if isinstance(drift, MeanField) else drift
         for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):

@@ -111,16 +111,16 @@ class _CausalForm(Form):
     expected = 'true, "mean", "sum", or a table Causal'
     names = ("Causal",)
 
-    def read(self, data: Json, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Json, where: str, reading: Reading) -> UserValue:
         if isinstance(data, bool | np.bool_):
             return Causal() if data else None
         if isinstance(data, str) and data in ("mean", "sum"):
             return Causal(data)  # type: ignore[arg-type]
         if isinstance(data, str) and data != "Causal":
-            return reading.expected(at, self.expected, data, ("mean", "sum"))
+            return reading.expected(where, self.expected, data, ("mean", "sum"))
         if reading.in_python and not isinstance(data, Causal):
-            return reading.expected(at, self.expected, data)
-        return KindOf(Causal).read(data, at, reading)
+            return reading.expected(where, self.expected, data)
+        return KindOf(Causal).read(data, where, reading)
 
     def json(self, definitions: Schema) -> Schema:
         words = {"enum": [True, False, "mean", "sum"]}

@@ -124,10 +124,10 @@ def _layers(name: str, value: UserValue) -> np.ndarray:
 class _Layers(Leaf):
     """Form of a list with one entry for each layer: numbers of one shape, or tables."""
 
-    def read(self, data: Json, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Json, where: str, reading: Reading) -> UserValue:
         if isinstance(data, list | tuple) and any(isinstance(e, Mapping | Given) for e in data):
-            return Many(Either((ARRAY, KindOf(Given)))).read(data, at, reading)
-        return super().read(data, at, reading)
+            return Many(Either((ARRAY, KindOf(Given)))).read(data, where, reading)
+        return super().read(data, where, reading)
 
 
 LAYER_LIST = _Layers("an array, one entry for each layer", _layers, {"type": "array"})

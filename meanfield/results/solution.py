@@ -363,18 +363,18 @@ class Solution(Result):
             **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
         }
-        about = {
+        attributes = {
             "Conventions": "CF-1.11",
             "title": f"{state.__name__} under {self.model!r}",
             "source": "meanfield",
             "references": "Rigollet, arXiv:2512.01868",
             "coordinates": " ".join(self.model.parameters),
         }
-        each = {name: words(name, state) for name in arrays}
+        texts = {name: words(name, state) for name in arrays}
         if last := self.stored.get("last"):
             long[LAST] = np.frombuffer(archived(last), dtype=np.uint8)
             header["engine"] = self.stored["engine"]
-        return Contents(header, arrays, long, {"": about, **each})
+        return Contents(header, arrays, long, {"": attributes, **texts})
 
     @classmethod
     def made_of(cls, contents: Contents) -> "Solution":
@@ -467,6 +467,7 @@ class LastState(DensityLaw):
     file: ResultFile
 
     def begin(self, space: Space | None) -> Density:
+        """The last density of the file; ValueError if `space` is of another class."""
         density = self.density(space)
         if space is not None and type(space) is not type(density.space):
             raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")

@@ -166,13 +166,7 @@ class Arguments:
         """
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
-        scheme = requested.scheme
-        if not isinstance(scheme, Scheme | Splitting | None):
-            names, template = [known.name for known in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
-            raise TypeError(
-                f"scheme must be one of the objects {', '.join(map(template.format, names))}; got "
-                f"scheme = {as_given(scheme)}{nearest(scheme, names, template) or '.'}"
-            )
+        scheme = _checked_scheme(requested.scheme)
         start, times = times_of(t_span, t_eval, requested.dt if scheme is Layers else None)
         user_breaks = breaks_of(breaks, t_span)
         if isinstance(state, State):
@@ -185,16 +179,6 @@ class Arguments:
         events = (events,) if callable(events) else tuple(events)
         if callable(until):
             events, until = (*events, Condition(until)), None
-        if until is None and steady_tolerance != STEADY_TOLERANCE:
-            raise ValueError(
-                'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
-                f"{steady_tolerance!r} and until = None."
-            )
-        if until and not (model.drift.constant and model.normalisation.constant):
-            raise ValueError(
-                f'until="steady" is for models that do not change with time: under {model!r} '
-                "tokens may rest and move again. Look at observables over time instead."
-            )
         motion = kind(model, state, engine, scheme=scheme, rtol=rtol)
         motion.breaks = user_breaks
         degrees = {name: getattr(requested, name) for name in ("min_degree", "max_degree")}
@@ -206,11 +190,7 @@ class Arguments:
                 "dense=True is for runs without random numbers, whose steps can be repeated up to "
                 f"any time; for {model!r} give the times in t_eval."
             )
-        if until and motion.random:
-            raise ValueError(
-                'until="steady" is for states that come to rest; what is moved by random numbers '
-                "does not. Look at observables over time instead."
-            )
+        _check_until(until, steady_tolerance, motion)
         choice = requested.chosen(motion, start, float(times[-1]))
         merge = checked_distance(merge, motion)
         generator, seed = _random(rng, motion.random, keeper.path)
@@ -305,6 +285,37 @@ class Arguments:
             **described,
             **self.motion.recorded(),
         }
+
+
+def _checked_scheme(scheme: Any) -> Any:
+    """`scheme`; raises TypeError if it is neither None nor one of `mf.steppers`."""
+    if not isinstance(scheme, Scheme | Splitting | None):
+        names, template = [known.name for known in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
+        raise TypeError(
+            f"scheme must be one of the objects {', '.join(map(template.format, names))}; got "
+            f"scheme = {as_given(scheme)}{nearest(scheme, names, template) or '.'}"
+        )
+    return scheme
+
+
+def _check_until(until: Any, steady_tolerance: float, motion: Motion) -> None:
+    """Raise ValueError unless states can come to rest, or if only the tolerance is given."""
+    model = motion.model
+    if until is None and steady_tolerance != STEADY_TOLERANCE:
+        raise ValueError(
+            'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
+            f"{steady_tolerance!r} and until = None."
+        )
+    if until and not (model.drift.constant and model.normalisation.constant):
+        raise ValueError(
+            f'until="steady" is for models that do not change with time: under {model!r} '
+            "tokens may rest and move again. Look at observables over time instead."
+        )
+    if until and motion.random:
+        raise ValueError(
+            'until="steady" is for states that come to rest, which no state under random numbers '
+            "does. Look at observables over time instead."
+        )
 
 
 def _name_of(event: Any) -> str:
@@ -535,6 +546,7 @@ class Geomspace(Times):
     first: Positive
 
     def between(self, start: float, end: float) -> np.ndarray:
+        """The start, and times whose distances from it are geometric from `first` on."""
         check_memory(f"count = {self.count} times", (4, self.count), "count")
         if not self.first < end - start:
             raise ValueError(

@@ -31,6 +31,7 @@ class Dirac(State):
     point: Annotated[np.ndarray, StatePart("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
+        """Check that `point` is a unit vector (d,), d >= 2."""
         point = real_array("The point of a Dirac", point)
         advice = "On the circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
         expected, fits = "that of a unit vector (d,), d >= 2", point.ndim == 1 and point.size >= 2

@@ -63,6 +63,7 @@ class Equiangular(State):
         *,
         gap: PositiveNumbers | None = None,
     ):
+        """Broadcast the arguments; raise ValueError for rho outside (-1/(n - 1), 1)."""
         name = "rho" if gap is None else "gap"
         got, exactly_one = "neither" if rho is None else "both", (rho is None) != (gap is None)
         require("Arguments of Equiangular", got, "one of rho and gap = 1 - rho", exactly_one)

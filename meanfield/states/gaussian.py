@@ -49,6 +49,7 @@ class Gaussian(State):
     ]
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
+        """Check mean (d,) and cov (d, d); compute the symmetric root of cov."""
         mean, cov = finite_array("The mean", mean), finite_array("The covariance", cov)
         shapes = mean.shape, cov.shape
         fits = mean.ndim == 1 and mean.size and cov.shape == 2 * mean.shape

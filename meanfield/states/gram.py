@@ -32,6 +32,7 @@ class Gram(TokenSet):
     ]
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
+        """Check that G is symmetric with unit diagonal, and without negative eigenvalues."""
         if isinstance(G, Points):
             x = G.draw()
             check_memory("G, inner products", (*x.shape[:-1], 3 * x.shape[-2]), "n")
@@ -68,6 +69,7 @@ class Gram(TokenSet):
         return sum_of_pairs(off_diagonal, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        """Labels (*replicas, n) of clusters linked by angles up to `angle`."""
         angle = positive("angle", angle)
         from .clusters import labels_of_inner_products
 

@@ -144,6 +144,7 @@ class Tokens(TokenSet):
         *,
         on_sphere: bool = True,
     ):
+        """Check the arguments; x is normalised if `on_sphere`."""
         on_sphere = boolean("on_sphere", on_sphere)
         x = x.draw() if isinstance(x, Points) else x
         points, x = x, real_array("x", x) if on_sphere else finite_array("x", x)
@@ -229,6 +230,7 @@ class Tokens(TokenSet):
         return sum_over_pairs(self._directions, self.directed_masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        """Labels (*replicas, n) of clusters linked by angles, or distances in R^d."""
         angle = positive("angle", angle)
         from .clusters import labels_of_points
 

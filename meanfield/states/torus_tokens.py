@@ -35,6 +35,7 @@ class TorusTokens(WeightedTokens):
     words: ClassVar = {"circle": "number of the angle"}
 
     def __init__(self, angles: np.ndarray, masses: np.ndarray | None = None):
+        """Check angles (*replicas, n, m) and masses."""
         angles = finite_array("angles", angles)
         wanted = "(n, m) or (*replicas, n, m), the m angles of n tokens"
         require("angles.shape", angles.shape, wanted, angles.ndim >= 2 and min(angles.shape) >= 1)

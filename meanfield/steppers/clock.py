@@ -60,15 +60,15 @@ def restored(values: np.ndarray) -> Clock:
     return clock_of(values.tolist())
 
 
-def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
-    """Sizes of first steps, in which states change by at most `part` of their size.
+def first_steps(share: float, rates: Any, growths: Any, duration: float) -> Any:
+    """Sizes of first steps, in which states change by at most `share` of their size.
 
     `rates` are relative rates of change of states, `growths` relative growth rates of these rates.
     The rate that counts is the larger of the rate and a tenth of the growth, since a state that is
-    almost at rest may accelerate. For a state at rest the step is `part` of the duration.
+    almost at rest may accelerate. For a state at rest the step is `share` of the duration.
     """
     fastest = np.maximum(rates, np.where(np.isfinite(growths), 0.1 * growths, 0.0))
-    return np.where(rates > 0, part / np.where(rates > 0, fastest, 1.0), part * duration)
+    return np.where(rates > 0, share / np.where(rates > 0, fastest, 1.0), share * duration)
 
 
 @jitable

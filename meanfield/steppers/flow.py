@@ -96,7 +96,7 @@ class Stages(NamedTuple):
     @property
     def nbytes(self) -> int:
         arrays = self.velocities, *self.intermediates
-        return sum(each.nbytes for each in arrays if each is not None)
+        return sum(array.nbytes for array in arrays if array is not None)
 
 
 class PointFlow(ABC):
@@ -152,6 +152,7 @@ class PointFlow(ABC):
         smallest_change: float = 0.0,
         start: float = 0.0,
     ):
+        """Begin at x, with a clock and a first step for each of `groups` of points."""
         self.scheme, self._field, self._rtol = scheme, field, rtol
         self._error_order = scheme.estimate_order + 1.0
         self._smallest_change, self._start = smallest_change, start
@@ -223,7 +224,7 @@ class PointFlow(ABC):
         groups = self._all if groups is None else groups
         size = max(1, NUMBERS_AT_ONCE // self.x[0].size)
         parts = [groups[first : first + size] for first in range(0, len(groups), size)]
-        return np.concatenate([self._advance(part, target) for part in parts])
+        return np.concatenate([self._advance(indices, target) for indices in parts])
 
     def _advance_alone(self, target: float) -> int:
         """Take and judge a step of the only group towards `target`; return a code of `judged`."""
@@ -392,6 +393,7 @@ class ExplicitFlow(PointFlow):
         return velocity_of
 
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
+        """Step of length dt, with the velocities of recorded stages where there are any."""
         given = None
         if stages is not None:
             rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)
@@ -421,8 +423,8 @@ class ExplicitFlow(PointFlow):
         """
         assert self.before is not None
         if self.groups == 1:
-            part = (elapsed - self.before.elapsed) / self.before.dt
-            return self._field.projected(self.interpolant(part))
+            fraction = (elapsed - self.before.elapsed) / self.before.dt
+            return self._field.projected(self.interpolant(fraction))
         missing = groups[~self._has_terms[groups]]
         if missing.size:
             terms = self._interpolation(missing, *(array[missing] for array in self.before))
@@ -430,8 +432,8 @@ class ExplicitFlow(PointFlow):
                 self._terms = np.empty((self.groups, len(terms), terms[0].shape[1]))
             self._terms[missing], self._has_terms[missing] = np.stack(terms, axis=1), True
         x, _, begin, dt = (array[groups] for array in self.before)
-        terms, part = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
-        change = polynomial(terms, part[:, None])
+        terms, fraction = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
+        change = polynomial(terms, fraction[:, None])
         return self._part(groups).projected(x + change.reshape(x.shape))
 
     @property

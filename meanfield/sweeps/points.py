@@ -241,6 +241,7 @@ class Function(Work):
 
     @cached_property
     def _signature(self) -> inspect.Signature | None:
+        """Signature of f; None for functions of C that have none."""
         try:
             return inspect.signature(self.f)
         except ValueError:  # a function of C, which does not say
@@ -256,6 +257,7 @@ class Function(Work):
         return RNG in digests and digests[RNG].default is inspect.Parameter.empty
 
     def check(self, point: SweepPoint) -> None:
+        """Raise TypeError unless f takes the parameters of the point, and rng if it takes one."""
         if self._signature is None:
             return
         supplied = dict.fromkeys([*point.parameters, *([RNG] if self.takes_rng else [])])
@@ -267,6 +269,7 @@ class Function(Work):
             ) from None
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        """Results of f at the points, one by one, each with a copy of its parameters."""
         results = []
         for point in points:
             supplied = {}
@@ -319,6 +322,7 @@ class Job:
         return to_bytes([point.key for point in self.points], outcomes)
 
     def _outcomes(self, points: Sequence[SweepPoint]) -> list[Outcome]:
+        """Outcomes at the points; any error of f is that of all."""
         try:
             return list(map(Outcome.of, self.work.values(points, self.seed)))
         except KeyboardInterrupt:
