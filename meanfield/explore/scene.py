@@ -12,6 +12,7 @@ from meanfield.extending import Index, Kind, Leaf, as_given, path_of, real, requ
 
 Space = mf.Circle | mf.Sphere | mf.Torus
 PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere, "Torus": mf.Torus}
+PAGE_DIMENSIONS = {"Circle": 2, "Sphere": 3, "Torus": 4}
 INITIAL_DEGREES = {"Circle": 64, "Sphere": 64, "Torus": 48}  # degrees of the initial law
 MOST_DEGREE = {"Circle": 1024, "Sphere": 64, "Torus": 64}
 FRAME_COUNTS = {"Circle": 301, "Sphere": 151, "Torus": 151}
@@ -289,7 +290,7 @@ class UserFile:
         require(f"{path}: it", state, f"{expected}or of at most {MOST_TOKENS} tokens there",
                 _fits(state), mf.MeanfieldError)  # fmt: skip
         law = initial if isinstance(state, mf.Density) else mf.describe(state)
-        space = {2: "Circle", 3: "Sphere", 4: "Torus"}[state.dimension]
+        space = next(name for name, d in PAGE_DIMENSIONS.items() if d == state.dimension)
         values = {"drift": mf.describe(model.drift)["kind"]} | {
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
         }
@@ -309,5 +310,5 @@ def _fits(state: Any) -> bool:
         fits = state.dimension == 4 and len(state) <= MOST_TOKENS
     else:
         fits = isinstance(state, mf.Density) and type(state.space) in PAGE_SPACES.values()
-        fits = fits and state.dimension in (2, 3, 4)
+        fits = fits and state.dimension in PAGE_DIMENSIONS.values()
     return fits and not state.shape
