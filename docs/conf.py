@@ -70,9 +70,10 @@ def plain_mathematics(_app, _what, _name, _object, _options, lines):
 
 
 def _escaped(line):
-    """The line with | and * escaped outside of quoted code."""
+    """The line with |, * and the _ of z_|k| escaped outside of quoted code."""
     parts = re.split(r"(``.*?``|`[^`]*`)", line)
-    return "".join(p if p.startswith("`") else re.sub(r"([|*])", r"\\\1", p) for p in parts)
+    signs = r"([|*]|(?<=\w)_(?=\W))"
+    return "".join(p if p.startswith("`") else re.sub(signs, r"\\\1", p) for p in parts)
 
 
 def setup(app):

@@ -1,6 +1,6 @@
 """Support for packages that build on meanfield, as its own `networks` and `explore` do.
 
-    from meanfield.extending import fitting, generator, whole_number
+    from meanfield.extending import generator, require, whole_number
 
 Checks of arguments raise the messages of the package; files are read with bounds and written whole;
 runs and curves show a progress bar and can be stopped; kinds list their parameters.
@@ -24,12 +24,12 @@ from .core.checks import (
     check_memory,
     counted,
     finite_array,
-    fitting,
     generator,
     path_of,
     positive,
     real,
     real_array,
+    require,
     whole_number,
 )
 from .core.files import regular_file, write_whole
@@ -63,7 +63,6 @@ __all__ = [
     "check_memory",
     "counted",
     "finite_array",
-    "fitting",
     "generator",
     "give_back_memory",
     "names_shown",
@@ -75,6 +74,7 @@ __all__ = [
     "real",
     "real_array",
     "regular_file",
+    "require",
     "share_heaps",
     "shown",
     "stopped_when",

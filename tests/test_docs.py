@@ -1,5 +1,6 @@
 """What the pages say is true: their examples run, and every claim has its script."""
 
+import ast
 import operator
 import re
 import subprocess
@@ -83,6 +84,16 @@ def test_links_to_files_of_the_project_lead_somewhere(page):
     for target in re.findall(r"\]\(([\w-]*[./][\w./-]*)", text):
         known = (page.parent / target).exists() or Path(target).name in BUILT
         assert known, f"{page.name} links to {target}"
+
+
+def test_quoted_names_in_docstrings_end_with_their_quotes():
+    """`Field`s is an error of the markup, which stops the build of the pages."""
+    for path in sorted((ROOT / "meanfield").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                parts = (ast.get_docstring(node) or "").replace("``", "").split("`")
+                after = [text[:1] for text in parts[2::2]]
+                assert not any(map(str.isalnum, after)), f"{path.name}: {ast.get_docstring(node)}"
 
 
 def test_every_name_of_the_api_page_is_reached_as_it_says():

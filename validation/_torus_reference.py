@@ -21,11 +21,14 @@ def coefficients_at(
     degree: int,
     rtol: float = 1e-12,
     counts: list[int] | None = None,
+    scale: Function | None = None,
+    power: int = 0,
 ) -> np.ndarray:
     """Fourier coefficients (n, n) at time t of d mu/dt = Lap mu/kappa - div(mu grad W*mu / Z*mu).
 
     `density`, W and Z are functions of two arrays of angles; Z None means 1. The coefficient of the
-    wave k is entry k, also for negative numbers. `counts` gets the number of evaluations.
+    wave k is entry k, also for negative numbers. `counts` gets the number of evaluations. With a
+    scale s of two angles the noise is div(s^(2 - p) grad(s^p mu))/kappa, p = `power`.
     """
     n = 4 * degree
     angles = 2 * np.pi * np.arange(n) / n
@@ -38,13 +41,20 @@ def coefficients_at(
     start = density(*grid)
     start = np.fft.fft2(start / start.mean(), norm="forward") * kept
     decay = (k[0] ** 2 + k[1] ** 2) / kappa
+    s = None if scale is None else scale(*grid)
 
     def values(series: np.ndarray) -> np.ndarray:
         return np.fft.ifft2(series, norm="forward").real
 
     def rate(_t: float, y: np.ndarray) -> np.ndarray:
         c = y.view(complex).reshape(n, n)
-        u, change = values(c), -decay * c
+        u = values(c)
+        change = -decay * c if s is None else np.zeros_like(c)
+        if s is not None:
+            raised = np.fft.fft2(s**power * u, norm="forward")
+            for direction in k:
+                flux = s ** (2 - power) * values(1j * direction * raised)
+                change += 1j * direction * np.fft.fft2(flux, norm="forward") / kappa
         level = 1.0 if below is None else values(below * c)
         for direction in k:
             flux = u * values(1j * direction * above * c) / level

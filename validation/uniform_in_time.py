@@ -26,7 +26,11 @@ order of the first; on average over the points the exponent is kappa dF to 20 %;
 0.01/13. 2: 1e-3, relative (interpolation). 3: 2e-3. 4: 10 % and 3 standard errors. 5: log T rises
 from n = 20 to 60 by more than 3 standard errors beyond the factor 3 of diffusion.
 
-    python validation/uniform_in_time.py [--quick]    # 500 s, 100 s quick; exit code 1 on failure
+    python validation/uniform_in_time.py [--quick] [--figure FILE.png]    # 500 s, 100 s quick
+
+--quick has four points and fewer trajectories. --figure draws the chart: the wedge between fold and
+onset on both spaces, the lower of the two exponents as colour, and the measured ones. Exit code 1
+on failure.
 """
 
 import argparse
@@ -34,10 +38,12 @@ import sys
 
 import numpy as np
 from _report import Report
-from scipy.interpolate import CubicSpline
+from matplotlib.figure import Figure
+from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.special import i0
 
 import meanfield as mf
+from meanfield.plotting import theme
 
 CIRCLE, SPHERE = mf.Circle(32), mf.Sphere(16)
 # space, beta, share of the way from the fold to the onset, whether from the ordered state
@@ -49,6 +55,7 @@ POINTS = (
 )  # fmt: skip
 BARRIER, STEP = 3.5, 0.01  # n kappa dF; dt/kappa
 STARTS = 32
+COLUMNS = {CIRCLE: np.linspace(2.6, 10.2, 14), SPHERE: np.linspace(1.95, 6.2, 14)}  # of the chart
 
 
 def order(tokens):
@@ -91,7 +98,8 @@ def measured(law, ordered, top, replicas, seed):
 
 
 def check_points(report, points, replicas):
-    p_values, exponents = [], []
+    """Claims 1 and 2; rows of the chart: space, beta, kappa/onset, whether ordered, exponent."""
+    p_values, exponents, chart = [], [], []
     for i, (space, beta, share, ordered) in enumerate(points):
         onset, kappas, energies, _, fold = ordered_branch(beta, space)
         kappa = kappas[fold] + share * (onset - kappas[fold])
@@ -114,6 +122,7 @@ def check_points(report, points, replicas):
         p_values.append(found.exponential_test(0)[1])
         factor = law.log_prefactor + law.power * np.log(n)
         exponents.append((np.log(mean.value) - factor) / (n * law.exponent))
+        chart.append((space, beta, kappa / onset, ordered, exponents[-1] * law.exponent))
         print(f"{case}: {law!r}\n    measured {mean!r}, exponent/kappa dF = {exponents[-1]:.3f}, "
               f"p = {p_values[-1]:.3f}", flush=True)  # fmt: skip
     count = len(points)
@@ -121,6 +130,44 @@ def check_points(report, points, replicas):
                    measured=np.mean(exponents), tolerance=0.2)  # fmt: skip
     report.compare(f"{count} points", "1 - least p-value of an exponential law", predicted=0.0,
                    measured=1 - min(p_values), tolerance=1 - 0.01 / count)  # fmt: skip
+    return chart
+
+
+def column(beta, space):
+    """kappa/onset from fold to onset, and kappa dF of the uniform and of the ordered state."""
+    onset, kappa, energy, _, fold = ordered_branch(beta, space)
+    at = np.linspace(kappa[fold], onset, 41)
+    upper = PchipInterpolator(kappa[fold::-1], energy[fold::-1], extrapolate=True)(at)
+    ordered = PchipInterpolator(kappa[fold:], energy[fold:])(at)
+    return at / onset, at * np.maximum(upper, 0.0), at * (upper - ordered)
+
+
+def draw(chart, path):
+    """Exponents kappa dF between fold and onset, of the uniform and of the ordered state."""
+    figure = Figure(figsize=(7.4, 6.2), layout="constrained")
+    for row, (space, betas) in zip(figure.subplots(2, 2), COLUMNS.items(), strict=True):
+        shares, *exponents = (
+            np.array(part) for part in zip(*(column(beta, space) for beta in betas), strict=True)
+        )
+        top = max(one.max() for one in exponents)
+        scale = {"norm": "log", "vmin": 1e-3 * top, "vmax": top, "cmap": "viridis"}
+        for ordered, (axes, found) in enumerate(zip(row, exponents, strict=True)):
+            over = np.broadcast_to(betas[:, None], shares.shape)
+            image = axes.pcolormesh(over, shares, np.maximum(found, 1e-3 * top), shading="gouraud",
+                                    **scale)  # fmt: skip
+            axes.plot(betas, shares[:, 0], color=theme.INK)
+            axes.axhline(1, color=theme.INK)
+            measured = [entry for entry in chart if entry[0] == space and entry[3] == bool(ordered)]
+            for _, beta, share, _, exponent in measured:
+                axes.scatter([beta], [share], c=[exponent], s=42, edgecolors="white", zorder=3,
+                             **scale)  # fmt: skip
+            axes.text(0.03, 0.06, "uniform in time", transform=axes.transAxes)
+            axes.text(0.97, 0.94, "up to rotation", transform=axes.transAxes, ha="right", va="top")
+            state = "ordered" if ordered else "uniform"
+            axes.set(title=f"{type(space).__name__}, from the {state} state", xlabel=r"$\beta$",
+                     ylabel=r"$\kappa/\kappa_c$", ylim=(shares.min() - 0.08, 1.09))  # fmt: skip
+        figure.colorbar(image, ax=row, label=r"$\frac{1}{n}\log T(n) \to \kappa\,\Delta F$")
+    figure.savefig(path, dpi=150)
 
 
 def wedge(beta, space):
@@ -195,11 +242,16 @@ def quarter(state, level, n, replicas):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="four points, fewer trajectories")
-    quick = parser.parse_args().quick
+    parser.add_argument("--figure", help="draw the chart to this file")
+    arguments = parser.parse_args()
+    quick = arguments.quick
     report = Report(["of", "quantity"], digits=5)
     check_tricritical(report)
     check_phase(report, 32 if quick else 64)
-    check_points(report, POINTS[6:10] if quick else POINTS, 32)
+    chart = check_points(report, POINTS[6:10] if quick else POINTS, 32)
+    if arguments.figure:
+        with theme.style():
+            draw(chart, arguments.figure)
     return report.verdict()
 
 

@@ -5,7 +5,7 @@ Modules that only one command needs are imported when it runs.
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ QUIET = option("--quiet -q", "No progress bar and no report.")
 
 
 def _print_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
+    """Print the version and exit."""
     if requested:
         from ..core.version import version_of  # slow to import
 
@@ -81,6 +82,7 @@ def task(metavar: str, result_name: str, *further: Decorator, required: bool = T
     )
 
     def decorate(described: Callable[..., Any]) -> click.Command:
+        """Command of the name of the function, with its docstring and these options."""
         name = described.__name__
 
         def command(**options: Any) -> None:
@@ -219,12 +221,7 @@ def run_task(
         count = len(result) if isinstance(result, tuple) else 1
         wrote = f"wrote {', '.join(map(str, parsed.outputs(out)[:count]))}"
         click.echo(parsed.report(result, wrote + (f" and {picture}" if figure else "")))
-    problems = parsed.problems(result)
-    for problem in problems:
-        if not any(message in problem for message in shown):
-            click.echo(problem, err=True)
-    if problems:
-        sys.exit(commands.NOT_SUCCESSFUL)
+    _exit_with(parsed.problems(result), shown)
 
 
 def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: bool) -> None:
@@ -246,7 +243,11 @@ def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: b
         written = run.save(target, dense="dense" in run.stored)
     if not quiet:
         click.echo(Run.report(run, f"wrote {written}"))
-    problems = Run.problems(run)
+    _exit_with(Run.problems(run), shown)
+
+
+def _exit_with(problems: list[str], shown: Sequence[str]) -> None:
+    """Print the problems that no warning has shown, and exit with NOT_SUCCESSFUL."""
     for problem in problems:
         if not any(message in problem for message in shown):
             click.echo(problem, err=True)
@@ -551,7 +552,7 @@ def literature(words: tuple[str, ...]) -> None:
     else:
         click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in statements))
         click.echo("\nSources, by the beginnings of keys:\n")
-        click.echo("\n".join(f"{name + ':':<9}{about}" for name, about in sources().items()))
+        click.echo("\n".join(f"{name + ':':<9}{text}" for name, text in sources().items()))
 
 
 @main.command()

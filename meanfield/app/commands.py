@@ -35,6 +35,7 @@ class FileName(click.Path):
     """A valid name of a file."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Path from the command line; a usage error if no file can have the name."""
         try:
             return path_of("the name of a file", value)
         except (TypeError, ValueError) as error:
@@ -79,6 +80,8 @@ class Commands(click.Group):
             _drop_what_cannot_be_printed()
 
     def add_command(self, command: click.Command, name: str | None = None) -> None:
+        """Add a command, with the option --import."""
+
         def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
             context.find_root().obj |= {name: import_kinds(name) for name in modules}
 
@@ -94,6 +97,7 @@ class Commands(click.Group):
             formatter.write_dl(sorted(rows))
 
     def invoke(self, context: click.Context) -> Any:
+        """Run the command; print errors in words, and exit with a code for their class."""
         try:
             return super().invoke(context)
         except (click.ClickException, click.exceptions.Exit, click.Abort):

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import as_given, boolean, check_memory, fitting, path_of
+from ..core.checks import as_given, boolean, check_memory, path_of, require
 from ..core.descriptions import describe
 from ..core.errors import ConfigError
 from ..core.files import Lock
@@ -75,7 +75,7 @@ def parse_config(
     """
     advice = "read_config reads a file, tomllib.loads a text."
     is_table = isinstance(data, Mapping)
-    fitting("data", data, "a dictionary of tables", is_table, TypeError, advice)
+    require("data", data, "a dictionary of tables", is_table, TypeError, advice)
     path = None if source is None else path_of("source", source)
     kind = next((task for work, task in TASKS.items() if work in data), Run)
     reading = Reading(folder=Path() if path is None else path.parent)
@@ -129,19 +129,19 @@ def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _seeds(data: Plain, at: str, group: str) -> Iterator[tuple[str, int, str]]:
+def _seeds(data: Plain, where: str, group: str) -> Iterator[tuple[str, int, str]]:
     """Yield key, seed and group of the seeds below a key; seeds of one group may be equal."""
     if isinstance(data, Mapping):
         for name, value in data.items():
-            key = f"{at}.{name}"
+            key = f"{where}.{name}"
             inner = group if group == "model" or group.endswith("[]") else key
             if name == "rng" and isinstance(value, int):
                 yield key, value, inner
             yield from _seeds(value, key, inner)
     elif isinstance(data, list | tuple):
-        inner = group if group == "model" else f"{at}[]"
+        inner = group if group == "model" else f"{where}[]"
         for i, value in enumerate(data):
-            yield from _seeds(value, f"{at}[{i}]", inner)
+            yield from _seeds(value, f"{where}[{i}]", inner)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def schema(kind: str = "solve") -> Schema:
     ValueError
         For other kinds.
     """
-    fitting("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
+    require("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
     task = TASKS[kind]
     definitions: Schema = {}
     return {

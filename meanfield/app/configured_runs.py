@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import fitting, real, whole_number
+from ..core.checks import real, require, whole_number
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.files import NUMBER_FORMATS, RESULT_FORMATS, checksum
 from ..core.identity import digest
@@ -89,6 +89,7 @@ class Runs(Work):
     def batches(
         self, points: list[SweepPoint], size: int | None, seed: int | None, workers: int
     ) -> list[list[SweepPoint]]:
+        """Points in batches of equal configurations but for arrays, each run as one ensemble."""
         groups: dict[str, list[SweepPoint]] = {}
         if size != 1:
             arrays = self._array_keys(points)
@@ -107,6 +108,7 @@ class Runs(Work):
         return batches
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        """Results at the points: members of one ensemble; any that ended early run alone."""
         for name in self.imports:  # as the process of the sweep has
             if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
                 import_kinds(name)
@@ -193,6 +195,7 @@ class Runs(Work):
         first = points[0].parameters
 
         def makes_members(name: str) -> bool:
+            """Whether two values of this parameter make an ensemble."""
             try:
                 model = self._read({**first, name: [first[name]] * 2}).tables["model"]
             except MeanfieldError:
@@ -210,13 +213,14 @@ class Runs(Work):
         return {k: s for k, s in zip(keys, seeds, strict=True) if k not in point.parameters}
 
 
-def _seed_keys(data: Any, at: str) -> Iterator[str]:
+def _seed_keys(data: Any, where: str) -> Iterator[str]:
+    """Yield the dotted keys of all random seeds in plain data."""
     data = dict(enumerate(data)) if isinstance(data, list | tuple) else data
     for name, value in data.items() if isinstance(data, Mapping) else ():
         if name == RNG:
-            yield f"{at}.{RNG}"
+            yield f"{where}.{RNG}"
         else:
-            yield from _seed_keys(value, f"{at}.{name}")
+            yield from _seed_keys(value, f"{where}.{name}")
 
 
 def _change(data: Any, key: str, value: Any) -> None:
@@ -293,7 +297,7 @@ def _of_member(variable: Variable, number: int) -> Variable:
 # Tables of parameters ----------------------------------------------------------------------------
 
 
-def flattened(table: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+def flattened(table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The values of a table with dotted keys or nested tables, by dotted keys.
 
     A table of `first`, `last` and `count` is a range: its `spacing` is "linear", or "log".
@@ -305,7 +309,7 @@ def flattened(table: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for name, value in table.items():
-        key = f"{at}.{name}" if at else name
+        key = f"{where}.{name}" if where else name
         if isinstance(value, Mapping) and set(RANGE_KEYS) <= set(value):
             values[key] = _range(key, value)
         elif isinstance(value, Mapping):
@@ -324,13 +328,13 @@ def _range(key: str, table: Mapping[str, Any]) -> list[float]:
     """Numbers from `first` to `last` with a spacing; ConfigError names the key."""
     try:
         unknown = [name for name in table if name not in (*RANGE_KEYS, "spacing")]
-        fitting("keys", unknown, f"{', '.join(RANGE_KEYS)} and spacing", not unknown)
+        require("keys", unknown, f"{', '.join(RANGE_KEYS)} and spacing", not unknown)
         count = whole_number("count", table["count"], most=10**6)
         spacing = table.get("spacing", "linear")
-        fitting("spacing", spacing, " or ".join(SPACINGS), spacing in list(SPACINGS))
+        require("spacing", spacing, " or ".join(SPACINGS), spacing in list(SPACINGS))
         ends = [real(name, table[name], "finite", np.isfinite) for name in ("first", "last")]
         expected = "above 0, and so the last, for a logarithmic spacing"
-        fitting("first", ends[0], expected, spacing == "linear" or min(ends) > 0)
+        require("first", ends[0], expected, spacing == "linear" or min(ends) > 0)
     except ValueError as error:
         raise ConfigError(f"sweep.parameters.{key}: {error}") from error
     return SPACINGS[spacing](*ends, count).tolist()

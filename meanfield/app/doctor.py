@@ -86,6 +86,7 @@ def doctor() -> dict[str, Any]:
 
 
 def _package(name: str, licence: str) -> dict[str, Any]:
+    """Version, licence and fault of a package, and whether it is required."""
     broken = None
     try:
         with warnings.catch_warnings(action="ignore"):  # of tqdm without widgets, for instance
@@ -97,6 +98,7 @@ def _package(name: str, licence: str) -> dict[str, Any]:
 
 
 def _fftw() -> str | None:
+    """Version of FFTW; None if it cannot be loaded."""
     from ..core.errors import MeanfieldError
 
     try:
@@ -108,6 +110,7 @@ def _fftw() -> str | None:
 
 
 def _numba() -> dict[str, Any]:
+    """The folder of compiled code, the threading layer, and the number of threads."""
     from numba import config
 
     from ..lowlevel.code_cache import cache_folder

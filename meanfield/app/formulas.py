@@ -94,6 +94,7 @@ class _Formula:
         return "".join(units)
 
     def _unit(self) -> str:
+        """HTML of the next unit: an index, a group in braces, a relation, or a symbol."""
         token = self._tokens.pop(0)
         name = token.removeprefix("\\")
         if token in "^_":
@@ -112,6 +113,7 @@ class _Formula:
         return self._symbol(token, name, is_binary)
 
     def _symbol(self, token: str, name: str, is_binary: bool) -> str:
+        """HTML of a symbol or command, with thin spaces around functions and binary operators."""
         of_function, self._of_function = self._of_function, False
         if name in ("frac", "tfrac") and token != name:
             fraction = f"{_grouped(self._argument())}/{_grouped(self._argument())}"
@@ -157,6 +159,7 @@ class _Formula:
         return token not in END_OF_PRODUCT and token.removeprefix("\\") not in RELATIONS
 
     def _argument(self) -> str:
+        """HTML of the argument of a command, after blanks."""
         self._binary = False
         while self._tokens and self._tokens[0] == " ":
             del self._tokens[0]

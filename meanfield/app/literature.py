@@ -143,6 +143,7 @@ class Row:
 
 @cache
 def _claims() -> list[Claim]:
+    """Claims of the documentation, from the wheel or the repository."""
     packaged = APP_FOLDER / "claims.md"  # within a wheel
     return read_claims(
         packaged if packaged.exists() else APP_FOLDER.parents[1] / "docs/reference/claims.md"
@@ -220,6 +221,7 @@ def names_of(claim: Claim) -> list[str]:
 
 @cache
 def _checked() -> dict[Claim, list[str]]:
+    """Rows of the literature, by the claim that checks them."""
     names: dict[Claim, list[str]] = {}
     for row in rows():
         for claim in row.claims:

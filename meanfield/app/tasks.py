@@ -78,10 +78,10 @@ class ArgumentTable(Form):
     def keys(self) -> list[str]:
         return [name for name in parameters_of(self.function) if name not in PROGRAM_ONLY]
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, where: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
-            return reading.refuse(at, f"expected a table; got {toml(data)}")
-        return read_arguments(self.function, data, at, reading, self.keys)
+            return reading.refuse(where, f"expected a table; got {toml(data)}")
+        return read_arguments(self.function, data, where, reading, self.keys)
 
     def json(self, definitions: Schema) -> Schema:
         return call_json(self.function, definitions, names=self.keys)
@@ -90,11 +90,12 @@ class ArgumentTable(Form):
 class DriftToFollow(KindOf):
     """A drift, or only its name if the parameter that it requires is followed."""
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
+    def read(self, data: Plain, where: str, reading: Reading) -> Any:
+        """A drift, or its class if a required parameter is followed."""
         kind = self.base.kinds.get(data) if isinstance(data, str) else None
         if kind is not None and any(p.required for p in parameters_of(kind).values()):
             return kind
-        return super().read(data, at, reading)
+        return super().read(data, where, reading)
 
     def json(self, definitions: Schema) -> Schema:
         return {"anyOf": [*super().json(definitions)["anyOf"], {"enum": self.names}]}
@@ -107,12 +108,13 @@ class NamesOfDrifts(Form):
     def array(self) -> Many:
         return Many(choice({name: Drift.kinds[name] for name in KindOf(Drift).names}))
 
-    def read(self, data: Plain, at: str, reading: Reading) -> Any:
-        drifts = self.array.read(data, at, reading)
+    def read(self, data: Plain, where: str, reading: Reading) -> Any:
+        """Names of drifts; a problem if one occurs twice."""
+        drifts = self.array.read(data, where, reading)
         if drifts is INVALID or 0 < len(set(drifts)) == len(drifts):
             return drifts
         words = "expected an array of names of drifts, each at most once"
-        return reading.refuse(at, f"{words}; got {toml(data)}")
+        return reading.refuse(where, f"{words}; got {toml(data)}")
 
     def json(self, definitions: Schema) -> Schema:
         return {**self.array.json(definitions), "minItems": 1, "uniqueItems": True}
@@ -349,6 +351,7 @@ class ParameterSweep(OnWorkers):
         return {**Run.required(), cls.work: ArgumentTable(cls.function())}
 
     def run(self, **options: Any) -> "Sweep":
+        """Sweep of the runs that the tables describe over the axes of the configuration."""
         from ..sweeps import Sweep
         from .configured_runs import Runs, flattened
 
@@ -360,6 +363,7 @@ class ParameterSweep(OnWorkers):
         return self.recorded(Sweep(data))
 
     def problems(self, sweep: "Sweep") -> list[str]:
+        """Sentences on the points that failed, the runs that ended early, and an interruption."""
         messages = {"error": "points failed: the variable error says why"}
         messages["status"] = "runs ended early: the variable status says why"
         fine = {"error": ("", NOT_RUN), "status": ("", *SUCCESSFUL)}
@@ -483,6 +487,7 @@ class PhaseDiagrams(Configuration):
     objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Space)}
 
     def run(self, **options: Any) -> tuple["PhaseDiagram", ...]:
+        """A diagram for each drift, until one is interrupted."""
         diagrams: list[PhaseDiagram] = []
         out, space = options.pop("out"), self.tables["space"]
         files = repeat(None) if out is None else self.outputs(out)

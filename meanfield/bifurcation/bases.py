@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, fitting
+from ..core.checks import as_given, require
 from ..core.read_only import ReadOnlyArrays
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
@@ -366,7 +366,7 @@ def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
         return others.on(space, name)
     wanted = f"{' or '.join(map(repr, kinds_here))} on {space!r}"
     more = f", or {others.groups}" if others is not None else ""
-    fitting("symmetry", name, f"{wanted}{more}", False)
+    require("symmetry", name, f"{wanted}{more}", False)
     raise AssertionError
 
 

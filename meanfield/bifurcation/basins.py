@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, generator, real, real_array
+from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
@@ -294,10 +294,10 @@ def basins(
     Wilson, J. Am. Stat. Assoc. 22 (1927), 209-212; Menck et al., Nature Physics 9 (2013), 89-92.
     """
     level = real("level", level, "between 0 and 1", lambda number: 0 < number < 1)
-    fitting("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
+    require("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
     begun = _drawn(starts, rng, count)
     one = vary is None or (isinstance(vary, Mapping) and len(vary) == 1)
-    fitting("vary", vary, 'one parameter and its values, {"b": (0, 1, 2)}', one, TypeError)
+    require("vary", vary, 'one parameter and its values, {"b": (0, 1, 2)}', one, TypeError)
     ((name, values),) = ({"": [0.0]} if vary is None else vary).items()
     values = [float(value) for value in np.atleast_1d(real_array("vary", values))]
     work = BasinsWork(model, begun, name, t_end, rtol)
@@ -320,10 +320,10 @@ def _drawn(starts: Any, rng: Any, count: int) -> tuple[Density, ...]:
         found = list(starts) if np.iterable(starts) else []
     wanted = "densities on one space, or a function of a generator that returns one"
     fits = bool(found) and all(isinstance(one, Density) and not one.shape for one in found)
-    fitting("starts", starts, wanted, fits, TypeError)
+    require("starts", starts, wanted, fits, TypeError)
     space = found[0].space
     same = all(one.space.with_degree(space.degree) == space for one in found)
-    fitting("starts", starts, wanted, same)
+    require("starts", starts, wanted, same)
     return tuple(found)
 
 

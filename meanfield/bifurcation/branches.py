@@ -16,12 +16,12 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import (
     as_given,
-    fitting,
     is_variable_name,
     positive,
     range_of,
     real,
     real_array,
+    require,
     whole_number,
 )
 from ..core.errors import MeanfieldError
@@ -210,8 +210,8 @@ def branches(
     if not basis.symmetric:
         where = "where the uniform density does not rest"
         wanted = f"left out {where}: branches begin in all directions"
-        fitting("degrees", degrees, wanted, degrees is None)
-        fitting(
+        require("degrees", degrees, wanted, degrees is None)
+        require(
             "stability", stability, f"True {where}: onsets are found by growth rates", stability
         )
     saved_values = _checked_places(save_at, span)
@@ -336,7 +336,7 @@ def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, b
             raise ValueError(f"{caller} follows a single model; got an ensemble {drift!r}.")
     if isinstance(drift, Transformer):
         wanted = "left out: a Transformer has its own"
-        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
+        require("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
         noise = drift.noise
     elif isinstance(drift, Drift):
         drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
@@ -355,7 +355,7 @@ def _asked_range(
             f"instead of beta; got {as_given(drift)}."
         )
     if family:
-        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        require("vary", vary, "left out: a function of one number varies that", vary is None)
         return "s", range_of("the range of the family", kappa, -np.inf), None
     if beta is None and vary is None:
         if kind:
@@ -369,7 +369,7 @@ def _asked_range(
         kappa = drift.kappa if drift.steady_noise else None
     if asked[0] == "kappa" or (kappa is None and isinstance(drift, Transformer)):
         return *asked, None
-    fitting("kappa", kappa, f"given, one number > 0, where {asked[0]} varies", kappa is not None)
+    require("kappa", kappa, f"given, one number > 0, where {asked[0]} varies", kappa is not None)
     return *asked, positive("kappa", kappa)
 
 
@@ -379,7 +379,7 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
     `drift` is a drift, a class of drifts or a model.
     """
     one_range = isinstance(vary, Mapping) and len(vary) == 1
-    fitting("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
+    require("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
     low, high = range_of(f"vary: {name}", span, 0.0 if name == "kappa" else -np.inf)
     try:
@@ -410,7 +410,7 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     array = real_array("save_at", save_at)
     inside = array.ndim == 1 and bool(((span[0] <= array) & (array <= span[1])).all())
     wanted = f"a sequence of numbers from {span[0]:g} to {span[1]:g}"
-    fitting("save_at", save_at, wanted, inside)
+    require("save_at", save_at, wanted, inside)
     return array
 
 
@@ -430,7 +430,7 @@ def _checked_starts(
     """Pairs of a value of the parameter and a density, from `starts`."""
     given = {} if starts is None else starts
     wanted = "values of the parameter with densities, {0.5: density}"
-    fitting("starts", given, wanted, isinstance(given, Mapping), TypeError)
+    require("starts", given, wanted, isinstance(given, Mapping), TypeError)
     for value, densities in given.items():
         value = real("starts", value, f"values from {span[0]:g} to {span[1]:g}",
                      lambda number: span[0] <= number <= span[1])  # fmt: skip
@@ -438,7 +438,7 @@ def _checked_starts(
         for density in [densities] if one else densities:
             density = getattr(density, "density", density)
             fits = isinstance(density, Density) and type(density.space) is type(space)
-            fitting("starts", density, f"densities on {space!r}", fits, TypeError)
+            require("starts", density, f"densities on {space!r}", fits, TypeError)
             yield value, density
 
 
@@ -448,11 +448,11 @@ def _checked_observables(
     """`observables` as a dict, after checks of names and of values on the uniform density."""
     own = {} if observables is None else observables
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
-    fitting("observables", own, "names with functions of a density", functions, TypeError)
+    require("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
         wanted = f"printable text without / and none of {', '.join(DIAGRAM_NAMES)}"
         free = isinstance(name, str) and name not in (*DIAGRAM_NAMES, parameter)
-        fitting("a name of observables", name, wanted, free and is_variable_name(name))
+        require("a name of observables", name, wanted, free and is_variable_name(name))
         value = own[name](space.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
             raise TypeError(
@@ -816,7 +816,7 @@ def asked_degrees(asked: Any, most: int) -> list[int]:
     """The degrees in order; raises unless they are different whole numbers from 1 to `most`."""
     wanted = sorted(Many(NATURAL).check("degrees", asked))
     fits = bool(wanted) and wanted[-1] <= most and len(set(wanted)) == len(wanted)
-    fitting("degrees", asked, f"different whole numbers from 1 to {most}, one at least", fits)
+    require("degrees", asked, f"different whole numbers from 1 to {most}, one at least", fits)
     return wanted
 
 

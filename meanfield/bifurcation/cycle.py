@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import finite, fitting, whole_number
+from ..core.checks import finite, require, whole_number
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -255,10 +255,10 @@ def cycle(
     ----------
     model : Transformer
         A single model that moves a `Density` or `Indexed`, with noise, and constant in time.
-    guess : Solution, Density or SpecialPoint
+    guess : Solution, Density, SpecialPoint or CycleSpecial
         The end of a run, or a density: the model is solved from there until the density comes back
-        near to an earlier one. Or a Hopf point of `branches` in a parameter of the model: cycles
-        are followed from there to the value that the model has.
+        near to an earlier one. Or a Hopf point of `branches` or a period doubling of `cycles` in a
+        parameter of the model: cycles are followed from there to the value that the model has.
     period : float, optional
         Estimate of the period, instead of waiting for a return.
     tolerance : float
@@ -278,8 +278,8 @@ def cycle(
     TypeError, ValueError
         For wrong arguments, ensembles, and models without noise.
     MeanfieldError
-        If the run comes to rest, or comes back to no earlier state; if cycles from the Hopf point
-        do not reach the model; for models that change with time.
+        If the run comes to rest, or comes back to no earlier state; if cycles from the
+        special point do not reach the model; for models that change with time.
 
     Notes
     -----
@@ -294,12 +294,13 @@ def cycle(
     Ascher, Mattheij and Russell, Numerical Solution of Boundary Value Problems (1995); Fairgrieve
     and Jepson, SIAM J. Numer. Anal. 28 (1991).
     """
-    if hasattr(guess, "kind") and hasattr(guess, "interval"):
-        from .cycle_branch import cycle_from_hopf
+    if hasattr(guess, "kind") and hasattr(guess, "parameter"):
+        from .cycle_branch import cycle_from
 
-        return cycle_from_hopf(model, guess, tolerance, max_degree, max_intervals)
+        return cycle_from(model, guess, tolerance, max_degree, max_intervals)
     density: Any = guess.final if isinstance(guess, Solution) else guess
-    fitting("guess", guess, "a Solution, a Density or a Hopf point", isinstance(density, Density))
+    wanted = "a Solution, a Density or a special point"
+    require("guess", guess, wanted, isinstance(density, Density))
     check_model(model, density.space, density.shape)
     basis = basis_of_cycles([model], density.space)
     with one_blas_thread():

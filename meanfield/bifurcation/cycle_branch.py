@@ -5,6 +5,11 @@ Between two points, folds are zeros of dp along the branch; where another multip
 unit circle, the zero of the logarithm of its absolute value is located: a period doubling at -1, a
 torus for a complex pair, a branch point at +1.
 
+At a period doubling begins a branch of orbits of twice the period. Its first orbit is the old one,
+passed twice, plus a small multiple of the perturbation with the multiplier -1, which changes its
+sign from one turn to the next. Where a branch comes back to a Hopf point or a period doubling, it
+continues as the orbits shifted by half a period.
+
 The period may become infinite: at a saddle-node on an invariant cycle (SNIC) and at a homoclinic
 orbit. With d = |p - p_c|, T = a d^(-1/2) + b at the former, so that dT/dp behaves like d^(-3/2),
 and T = -(log d)/s + b at the latter, with dT/dp like 1/d, where s is the unstable rate of its
@@ -20,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, range_of, real
+from ..core.checks import range_of, real, require
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -52,8 +57,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-FIRST_AMPLITUDE = 0.02  # of the first orbit at a Hopf point, root of the mean square in L^2
-HOPF_AMPLITUDE = 0.015  # below which a branch that shrinks has come to a Hopf point
+FIRST_AMPLITUDE = 0.02  # of the first orbit of a branch, root of the mean square in L^2
+LAST_AMPLITUDE = 0.015  # below which a branch that shrinks has come to its origin
+EQUAL_HALVES = 1e-6  # amplitude of the difference of both halves of an orbit that is passed twice
+DOUBLING_ROUNDING = 1e-3  # distance from -1 of the multiplier of a period doubling
 SHOWN_MULTIPLIERS = 8
 FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
 LONGER = 2.0  # factor by which such a period exceeds the least one
@@ -108,10 +115,12 @@ class CycleBranch(Result):
     special_points : list of CycleSpecial
     ends : (str, str)
         Why the branch ends, at its first and last point: "start", "range", "Hopf" (its amplitude
-        vanishes), "SNIC" or "homoclinic" (its period becomes infinite), "unresolved",
-        "not continued", "max_points", "interrupted".
+        vanishes), "period doubling" (both halves of its orbits become equal), "SNIC" or
+        "homoclinic" (its period becomes infinite), "unresolved", "not continued", "max_points",
+        "interrupted".
     limits : (float, float)
-        Estimates of the parameter at ends that are "Hopf", "SNIC" or "homoclinic"; else nan.
+        Estimates of the parameter at ends that are "Hopf", "period doubling", "SNIC" or
+        "homoclinic"; else nan.
     parameter : str
     span : (float, float)
         Range of the parameter.
@@ -229,21 +238,22 @@ class _Point(NamedTuple):
 
     @property
     def amplitude(self) -> float:
-        return float(
-            np.sqrt(self.curve.mesh.weights @ (_centred(self.orbit, self.curve) ** 2).sum(1))
-        )
+        """Root of the mean square of the states minus their mean over the period."""
+        ends = self.orbit.stages[:, -1]
+        return self._size(ends - self.curve.mesh.weights @ ends)
 
+    @property
+    def odd(self) -> Array:
+        """Half the difference from the states half a period later, at ends of intervals, (n, N)."""
+        mesh, stages = self.curve.mesh, self.orbit.stages
+        return (stages[:, -1] - mesh.at(stages, mesh.ends[1:] + 0.5)) / 2
 
-def _centred(orbit: Orbit, curve: CycleCurve) -> Array:
-    """States at the ends of intervals minus their mean over the period, (n, N)."""
-    ends = orbit.stages[:, -1]
-    return ends - curve.mesh.weights @ ends
+    @property
+    def odd_amplitude(self) -> float:
+        return self._size(self.odd)
 
-
-def _turned(one: _Point, other: _Point) -> bool:
-    """Whether two orbits differ by half a period, as on both sides of a Hopf point."""
-    product = _centred(one.orbit, one.curve) * _centred(other.orbit, other.curve)
-    return float(product.sum()) < 0
+    def _size(self, ends: Array) -> float:
+        return float(np.sqrt(self.curve.mesh.weights @ (ends**2).sum(1)))
 
 
 class _Follower:
@@ -274,12 +284,12 @@ class _Follower:
                 yield from self._at_end(here, new)
                 return
             there = _Point(here.curve, new)
-            turned = _turned(here, there)
-            if turned and here.amplitude > HOPF_AMPLITUDE:  # beyond the Hopf point
+            turned = float((here.odd * there.odd).sum()) < 0 and here.odd_amplitude > EQUAL_HALVES
+            if turned and here.odd_amplitude > LAST_AMPLITUDE:  # beyond the origin
                 step = used / 2
                 continue
-            if turned or there.amplitude < min(HOPF_AMPLITUDE, here.amplitude):
-                self._to_hopf(*((last, here) if turned else (here, there)))
+            if turned or there.amplitude < min(LAST_AMPLITUDE, here.amplitude):
+                self._to_origin(*((last, here) if turned else (here, there)))
                 return
             self._special(here, new, used)
             better = self._resolved(there)
@@ -328,11 +338,13 @@ class _Follower:
         fresh = CycleCurve(curve.motion, curve.mesh, curve.orbit(point.z), curve.max_step)
         return _Point(fresh, point)
 
-    def _to_hopf(self, *pair: _Point) -> None:
+    def _to_origin(self, *pair: _Point) -> None:
         """End at the parameter where the squared amplitude, by two points, vanishes."""
-        squares, values = zip(*((one.amplitude**2, one.point.value) for one in pair), strict=True)
+        self.end = "Hopf" if pair[1].amplitude < 2 * LAST_AMPLITUDE else "period doubling"
+        sizes = [one.amplitude if self.end == "Hopf" else one.odd_amplitude for one in pair]
+        squares, values = np.square(sizes), [one.point.value for one in pair]
         slope = (values[1] - values[0]) / (squares[1] - squares[0])
-        self.end, self.limit = "Hopf", float(values[1] - slope * squares[1])
+        self.limit = float(values[1] - slope * squares[1])
 
     def _infinite(self, last: _Point, here: _Point, least: float) -> bool:
         """Whether the period grows at a parameter that hardly changes."""
@@ -416,14 +428,15 @@ def cycles(
     ----------
     source : Transformer or callable
         A model, or a function s -> `Transformer`, to follow s.
-    start : Cycle or SpecialPoint
-        A converged cycle, or a Hopf point of `branches` in the same parameter.
+    start : Cycle, SpecialPoint or CycleSpecial
+        A converged cycle; a Hopf point of `branches` in the same parameter; or a period doubling of
+        `cycles` in it, from which cycles of twice the period are followed.
     kappa : (float, float), optional
         The range of kappa, or of s of a function.
     vary : mapping of str to (float, float), optional
         Name and range of another parameter of the model: see `branches`.
     at : float, optional
-        Value of the parameter at which `start` is; by default that of its model, or of the Hopf
+        Value of the parameter at which `start` is; by default that of its model, or of the special
         point. Of a cycle of a function s -> model it must be given.
     tolerance, max_degree, max_intervals
         As for `cycle`.
@@ -438,37 +451,41 @@ def cycles(
     Returns
     -------
     CycleBranch
-        From a cycle the branch is followed in both directions.
+        From a cycle the branch is followed in both directions, from a special point in the one in
+        which its orbits exist.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range, and starts that are no cycle of the model.
     MeanfieldError
-        If no cycle is found near the Hopf point.
+        If no cycle is found near the special point.
     CheckpointError
         If the checkpoint is damaged or belongs to another branch.
     """
     single = isinstance(source, Transformer)
     wanted = "a Transformer, or a function of one number that gives one"
-    fitting("source", source, wanted, single or callable(source), TypeError)
+    require("source", source, wanted, single or callable(source), TypeError)
     if single and vary is not None:
         name, span = varied(source, vary)
     else:
-        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        require("vary", vary, "left out: a function of one number varies that", vary is None)
         name = "kappa" if single else "s"
         span = range_of("kappa", kappa, 0.0 if single else -np.inf)
-    hopf = not isinstance(start, Cycle)
-    wanted = "a Cycle, or a SpecialPoint of the kind Hopf"
-    fitting("start", start, wanted, not hopf or getattr(start, "kind", "") == "Hopf", TypeError)
-    if at is None:
-        at = start.value if hopf else None
-        if not hopf and single:
-            at = value_of(start.model, name)
+    kind = "" if isinstance(start, Cycle) else str(getattr(start, "kind", None))
+    wanted = "a Cycle, a Hopf point of `branches` or a period doubling of `cycles`"
+    require("start", start, wanted, kind in ("", *ORIGINS), TypeError)
+    if at is None and kind:
+        at = start.value
+    elif at is None and single:
+        at = value_of(start.model, name)
     wanted = f"a value of {name} from {span[0]:g} to {span[1]:g}, that of the start"
     at = real("at", at, wanted, lambda number: span[0] <= number <= span[1])
     keeper = Keeper(checkpoint, checkpoint_every, resume)
-    state = start.state.legendre_moments if hopf else start.data.coefficients.values
+    known = start.cycle if isinstance(start, CycleSpecial) else start
+    state = (
+        known.data.coefficients.values if isinstance(known, Cycle) else known.state.legendre_moments
+    )
     identity = {
         **{"source": source, "parameter": name, "range": span, "at": at, "start": state},
         **{"tolerance": tolerance, "degree": max_degree, "intervals": max_intervals},
@@ -476,35 +493,35 @@ def cycles(
     }
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         models = [with_parameter(source, name, value) for value in span]
-        space = start.state.density.space if hopf else start.space
+        space = known.space if isinstance(known, Cycle) else known.state.density.space
         basis = basis_of_cycles(models, space)
         motion = CoefficientFlow(curve_of(source, basis, name, span, None, max_step, journal))
         resolution = Resolution(tolerance, max_degree or basis.most, max_intervals)
-        first = (_near_hopf if hopf else _near_cycle)(motion, start, at, resolution, max_step)
+        first = ORIGINS.get(kind, _near_cycle)(motion, start, at, resolution, max_step)
         with Following(name, span, progress) as following:
 
             def stopped(here: _Point) -> bool:
                 return following.at(motion, "cycles", here.point.value)
 
-            origin = start.value if hopf else None
+            origin = (kind, at) if kind else None
             return _followed(first, origin, span, resolution, max_points, stopped, name, source)
 
 
 def _followed(
-    first: _Point, hopf: float | None, span: tuple[float, float], resolution: Resolution, most: int,
-    stopped: Callable[[_Point], bool], name: str, source: Any,
+    first: _Point, origin: tuple[str, float] | None, span: tuple[float, float],
+    resolution: Resolution, most: int, stopped: Callable[[_Point], bool], name: str, source: Any,
 ) -> CycleBranch:  # fmt: skip
-    """The branch through a point; from a Hopf point in one direction only."""
+    """The branch through a point; from an origin, (kind, value), in one direction only."""
     sides = []
-    for sign in (1.0, -1.0) if hopf is None else (1.0,):
+    for sign in (1.0, -1.0) if origin is None else (1.0,):
         begin = _Point(first.curve, first.point._replace(tangent=sign * first.point.tangent))
         follower = _Follower(span, resolution, most, stopped)
         sides.append((list(follower.points(begin, first.curve.max_step / 4)), follower))
     ahead, follower = sides[0]
     rows, ends, limits = [first, *ahead], ["start", follower.end], [np.nan, follower.limit]
     specials = follower.specials
-    if hopf is not None:
-        ends[0], limits[0] = "Hopf", hopf
+    if origin is not None:
+        ends[0], limits[0] = origin
     else:
         behind, other = sides[1]
         rows, ends[0], limits[0] = [*reversed(behind), *rows], other.end, other.limit
@@ -583,31 +600,68 @@ def _near_hopf(
     mesh = Mesh(np.linspace(0, 1, 9))
     waves = (v * np.exp(2j * np.pi * mesh.phases)[..., None]).real
     none = np.zeros(len(motion.turnings))
-    orbit = Orbit(c + FIRST_AMPLITUDE * waves, 2 * np.pi / rate.imag, none, p)
-    curve = CycleCurve(motion, mesh, orbit, max_step)
-    direction = orbit._replace(stages=waves, period=0.0, p=0.0).z
-    row = curve.lengths * direction
-    z = curve.solved(orbit.z, row, float(row @ orbit.z))
-    if z is None:
+    orbit = Orbit(np.broadcast_to(c, waves.shape), 2 * np.pi / rate.imag, none, p)
+    return _departed(CycleCurve(motion, mesh, orbit, max_step), waves, resolution)
+
+
+def _near_doubling(
+    motion: CoefficientFlow, start: Any, at: float, resolution: Resolution, max_step: float
+) -> _Point:
+    """The first point of the branch of twice the period at a period doubling."""
+    return _doubled(_near_cycle(motion, start.cycle, at, resolution, max_step), resolution)
+
+
+def _doubled(here: _Point, resolution: Resolution) -> _Point:
+    """The first orbit of twice the period at a period doubling."""
+    curve, orbit, z = here.curve, here.orbit, here.point.z
+    values, vectors = np.linalg.eig(here.point.rates[0])
+    nearest = np.abs(values + 1).argmin()
+    if abs(values[nearest] + 1) > DOUBLING_ROUNDING:
         raise MeanfieldError(
-            f"No cycle of the amplitude {FIRST_AMPLITUDE:g} was found at the Hopf point "
-            f"{start.parameter} = {at:.10g}."
+            f"At {here.point.value:.10g} no period doubles: the multiplier nearest to -1 is "
+            f"{values[nearest]:.6g}; check `at`."
         )
-    begin = _Point(curve, curve.point(z, direction))
-    better = _Follower((at, at), resolution, 1, lambda _: False)._resolved(begin)
+    _, derivative = curve.bordered(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
+    waves = derivative(False).carried(vectors[:, nearest].real)
+    ends, mesh = curve.mesh.ends / 2, curve.mesh
+    waves = waves / np.sqrt(mesh.weights @ (waves[:, -1] ** 2).sum(axis=1))
+    twice = orbit._replace(stages=np.tile(orbit.stages, (2, 1, 1)), period=2 * orbit.period)
+    doubled = CycleCurve(curve.motion, Mesh(np.append(ends, 0.5 + ends[1:])), twice, curve.max_step)
+    return _departed(doubled, np.concatenate([waves, -waves]), resolution)
+
+
+def _departed(curve: CycleCurve, waves: Array, resolution: Resolution) -> _Point:
+    """The first orbit of a branch that leaves the reference of a curve along waves (n, k, N)."""
+    orbit = curve.reference
+    near = orbit._replace(stages=orbit.stages + FIRST_AMPLITUDE * waves)
+    curve = CycleCurve(curve.motion, curve.mesh, near, curve.max_step)
+    direction = near._replace(stages=waves, period=0.0, speeds=0 * near.speeds, p=0.0).z
+    row = curve.lengths * direction
+    z = curve.solved(near.z, row, float(row @ near.z))
+    begin = None if z is None else _Point(curve, curve.point(z, direction))
+    better = begin and _Follower((near.p, near.p), resolution, 1, lambda _: False)._resolved(begin)
     if better is None:
-        raise MeanfieldError("The cycle at the Hopf point is not resolved: raise max_degree.")
+        name, value = curve.motion.states.parameter, curve.value(near.p)
+        raise MeanfieldError(
+            f"No cycle of the amplitude {FIRST_AMPLITUDE:g} was found at {name} = {value:.10g}"
+            + ("." if begin is None else ", or it is not resolved: raise max_degree.")
+        )
     return better
 
 
-def cycle_from_hopf(
+ORIGINS = {"Hopf": _near_hopf, "period doubling": _near_doubling}
+
+
+def cycle_from(
     model: Transformer, start: Any, tolerance: float, degree: int | None, intervals: int
 ) -> Cycle:
-    """The cycle of a model, followed from a Hopf point in one of its parameters."""
+    """The cycle of a model, followed from a special point in one of its parameters."""
     name = start.parameter
-    wanted = "a Hopf point of `branches` in a parameter of the model"
-    known = start.kind == "Hopf" and name in parameters_of(model)
-    fitting("guess", start, wanted, known)
+    wanted = (
+        "a Hopf point of `branches`, or a period doubling of `cycles`, in a parameter of the model"
+    )
+    known = start.kind in ORIGINS and name in parameters_of(model)
+    require("guess", start, wanted, known)
     value, at = value_of(model, name), start.value
     behind = at - BEHIND * (value - at)
     behind = behind if behind * at > 0 or at == 0 else at / 2  # parameters keep their sign
@@ -617,7 +671,7 @@ def cycle_from_hopf(
     last = float(branch.data[name].values[-1])
     if branch.ends[1] != "range" or abs(last - value) > REACH_BACK * abs(value - at):
         raise MeanfieldError(
-            f"Cycles from the Hopf point {name} = {at:.8g} do not reach the model's {value:.8g}: "
+            f"Cycles from the {start.kind} {name} = {at:.8g} do not reach the model's {value:.8g}: "
             f"they end at {last:.8g} ({branch.ends[1]}). See mf.cycles."
         )
     return branch.cycles[-1]

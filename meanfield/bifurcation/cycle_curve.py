@@ -158,6 +158,14 @@ class Linearised:
         every = np.concatenate([starts, np.tile(y, (n, 1))], axis=1)
         return np.append((responses @ every[:, :, None]).ravel(), y[:-1])
 
+    def carried(self, start: Array) -> Array:
+        """States (n, k, N) of a perturbation that is `start`, (N,), at phase 0."""
+        states = np.empty(self._shape)
+        for response, here in zip(self._responses, states, strict=True):
+            here[:] = (response[:, : len(start)] @ start).reshape(here.shape)
+            start = here[-1]
+        return states
+
     def condensed(self, responses: Array | None = None) -> Condensed:
         """Relations between the ends of intervals."""
         responses = self._responses if responses is None else responses

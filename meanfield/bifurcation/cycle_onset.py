@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
 from .bases import Array
@@ -74,7 +74,7 @@ def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPa
     c = basis.moments(density)[0] * basis.sizes
     values, vectors = np.linalg.eig(motion.jacobian(c, p))
     pairs = np.flatnonzero(values.imag > LEAST_FREQUENCY)
-    fitting("point", point, "a Hopf point, with a pair of growth rates", pairs.size > 0)
+    require("point", point, "a Hopf point, with a pair of growth rates", pairs.size > 0)
     chosen = pairs[np.abs(values[pairs].real).argmin()]
     return NeutralPair(motion, c, p, complex(values[chosen]), vectors[:, chosen])
 
@@ -101,7 +101,7 @@ def first_lyapunov(point: Any) -> float:
     MeanfieldError
         For models invariant under rotations, whose pair begins a rotating wave.
     """
-    fitting("point", point, "a SpecialPoint of the kind Hopf", getattr(point, "kind", "") == "Hopf")
+    require("point", point, "a SpecialPoint of the kind Hopf", getattr(point, "kind", "") == "Hopf")
     model = point.state.model
     basis = basis_of_cycles([model], point.state.density.space)
     motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))

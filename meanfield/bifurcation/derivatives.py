@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import fitting, whole_number
+from ..core.checks import require, whole_number
 from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
 from ..derivatives.indexed import differentiated
@@ -224,7 +224,7 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
 def checked(state: Any, name: Any) -> str:
     """`name`; raises unless it is a parameter of the model and the state has converged."""
     names = list(dict.fromkeys(["kappa", *parameters_of(state.equation.source)]))
-    fitting("parameter", name, f"one of {names}", isinstance(name, str) and name in names)
+    require("parameter", name, f"one of {names}", isinstance(name, str) and name in names)
     if not state.converged:
         raise ValueError(
             f"derivative expects a converged state; got one that is {state.status}: {state.message}"

@@ -9,7 +9,7 @@ from warnings import warn
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, fitting, real, whole_number
+from ..core.checks import check_memory, real, require, whole_number
 from ..core.descriptions import absent, build, describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
@@ -234,7 +234,7 @@ class Diagram(Result):
         ValueError
             For an unknown kind.
         """
-        fitting("kind", kind, f"one of {', '.join(SPECIAL_KINDS)}", kind in SPECIAL_KINDS)
+        require("kind", kind, f"one of {', '.join(SPECIAL_KINDS)}", kind in SPECIAL_KINDS)
         here = [s for s in self.special_points if s.kind == kind]
         return [s for s in here if branch in (None, s.branch)]
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.checks import as_given, fitting
+from ..core.checks import as_given, require
 from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
@@ -99,7 +99,7 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
     model = next((model for model in models if not is_isotropic(model)), models[0])
     wanted = f"left out under {model!r}, which keeps no symmetry but reflections"
     axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
-    fitting("symmetry", symmetry, wanted, axisymmetric)
+    require("symmetry", symmetry, wanted, axisymmetric)
     if not model.noise.is_absent:
         model.noise.check_densities(space)
     if space.axisymmetric:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, generator
+from ..core.checks import generator, require
 from ..core.descriptions import build
 from ..core.errors import StorageError
 from ..core.forms import Natural, Reading
@@ -195,7 +195,7 @@ def stationary_states(
     """
     space = space.space if isinstance(space, Density) else space
     wanted = "a space such as Circle(32), or a density on one"
-    fitting("space", space, wanted, isinstance(space, Space), TypeError)
+    require("space", space, wanted, isinstance(space, Space), TypeError)
     check_model(model, space)
     basis = basis_of([model], space, symmetry)
     states: list[StationaryState] = []
@@ -239,12 +239,12 @@ def _starts(
     if np.iterable(starts):
         for start in starts:
             alike = isinstance(start, Density) and start.space.with_degree(space.degree) == space
-            fitting("starts", start, f"densities on {space!r}", alike, TypeError)
+            require("starts", start, f"densities on {space!r}", alike, TypeError)
             yield start, True
         return
     number = 0 if starts is None else starts
     fits = isinstance(number, int | np.integer) and number >= 0 and not isinstance(number, bool)
-    fitting("starts", starts, "densities, or a number of random ones", fits, TypeError)
+    require("starts", starts, "densities, or a number of random ones", fits, TypeError)
     yield space.uniform(), False
     for guess in _guesses(model, basis):
         yield guess, True

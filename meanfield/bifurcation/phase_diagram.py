@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, range_of
+from ..core.checks import as_given, range_of, require
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -184,9 +184,9 @@ def phase_diagram(
     unused = f"left out under {noise!r}"
     if not basis.symmetric and noise.laplacian:
         unused = "left out where the uniform density does not rest"
-    fitting("degrees", degrees, unused, basis.symmetric or degrees is None)
-    fitting("kappa", kappa, unused, not basis.symmetric or kappa is None)
-    fitting("executor", executor, unused, not basis.symmetric or executor is None)
+    require("degrees", degrees, unused, basis.symmetric or degrees is None)
+    require("kappa", kappa, unused, not basis.symmetric or kappa is None)
+    require("executor", executor, unused, not basis.symmetric or executor is None)
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, PHASE_DEGREE // 2)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
@@ -220,21 +220,21 @@ def _asked(
         )
     if isinstance(vary, Mapping) and len(vary) == 2:
         wanted = "a Transformer, or a function of two numbers that gives one, with its kappa"
-        fitting("drift", model, wanted, family or isinstance(model, Transformer), TypeError)
-        fitting("kappa", kappa, "left out where two other parameters vary", kappa is None)
+        require("drift", model, wanted, family or isinstance(model, Transformer), TypeError)
+        require("kappa", kappa, "left out where two other parameters vary", kappa is None)
         each = [{name: span} for name, span in vary.items()]
         if family:
             ranges = {name: range_of(f"vary: {name}", vary[name], -np.inf) for name in vary}
         else:
             ranges = dict(varied(drift, one) for one in each)
         *_, last = ranges
-        fitting("vary", vary, "kappa as the first of two", last != "kappa")
+        require("vary", vary, "kappa as the first of two", last != "kappa")
         return drift, noise, ranges
     if family:
-        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        require("vary", vary, "left out: a function of one number varies that", vary is None)
         return drift, noise, {"s": range_of("the range of the family", beta, -np.inf)}
     name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
-    fitting("vary", vary, "another parameter than kappa, the second one", name != "kappa")
+    require("vary", vary, "another parameter than kappa, the second one", name != "kappa")
     return drift, noise, {name: span}
 
 
@@ -295,7 +295,8 @@ class CurveSearch:
         self.following, self.journal, self.kappas = following, journal, KappaRange()
         self.family = plane
         if self.basis.symmetric:
-            self.family = plane.among(self.basis.finer(max(PHASE_DEGREE, space.degree)))
+            degree = min(max(PHASE_DEGREE, space.degree), self.basis.most)
+            self.family = plane.among(self.basis.finer(degree))
         self.curves: list[tuple[str, SpecialCurve | None, tuple[str, str]]] = []
         self.singular: list[Cusp] = []
         self.missing: list[str] = []

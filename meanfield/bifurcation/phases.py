@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, finite, fitting
+from ..core.checks import as_given, finite, require
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
@@ -142,7 +142,7 @@ class PhaseDiagram(Result):
             For a loaded diagram of a function, which files do not hold.
         """
         beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
-        fitting("curve", curve, ", ".join(names) or "none", curve in names)
+        require("curve", curve, ", ".join(names) or "none", curve in names)
         degree = self.degree if degree is None else degree
         if curve == "critical":
             return critical(self.family, beta, degree)
@@ -165,7 +165,7 @@ class PhaseDiagram(Result):
             )
         beta, (low, high) = finite(self.parameter, beta), self.data.attrs[self.parameter]
         wanted = f"from {low:g} to {high:g}, as of this diagram"
-        fitting(self.parameter, beta, wanted, low <= beta <= high)
+        require(self.parameter, beta, wanted, low <= beta <= high)
         return beta
 
     def _points(self, curve: str, beta: float, degree: int | None = None) -> Iterator[np.ndarray]:

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import fitting, real_array
+from ..core.checks import real_array, require
 from ..spaces import Sphere
 from ..spaces.density import Density
 from ..spaces.sphere_points import rotation
@@ -161,10 +161,10 @@ class PointGroup:
         else:
             self.generators = real_array("symmetry", symmetry)
         shape = self.generators.shape
-        fitting("symmetry.shape", shape, "(k, 3, 3)", len(shape) == 3 and shape[1:] == (3, 3))
+        require("symmetry.shape", shape, "(k, 3, 3)", len(shape) == 3 and shape[1:] == (3, 3))
         products = self.generators @ np.swapaxes(self.generators, 1, 2)
         orthogonal = np.abs(products - np.eye(3)).max(initial=0.0) <= ORTHOGONAL
-        fitting("symmetry", symmetry, "orthogonal matrices", bool(orthogonal))
+        require("symmetry", symmetry, "orthogonal matrices", bool(orthogonal))
         self.elements = self._closed()
         about = np.mean(np.linalg.det(self.elements)[:, None, None] * self.elements, axis=0)
         values, vectors = np.linalg.eigh((about + about.T) / 2)
@@ -183,7 +183,7 @@ class PointGroup:
                     elements[self._key(element)] = element
                     new.append(element)
             wanted = f"generators of a finite group of at most {LARGEST_GROUP} elements"
-            fitting("symmetry", "more", wanted, len(elements) <= LARGEST_GROUP)
+            require("symmetry", "more", wanted, len(elements) <= LARGEST_GROUP)
         return np.array(list(elements.values()))
 
     @staticmethod

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import fitting, real, whole_number
+from ..core.checks import real, require, whole_number
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
@@ -29,6 +29,9 @@ from .families import basis_of, equation_of, naming_value, probed_values, with_p
 from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
 from .stability import Stability, is_stable, stability_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESOLVED_TAIL = 1e-13  # largest last moment of a resolved state
 STATE_TOLERANCE = 1e-12  # default, on the largest residual
@@ -159,10 +162,20 @@ class StationaryState(Shown):
         """
         return state_derivative(self, parameter)
 
+    def plot(self, kind: str = "overview", **options: Any) -> "Figure":
+        """A matplotlib figure of the density, as `density.plot` draws it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such kind on this space, or for an option that it does not have.
+        """
+        return self.density.plot(kind, **options)
+
     def card(self) -> tuple[str, Rows, Callable[[], Any]]:
         names = "kappa", "order_parameter", "status", "residual"
         rows = [(name.replace("_", " "), f"{getattr(self, name)}") for name in names]
-        return repr(self), rows, self.density.plot
+        return repr(self), rows, self.plot
 
     def __repr__(self) -> str:
         return (
@@ -317,7 +330,7 @@ def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> 
     TypeError, ValueError
         For wrong arguments, ensembles, and symmetries that are not available on the space.
     """
-    fitting("density.shape", density.shape, "(), one density", density.shape == ())
+    require("density.shape", density.shape, "(), one density", density.shape == ())
     basis = basis_on(density.space, symmetry)
     if density.space.degree > basis.degree:
         basis = basis.finer(density.space.degree)
@@ -388,7 +401,8 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
     if model.common is not None:
         raise ValueError(
             f"A density under common noise, here {model.common!r}, does not rest: it has no "
-            "stationary states. Leave common out, or look at observables of a long run."
+            "stationary states, and so no saddles or paths between them. Leave common out, or look "
+            "at observables of a long run."
         )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
@@ -470,7 +484,7 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     """`apart_from` as a list; raises unless it has states on the same space up to the degree."""
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     fits = all(isinstance(state, StationaryState) for state in states)
-    fitting("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
+    require("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
     for other in (state.density.space for state in states):
         if other.with_degree(space.degree) != space:
             raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ..core.checks import fitting
+from ..core.checks import require
 from ..distances import mmd, sobolev_distance, wasserstein
 from ..spaces import Circle, Density, Space, Sphere, Torus
 from ..states import Tokens, TorusTokens
@@ -103,12 +103,12 @@ def chosen_of(
     """
     if isinstance(chosen, Mapping):
         fits = all(isinstance(name, str) and callable(f) for name, f in chosen.items())
-        return dict(fitting(argument, chosen, "names with callables", fits, TypeError))
+        return dict(require(argument, chosen, "names with callables", fits, TypeError))
     a_sequence = isinstance(chosen, Sequence | set | None) and not isinstance(chosen, str | bytes)
-    fitting(argument, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
+    require(argument, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:
         is_known = isinstance(name, str) and name in functions
-        fitting(argument, name, f"some of {', '.join(functions)}", is_known)
-    fitting(argument, names, "names that differ from each other", len(set(names)) == len(names))
+        require(argument, name, f"some of {', '.join(functions)}", is_known)
+    require(argument, names, "names that differ from each other", len(set(names)) == len(names))
     return {name: functions[name] for name in names}

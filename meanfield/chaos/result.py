@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import fitting, real
+from ..core.checks import real, require
 from ..core.forms import nearest
 from ..core.provided import FIGURES
 from ..results.files import Contents, Interruptible, contents_of, dataset_of
@@ -121,7 +121,7 @@ class Study(Interruptible):
         """
         names = self.data.attrs["functionals"]
         one = isinstance(name, str) and name in names
-        fitting("name", name, f"a functional of this study, {', '.join(names) or 'none'}", one)
+        require("name", name, f"a functional of this study, {', '.join(names) or 'none'}", one)
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
         return rate_of(self.data.n.values, errors, least_errors=SIGNIFICANT)
 
@@ -145,6 +145,10 @@ class Study(Interruptible):
         return cls(dataset_of(contents)[0], Solution.made_of(contents.below(LAW_GROUP)))
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
+        """A table with replicas, (sizes, replicas), at the time nearest to t.
+
+        Raises ValueError for other names, with the distance to ask for if the space has it.
+        """
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         is_known = isinstance(name, str) and name in names
         final: Any = self.law.final
@@ -153,7 +157,7 @@ class Study(Interruptible):
         advice = nearest(name, names, "'{}'").removeprefix("; ").capitalize()
         if isinstance(name, str) and name in distances:
             advice = f'Pass distances=["{name}"] to measure it.'
-        fitting("name", name, f"one of {', '.join(names)}", is_known, advice=advice)
+        require("name", name, f"one of {', '.join(names)}", is_known, advice=advice)
         return self._selected(name, t).transpose("n", "replica").values
 
     def _selected(self, name: str, t: float | None) -> "xr.DataArray":

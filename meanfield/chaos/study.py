@@ -10,11 +10,11 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import (
     check_memory,
-    fitting,
     is_variable_name,
     path_of,
     positive,
     real_array,
+    require,
     whole_number,
 )
 from ..core.errors import MeanfieldError
@@ -137,16 +137,16 @@ def propagation_of_chaos(
     measurements = _checked_problem(model, mu0)
     counts, at = list(Many(NATURAL).check("sizes", sizes)), _checked_times(times)
     fits = bool(counts) and counts[0] >= 2 and sorted(set(counts)) == counts
-    fitting("sizes", counts, "increasing numbers of tokens >= 2", fits)
+    require("sizes", counts, "increasing numbers of tokens >= 2", fits)
     replicas = whole_number("replicas", replicas, least=2)
     path = None if store is None else path_of("store", store).absolute()
     expected = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
     seed: Any = rng
     number = isinstance(seed, Integral) and not isinstance(seed, bool | np.timedelta64)
-    seed = int(fitting("rng", seed, expected, number and 0 <= seed < MAX_SEED))
+    seed = int(require("rng", seed, expected, number and 0 <= seed < MAX_SEED))
     if dt is not None:
         dt = positive("dt", dt)
-        fitting("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
+        require("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
     functions = (
         chosen_of("distances", distances, measurements.distances, measurements.default),
         chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),
@@ -239,7 +239,7 @@ def _run_densities(
 
 
 def _misses(law: Solution) -> np.ndarray:
-    """Whether the spline through every second output misses the one between."""
+    """Mask of the outputs between, which the spline through every second output misses."""
     from scipy.interpolate import CubicSpline
 
     states: list[Any] = list(law)
@@ -258,12 +258,12 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """The measurements on the space of mu0; raises for models and densities of no study."""
     advice = "Or solve for Tokens and a Density with the same rng and dt."
     one = model.common is None
-    fitting("common", model.common, "left out, as the law is random under it", one, advice=advice)
+    require("common", model.common, "left out, as the law is random under it", one, advice=advice)
     expected, constant = "left out, as it changes masses of tokens", not model.reaction
-    fitting("reaction", model.reaction, expected, constant, MeanfieldError)
+    require("reaction", model.reaction, expected, constant, MeanfieldError)
     measurements, spaces = measurements_on(mu0.space), " or ".join(s.__name__ for s in MEASUREMENTS)
     single = measurements is not None and not mu0.shape and not model.shape
-    fitting("mu0, model", (mu0, model), f"a single density on {spaces}, and a single model", single)
+    require("mu0, model", (mu0, model), f"a single density on {spaces}, and a single model", single)
     return measurements  # type: ignore[return-value]
 
 
@@ -273,7 +273,7 @@ def _checked_times(times: Any) -> np.ndarray:
     valid = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
     fits = valid and array[-1] > 0 and (np.diff(array) > TIME_RESOLUTION * array[-1]).all()
     expected = "a list of increasing times >= 0, the last > 0, no two closer than 1e-9 of the last"
-    fitting("times", times, expected, fits)
+    require("times", times, expected, fits)
     return array
 
 
@@ -285,4 +285,4 @@ def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
     for i, name in enumerate(names):
         taken = name in RESERVED_NAMES or name.startswith(("floor of ", "limit of "))
         fits = not taken and name not in names[:i] and is_variable_name(name)
-        fitting("Names of distances and functionals", name, expected, fits)
+        require("Names of distances and functionals", name, expected, fits)

@@ -41,6 +41,7 @@ class ArrayFile:
     """
 
     def __init__(self, path: str | Path) -> None:
+        """Open a .npy, .npz or .safetensors file and list its arrays; raises StorageError."""
         self.path = path_of("path", path)
         self.size = regular_file(self.path)
         self._file: IO[bytes] | None = None

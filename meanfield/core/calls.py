@@ -160,11 +160,13 @@ def checked_call(*unchecked_names: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
+        """Decorated function: arguments are converted by the forms of their annotations first."""
         signature = inspect.signature(function)
         several = [n for n, parameter in signature.parameters.items() if parameter.kind in SEVERAL]
         unchecked = {"self", *several, *unchecked_names}
 
         def convert(arguments: PassedOn, named: PassedOn) -> inspect.BoundArguments:
+            """Bind the arguments, each converted by the form of its annotation."""
             call_arguments, forms = signature.bind(*arguments, **named), parameters_of(function)
             for name, value in call_arguments.arguments.items():
                 if name not in unchecked:
@@ -183,6 +185,7 @@ def _with_messages(
 
     @functools.wraps(function)
     def call(*arguments: PassedOn, **keywords: PassedOn) -> PassedOn:
+        """Call the function, with messages for wrong names and arguments."""
         refuse_wrong_names(function, arguments, keywords)
         if call_arguments := convert(arguments, keywords):
             arguments, keywords = call_arguments.args, call_arguments.kwargs

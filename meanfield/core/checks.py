@@ -79,7 +79,7 @@ def shape_of(name: str, value: UserValue) -> tuple[int, ...]:
     """The shape of an array, given as a whole number >= 1 or a sequence of them."""
     sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
     flat = not isinstance(sizes, np.ndarray) or sizes.ndim == 1
-    fitting(name, value, "a whole number or a sequence of them", flat, TypeError)
+    require(name, value, "a whole number or a sequence of them", flat, TypeError)
     return tuple(whole_number(name, size) for size in sizes)
 
 
@@ -136,11 +136,11 @@ def returned(
     return array
 
 
-def fitting(
+def require(
     name: str, value: UserValue, expected: str, fits: object, error: type[Exception] = ValueError,
     advice: str = "",
 ) -> UserValue:  # fmt: skip
-    """`value`; raises an error, "`name` must be `expected`; got `name` = ...", unless it fits."""
+    """Return `value` if it `fits`; raise "`name` must be `expected`; got `name` = ..." if not."""
     if not fits:
         value_text = as_given(value) if " " in name else f"{name} = {as_given(value)}"
         raise error(f"{name} must be {expected}; got {value_text}. {advice}".rstrip())
@@ -150,7 +150,7 @@ def fitting(
 def real(name: str, value: UserValue, expected: str, fits: Callable[[Values], bool]) -> float:
     """`value` as a float; raises ValueError, "`name` must be `expected`", unless it fits."""
     number = _float_of(_scalar(value))
-    fitting(name, value, expected, number is not None and fits(number))
+    require(name, value, expected, number is not None and fits(number))
     return number  # type: ignore[return-value]
 
 
@@ -172,7 +172,7 @@ def whole_number(name: str, value: UserValue, *, least: int = 1, most: int = 2**
     expected = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
     if integral and value > most:
         expected += f" and at most {most}" if most < 2**53 else f" and below 2^{most.bit_length()}"
-    return int(fitting(name, value, expected, integral and least <= value <= most))
+    return int(require(name, value, expected, integral and least <= value <= most))
 
 
 # Sizes -------------------------------------------------------------------------------------------
@@ -219,13 +219,13 @@ def common_shape(
 def boolean(name: str, value: UserValue) -> bool:
     """`value` as a bool; raises TypeError unless it is one, of Python or numpy."""
     a_bool = isinstance(value, bool | np.bool_)
-    return bool(fitting(name, value, "True or False", a_bool, TypeError))
+    return bool(require(name, value, "True or False", a_bool, TypeError))
 
 
 def path_of(name: str, value: UserValue) -> Path:
     """`value` as a path; raises TypeError unless it is a string or a path."""
     a_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
-    fitting(name, value, "a string or a pathlib.Path", a_path, TypeError)
+    require(name, value, "a string or a pathlib.Path", a_path, TypeError)
     path = Path(value)
     try:
         longest = max(len(os.fsencode(part)) for part in ("", *path.parts))
@@ -233,7 +233,7 @@ def path_of(name: str, value: UserValue) -> Path:
     except UnicodeEncodeError:  # an unpaired surrogate cannot be in a file name
         fits = False
     expected = f"a path of at most {PATH_BYTES} bytes whose names have at most {NAME_BYTES}, none 0"
-    return fitting(name, path, expected, fits and "\0" not in str(path))
+    return require(name, path, expected, fits and "\0" not in str(path))
 
 
 def is_variable_name(name: str) -> bool:
@@ -246,12 +246,12 @@ def generator(rng: UserValue) -> np.random.Generator:
     expected = "a numpy Generator, or a seed: a whole number >= 0"
     if rng is None or isinstance(rng, SOURCES):
         return np.random.default_rng(rng)
-    fitting("rng", rng, expected, not isinstance(rng, bytes | bytearray | memoryview), TypeError)
+    require("rng", rng, expected, not isinstance(rng, bytes | bytearray | memoryview), TypeError)
     seeds = plain_array("rng", rng)
     integers = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
-    fitting("rng", rng, expected, integers and seeds.dtype.kind != "b", TypeError)
-    fitting("rng", rng, expected, all(seed >= 0 for seed in seeds.flat))
-    fitting("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
+    require("rng", rng, expected, integers and seeds.dtype.kind != "b", TypeError)
+    require("rng", rng, expected, all(seed >= 0 for seed in seeds.flat))
+    require("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
 
 
@@ -262,10 +262,10 @@ def range_of(name: str, value: UserValue, above: float = 0.0) -> tuple[float, fl
     """
     bound_text = "" if above == -math.inf else f"{above:g} < "
     wanted = f"a range (first, last), {bound_text}first < last"
-    fitting(name, value, wanted, value is not None, TypeError)
+    require(name, value, wanted, value is not None, TypeError)
     array = real_array(name, value)
     fits = array.shape == (2,) and bool(above < array[0] < array[1] < math.inf)
-    fitting(name, value, wanted, fits)
+    require(name, value, wanted, fits)
     return float(array[0]), float(array[1])
 
 
@@ -277,7 +277,7 @@ def values_of(f: UserValue, points: np.ndarray) -> np.ndarray:
 
 def called(f: UserValue, expected: str, *arguments: PassedOn) -> UserValue:
     """f(*arguments); TypeError, "f must be `expected`", if f does not take so many arguments."""
-    fitting("f", f, expected, callable(f), TypeError)
+    require("f", f, expected, callable(f), TypeError)
     try:
         return f(*arguments)
     except TypeError:

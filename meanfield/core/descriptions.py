@@ -12,7 +12,7 @@ import numpy as np
 
 from . import checks
 from .annotations import AnyObject, Function, Json, JsonTable, UserValue
-from .checks import fitting
+from .checks import require
 from .errors import ConfigError, MeanfieldError
 from .forms import INVALID, REFUSED, Form, Plain, Reading, Schema, nearest, without_name
 from .kinds import Kind
@@ -23,7 +23,9 @@ DEEPEST = 100  # depth of nested tables and lists
 SHORT = 16  # entries of an array; longer ones are stored separately
 
 
-def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: str = "") -> Json:
+def describe(
+    value: AnyObject, arrays: dict[str, np.ndarray] | None = None, where: str = ""
+) -> Json:
     """A value as plain data that JSON can write; `build` restores it bit for bit.
 
     Parameters
@@ -33,7 +35,7 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
     arrays : dict, optional
         Filled with the arrays of more than 16 entries, by dotted key; the plain data refer to them
         by these keys. Without it they are written out.
-    at : str
+    where : str
         The dotted key of the value.
 
     Notes
@@ -44,7 +46,7 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
     if isinstance(value, Kind):
         value = value.stored_kind()
         if value.is_absent:
-            return describe(value.table, arrays, at)
+            return describe(value.table, arrays, where)
         tree: JsonTable = {"kind": type(value).__name__}
         if not value.has_table:
             return {**tree, "shown": repr(value)}
@@ -53,23 +55,23 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
         for name, entry in value.described.items():
             if not parameters[name].is_default(entry):
                 names = [n for n, value in parameters[name].form.known.items() if value is entry]
-                key = f"{at}.{name}" if at else name
+                key = f"{where}.{name}" if where else name
                 tree[name] = names[0] if names else describe(entry, arrays, key)
         return tree
     if isinstance(value, np.ndarray | np.generic):
         if arrays is not None and value.size > SHORT:
-            arrays[at] = np.asarray(value)
-            return {"array": at}
+            arrays[where] = np.asarray(value)
+            return {"array": where}
         number = float(value) if isinstance(value, np.longdouble) else value.tolist()
-        return describe(number, arrays, at)
+        return describe(number, arrays, where)
     if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
-    if at.count("[") + at.count(".") > DEEPEST:
-        raise ValueError(f"value is nested more than {DEEPEST} deep, at {at[:40]}...")
+    if where.count("[") + where.count(".") > DEEPEST:
+        raise ValueError(f"value is nested more than {DEEPEST} deep, at {where[:40]}...")
     if isinstance(value, list | tuple):
-        return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
+        return [describe(entry, arrays, f"{where}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, Mapping):
-        prefix = f"{at}." if at else ""
+        prefix = f"{where}." if where else ""
         return {key: describe(entry, arrays, f"{prefix}{key}") for key, entry in value.items()}
     if callable(value):
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
@@ -79,7 +81,7 @@ def describe(value: AnyObject, arrays: dict[str, np.ndarray] | None = None, at: 
 
 
 def build(
-    family: type[Kind], data: Plain, reading: Reading | None = None, at: str = ""
+    family: type[Kind], data: Plain, reading: Reading | None = None, where: str = ""
 ) -> UserValue:
     """The kind that plain data describe.
 
@@ -91,7 +93,7 @@ def build(
         What `describe` returned, or a table of a file.
     reading : Reading, optional
         Context of the data: folder, long arrays, problems.
-    at : str
+    where : str
         Dotted key of the data.
 
     Raises
@@ -101,7 +103,7 @@ def build(
         nearest valid name.
     """
     form, reading = _form_of(family), Reading() if reading is None else reading
-    value = form.read(data, at, reading)
+    value = form.read(data, where, reading)
     if reading.problems:
         raise ConfigError("\n".join(reading.problems))
     return value
@@ -118,7 +120,7 @@ def _form_of(family: AnyObject) -> "KindOf":
     """The form of the kinds of a family; TypeError for other classes."""
     fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
     expected = "a family or a kind, as meanfield.Drift"
-    return KindOf(fitting("family", family, expected, fits, TypeError))
+    return KindOf(require("family", family, expected, fits, TypeError))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,24 +153,25 @@ class KindOf(Form):
         calls = ", ".join(f"{name}(...)" for name in self.names)
         return f"one of {calls}" if "," in calls else calls or f"a {self.base.__name__}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """A kind of the family from an object, a name, or a table {kind, parameters}."""
         if reading.in_python:
             fits = isinstance(data, self.base)
             if fits:
                 return data
             if self.base.function_advice and callable(data) and not isinstance(data, type):
-                value_text = f"got {at} = {checks.as_given(data)}, a function"
+                value_text = f"got {where} = {checks.as_given(data)}, a function"
                 raise TypeError(
-                    f"{at} must be {self.expected}; {value_text}. {self.base.function_advice}"
+                    f"{where} must be {self.expected}; {value_text}. {self.base.function_advice}"
                 )
-            return reading.expected(at, self.expected, data, self.names)
+            return reading.expected(where, self.expected, data, self.names)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
             names = self.in_files
             example = f'{{ kind = "{names[0]}", ... }}' if names else "{ ... }"
-            return reading.expected(at, f"a table, such as {example}", data)
+            return reading.expected(where, f"a table, such as {example}", data)
         name = data.get("kind", self.base.default_kind)
-        key = f"{at}.kind" if at else "kind"
+        key = f"{where}.kind" if where else "kind"
         if name is None:
             return reading.refuse(key, f"expected one of {', '.join(self.in_files)}; it is missing")
         if str(name) not in self.base.family.kinds:
@@ -182,13 +185,14 @@ class KindOf(Form):
             expected = f"one of {kind_names}, or a kind of your own (meanfield --import FILE)"
             return reading.expected(key, expected, name, self.in_files)
         table = {name: value for name, value in data.items() if name != "kind"}
-        values = read_arguments(kind, table, at, reading)
+        values = read_arguments(kind, table, where, reading)
         try:
             return values if values is INVALID else kind(**values)
         except REFUSED as error:
-            return reading.refuse(*located(str(error), at, parameters_of(kind), reading.files))
+            return reading.refuse(*located(str(error), where, parameters_of(kind), reading.files))
 
     def json(self, definitions: Schema) -> Schema:
+        """JSON schema: any kind of the family, each defined once in `definitions`."""
         choices, default = [], self.base.default_kind
         owner = self.base if default else self.base.family
         for name in self.in_files:
@@ -205,23 +209,25 @@ class KindOf(Form):
         return {"anyOf": choices}
 
 
-def located(text: str, at: str, names: Iterable[str], files: Mapping[str, Path]) -> tuple[str, str]:
+def located(
+    text: str, where: str, names: Iterable[str], files: Mapping[str, Path]
+) -> tuple[str, str]:
     """The dotted key and the text of a problem, from the message `text` of an error.
 
     If the message begins with one of the parameters `names`, the key is that of the parameter, and
-    else `at`. A message without the path of any data file gets those of the keys below `at`.
+    else `where`. A message without the path of any data file gets those of the keys below `where`.
     """
-    prefix, word = f"{at}." if at else "", text.split(" ")[0]
+    prefix, word = f"{where}." if where else "", text.split(" ")[0]
     paths = {key: path for key, path in files.items() if key.startswith(prefix)}
     if paths and not any(str(path) in text for path in paths.values()):
         text += f" ({', '.join(f'{key} is {path}' for key, path in paths.items())})"
-    return (f"{prefix}{word}", without_name(text, word)) if word in names else (at, text)
+    return (f"{prefix}{word}", without_name(text, word)) if word in names else (where, text)
 
 
 def read_arguments(
     target: Function,
     table: Mapping[str, Json],
-    at: str,
+    where: str,
     reading: Reading,
     names: Collection[str] | None = None,
 ) -> UserValue:
@@ -236,7 +242,7 @@ def read_arguments(
     names = [name for name in parameters if names is None or name in names]
     problem_count, values = len(reading.problems), {}
     for name in table:
-        key = f"{at}.{name}" if at else str(name)
+        key = f"{where}.{name}" if where else str(name)
         if name in names:
             values[name] = parameters[name].read(table[name], key, reading)
         else:
@@ -244,7 +250,7 @@ def read_arguments(
             reading.refuse(key, f"unknown key{hint} (valid here: {valid})")
     for name in names:
         if parameters[name].required and name not in table:
-            key = f"{at}.{name}" if at else name
+            key = f"{where}.{name}" if where else name
             words = parameters[name].words.split(". ")[0].rstrip(".").replace("`", "")
             meaning = f" ({words})" if words else ""
             reading.refuse(key, f"this key is required{meaning} and is missing")

@@ -82,6 +82,7 @@ class Dual(Operators):
     def __array_ufunc__(
         self, ufunc: Function, method: str, *inputs: Values, **options: PassedOn
     ) -> Values:
+        """Apply a ufunc of one or two arrays with its derivative; others raise."""
         into = options.pop("out", (None,))[0]
         if method != "__call__" or set(options) - {"dtype"} or len(inputs) > 2:
             _refuse(f"np.{ufunc.__name__}, called as {method} with {sorted(options)},")
@@ -96,6 +97,7 @@ class Dual(Operators):
     def __array_function__(
         self, function: Function, _types: PassedOn, args: PassedOn, kwargs: PassedOn
     ) -> Values:
+        """Apply a numpy function to values, by its rule, or by the product rule; others raise."""
         if function in VALUE_FUNCTIONS:
             values = [value_of(a) for a in args]
             return function(*values, **{key: value_of(a) for key, a in kwargs.items()})
@@ -183,7 +185,10 @@ def differentiable(
     """
 
     def decorated(function: Function) -> Function:
+        """Function of arrays and of `Dual` values, with the derivative `rule`."""
+
         def evaluate(x: Values) -> Values:
+            """Value of the function; of a `Dual`, with its changes by the rule."""
             if not isinstance(x, Dual):
                 return function(x)
             value = function(np.ascontiguousarray(x.value))
@@ -234,6 +239,7 @@ def constant(value: Values, count: int) -> Dual:
 
 
 def _refuse(name: str) -> Values:
+    """Raise NoDerivative for a function that has no rule."""
     raise NoDerivative(
         f"{name} has no derivative here: functions that are differentiated calculate with those "
         "of NumPy that core.dual lists, such as np.exp, np.where, np.einsum and np.linalg.norm."
@@ -419,6 +425,7 @@ def _linear(function: Function) -> Callable[..., Dual]:
     """Rule for a linear function of one array: it is applied to the value and to each change."""
 
     def rule(x: Dual, *arguments: PassedOn, **keywords: PassedOn) -> Dual:
+        """Linear function of a value, applied to its changes too."""
         if any(isinstance(argument, Dual) for argument in (*arguments, *keywords.values())):
             _refuse(f"np.{function.__name__} of two values with tangents")
         value = function(x.value, *arguments, **keywords)
@@ -432,6 +439,7 @@ def _along_axes(function: Function) -> Callable[..., Dual]:
     """Rule for sums and means along axes."""
 
     def rule(x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **more: PassedOn) -> Dual:
+        """Sum or mean along axes, of a value and of its changes."""
         if any(entry is not None for entry in more.values()):
             _refuse(f"np.{function.__name__} with {sorted(more)}")
         value = function(x.value, axis=axis, keepdims=keepdims)
@@ -446,6 +454,7 @@ def _extreme(largest: Function, argument_of: Function) -> Callable[..., Dual]:
     def rule(
         x: Dual, axis: ArrayIndex = None, *, keepdims: bool = False, **more: PassedOn
     ) -> Values:
+        """Extreme of a value, with the changes of the entry that attains it."""
         initial = more.pop("initial", None)
         if isinstance(axis, tuple) or any(entry is not None for entry in more.values()):
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(more)}")
@@ -492,6 +501,7 @@ def _joining(function: Function) -> Callable[..., Dual]:
     """Rule for np.concatenate and np.stack; arrays without tangents have changes 0."""
 
     def rule(arrays: Sequence[Values], *arguments: PassedOn, **keywords: PassedOn) -> Dual:
+        """Joined arrays, and their joined changes."""
         count = _count(arrays)
         value = function([value_of(array) for array in arrays], *arguments, **keywords)
         parts = [changes_of(array, count) for array in arrays]

@@ -151,6 +151,7 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
+        """Create and lock `.NAME.lock` next to the file, anew if it was removed before that."""
         with _write_target(path) as target:
             self._path = target.with_name(f".{_file_name(target.name)}.lock")
             while True:

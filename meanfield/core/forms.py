@@ -59,16 +59,16 @@ class Reading:
     lost: list[str] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
 
-    def refuse(self, at: str, text: object) -> UserValue:
-        """Add a problem with the value at the dotted key `at`; returns INVALID."""
-        at = at if len(at) < MOST_OF_KEY else f"{at[:MOST_OF_KEY]}..."
-        self.problems.append(f"{at}: {text}" if at else str(text))
+    def refuse(self, where: str, text: object) -> UserValue:
+        """Add a problem with the value at the dotted key `where`; returns INVALID."""
+        where = where if len(where) < MOST_OF_KEY else f"{where[:MOST_OF_KEY]}..."
+        self.problems.append(f"{where}: {text}" if where else str(text))
         return INVALID
 
-    def expected(self, at: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
+    def expected(self, where: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
         """Add the problem that `expected` was expected, with the nearest of the `names` names."""
         hint = nearest(data, names) if isinstance(data, str) else ""
-        return self.refuse(at, f"expected {expected}; got {toml(data)}{hint}")
+        return self.refuse(where, f"expected {expected}; got {toml(data)}{hint}")
 
 
 class Call(Reading):
@@ -76,10 +76,13 @@ class Call(Reading):
 
     in_python = True
 
-    def expected(self, at: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
+    def expected(self, where: str, expected: str, data: Plain, names: UserValue = ()) -> UserValue:
+        """Raise TypeError at the argument `where`, with the nearest of `names`."""
         name = data.__name__ if isinstance(data, type) else data
         hint = nearest(name, names, "{}(...)") if isinstance(name, str) else ""
-        raise TypeError(f"{at} must be {expected}; got {at} = {checks.as_given(data)}{hint or '.'}")
+        raise TypeError(
+            f"{where} must be {expected}; got {where} = {checks.as_given(data)}{hint or '.'}"
+        )
 
 
 class Form:
@@ -108,8 +111,8 @@ class Form:
         """The value of parameter `name` in a call, converted; else TypeError or ValueError."""
         return self.read(value, name, Call())
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
-        """The value of plain data at the dotted key `at`; INVALID, with a problem, if none."""
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """The value of plain data at the dotted key `where`; INVALID, with a problem, if none."""
         raise NotImplementedError
 
     def json(self, definitions: Schema) -> Schema:
@@ -138,20 +141,21 @@ class Leaf(Form):
     schema: Schema
     known: Mapping[str, UserValue] = field(default_factory=dict)
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """A value from Python, by name, from a configuration, or from a stored result."""
         if reading.in_python:
             is_name = isinstance(data, str) and data in self.known
-            return self.accept(at, self.known[data] if is_name else data)
+            return self.accept(where, self.known[data] if is_name else data)
         is_reference = isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
         if self is ANYTHING and not is_reference:
             return data
         if isinstance(data, Mapping):
-            return self._from_result(data, at, reading)
+            return self._from_result(data, where, reading)
         if self.known:
             if isinstance(data, str) and data in self.known:
                 return self.known[data]
-            return reading.expected(at, self.expected, data, self.known)
-        name = at.split(".")[-1]
+            return reading.expected(where, self.expected, data, self.known)
+        name = where.split(".")[-1]
         try:
             if "anyOf" in self.schema or self.schema.get("type") == "array":
                 data = _numbers(name, data)
@@ -159,16 +163,16 @@ class Leaf(Form):
                 data = INFINITIES.get(data, data)
             return self.accept(name, data)
         except REFUSED as error:
-            return reading.refuse(at, without_name(str(error), name))
+            return reading.refuse(where, without_name(str(error), name))
 
-    def _from_result(self, data: Mapping[str, Json], at: str, reading: Reading) -> UserValue:
+    def _from_result(self, data: Mapping[str, Json], where: str, reading: Reading) -> UserValue:
         """The array, or the placeholder for a function, to which a result file refers."""
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
         if "function" in data and reading.result:
             reading.lost.append(str(data["function"]))
             return lost_function(str(data["function"]))
-        return reading.expected(at, self.expected, data)
+        return reading.expected(where, self.expected, data)
 
     def json(self, definitions: Schema) -> Schema:
         return {"enum": list(self.known)} if self.known else dict(self.schema)
@@ -226,9 +230,10 @@ def _ensemble(
     """Form of non-empty arrays whose entries satisfy `fits`, which `words` describes."""
 
     def accept(name: str, value: UserValue) -> np.ndarray:
+        """A number or an array; ValueError unless all entries fit."""
         array = checks.real_array(name, value)
         entries_expected = f"{words} (a number, or an array of them)"
-        checks.fitting(name, value, entries_expected, array.size > 0 and fits(array).all())
+        checks.require(name, value, entries_expected, array.size > 0 and fits(array).all())
         return array
 
     return Leaf(f"{expected}, or an array of them", accept, schema)
@@ -238,7 +243,7 @@ def _of_type(expected: str, fits: Callable[[UserValue], bool], schema: Schema) -
     """Form of the values that satisfy `fits`, returned unchanged; TypeError for others."""
     return Leaf(
         expected,
-        lambda n, value: checks.fitting(n, value, expected, fits(value), TypeError),
+        lambda n, value: checks.require(n, value, expected, fits(value), TypeError),
         schema,
     )
 
@@ -248,6 +253,7 @@ def choice(values: Mapping[str, UserValue]) -> Leaf:
     expected = " or ".join(f'"{name}"' for name in values)
 
     def accept(name: str, value: UserValue) -> UserValue:
+        """One of the values, by equality; ValueError with the nearest for others."""
         for known_value in values.values():
             if value is known_value or (isinstance(value, str) and value == known_value):
                 return known_value
@@ -283,15 +289,16 @@ class _FileOf(Leaf):
 
     formats: tuple[str, ...] = ()
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """Path of an existing file of these formats, relative to the configuration."""
         if reading.in_python:
-            return self.accept(at, data)
+            return self.accept(where, data)
         path = reading.folder / data if isinstance(data, str) else Path()
         if path.suffix not in self.formats:
-            return reading.expected(at, self.expected, data)
+            return reading.expected(where, self.expected, data)
         if not reading.result and not path.is_file():
-            return reading.refuse(at, f'there is no file "{data}"; looked for {path.absolute()}')
-        reading.files[at] = path
+            return reading.refuse(where, f'there is no file "{data}"; looked for {path.absolute()}')
+        reading.files[where] = path
         return str(path)
 
 
@@ -330,6 +337,7 @@ class Instance(Form):
 
     @property
     def expected(self) -> str:  # type: ignore[override]
+        """Words for the class: "a Sphere", or its kinds for a class itself."""
         name = self.base.__name__
         if self.itself:
             kinds = getattr(self.base, "kinds", {name: self.base})
@@ -337,10 +345,10 @@ class Instance(Form):
             return f"a class itself: {', '.join(names)}"
         return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
         fits = isinstance(data, type) and issubclass(data, self.base)
         fits = fits if self.itself else isinstance(data, self.base)
-        return data if fits else reading.expected(at, self.expected, data)
+        return data if fits else reading.expected(where, self.expected, data)
 
     def json(self, definitions: Schema) -> Schema:
         return {"not": {}}
@@ -360,13 +368,14 @@ class Many(Form):
     def expected(self) -> str:  # type: ignore[override]
         return self.title or f"an array, each entry {self.form.expected}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """Tuple of the entries, each read by the form; INVALID if one is."""
         a_sequence = hasattr(data, "__iter__") and getattr(data, "ndim", 1) > 0
         if isinstance(data, str | bytes | bytearray | Mapping) or not a_sequence:
             a_number = isinstance(data, int | float) and reading.in_python and not self.title
             advice = f" (for one of them, [{checks.as_given(data)}])" if a_number else ""
-            return reading.expected(at, f"{self.expected}{advice}", data)
-        entries = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
+            return reading.expected(where, f"{self.expected}{advice}", data)
+        entries = [self.form.read(entry, f"{where}[{i}]", reading) for i, entry in enumerate(data)]
         return INVALID if any(entry is INVALID for entry in entries) else tuple(entries)
 
     def json(self, definitions: Schema) -> Schema:
@@ -383,11 +392,12 @@ class Named(Form):
     def expected(self) -> str:  # type: ignore[override]
         return f"a table, each value {self.form.expected}"
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """Dict of the entries, each read by the form; INVALID if one is."""
         if not isinstance(data, Mapping):
-            return reading.expected(at, self.expected, data)
+            return reading.expected(where, self.expected, data)
         entries = {
-            key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()
+            key: self.form.read(entry, f"{where}.{key}", reading) for key, entry in data.items()
         }
         return INVALID if any(entry is INVALID for entry in entries.values()) else entries
 
@@ -409,12 +419,13 @@ class Either(Form):
     def known(self) -> UserValue:
         return {name: value for form in self.forms for name, value in form.known.items()}
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """Value in the first form that reads it; else the problems of the likeliest form."""
         if reading.in_python:
             refusals = []
             for form in self.forms:
                 try:
-                    return form.read(data, at, reading)
+                    return form.read(data, where, reading)
                 except TypeError as error:  # the next form may accept it
                     refusals.append(error)
                 except ValueError as error:
@@ -426,7 +437,7 @@ class Either(Form):
         trials: dict[Form, list[str]] = {}
         for form in self.forms:
             trial = replace(reading, problems=[])
-            value = form.read(data, at, trial)
+            value = form.read(data, where, trial)
             if not trial.problems:
                 return value
             trials[form] = trial.problems
@@ -439,7 +450,7 @@ class Either(Form):
             reading.problems += trials[candidates[0]]
             return INVALID
         alternatives = Either(tuple(candidates))
-        return reading.expected(at, alternatives.expected, data, alternatives.known)
+        return reading.expected(where, alternatives.expected, data, alternatives.known)
 
     def json(self, definitions: Schema) -> Schema:
         in_files = (form for form in self.forms if form is not FUNCTION)

@@ -93,12 +93,12 @@ def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [n for n in changes if n and not any(m.startswith(f"{n}.") for m in changes)]
 
 
-def same(one: AnyObject, other: AnyObject) -> bool:
+def same(first: AnyObject, other: AnyObject) -> bool:
     """Whether two values are one object, or have equal digests."""
-    if one is other:
+    if first is other:
         return True
     try:
-        return digest(one) == digest(other)
+        return digest(first) == digest(other)
     except TypeError:
         return False
 
@@ -112,6 +112,7 @@ class _Reader:
     """
 
     def __init__(self) -> None:
+        """Begin outside any value."""
         self._levels: dict[int, int] = {}  # by id of the values being read
         self._path: list[str] = []
         self._outermost = 0  # the smallest level to which a part refers
@@ -303,7 +304,7 @@ def _code(code: types.CodeType) -> Iterator[Part]:
 def _with_inner(code: types.CodeType) -> list[types.CodeType]:
     """A code object, and those of the functions and classes nested in it."""
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return [code, *(each for one in inner for each in _with_inner(one))]
+    return [code, *(descendant for code_object in inner for descendant in _with_inner(code_object))]
 
 
 @functools.lru_cache(maxsize=1000)

@@ -94,6 +94,7 @@ class Kind(metaclass=KindType):
     def __init_subclass__(
         cls, family: bool = False, hides: tuple[str, ...] = (), **options: PassedOn
     ) -> None:
+        """Make the class a frozen dataclass, and register it by its name unless abstract."""
         super().__init_subclass__(**options)
         _refuse_near_miss(cls)
         if _needs_init(cls):
@@ -130,6 +131,7 @@ class Kind(metaclass=KindType):
         return KindOf(cls)
 
     def __new__(cls, *_arguments: PassedOn, **keywords: PassedOn) -> Self:
+        """Refuse abstract classes, unknown keywords, and attributes without annotation."""
         for name in keywords:
             value = vars(cls).get(name)
             if (
@@ -147,6 +149,7 @@ class Kind(metaclass=KindType):
         return object.__new__, (type(self),), self.__getstate__()
 
     def __setattr__(self, name: str, value: UserValue) -> None:
+        """Raise AttributeError, for kinds are frozen, but for classes outside the registry."""
         if not self.plain_class:
             cls = type(self)
             if name in parameters_of(cls):
@@ -164,6 +167,7 @@ class Kind(metaclass=KindType):
         self.validate()
 
     def _set(self, **values: UserValue) -> None:
+        """Set attributes of a frozen object; arrays become read-only."""
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)

@@ -62,13 +62,13 @@ class Parameter:
         """Whether only Python can give it, not a file."""
         return self.required and self.form is FUNCTION
 
-    def read(self, data: Plain, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
         """The value that a call or a file gives; None means no value, or a default kind."""
         if data is None and self.optional:
             return None
         if data is None and self.form.none_is_default and not self.required:
             return self.default
-        return self.form.read(data, at, reading)
+        return self.form.read(data, where, reading)
 
     def is_default(self, value: UserValue) -> bool:
         """Whether a value equals the default."""

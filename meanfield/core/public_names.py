@@ -22,6 +22,7 @@ def with_hint(
     """
 
     def __getattr__(name: str) -> AnyObject:
+        """The name from `lookup`; AttributeError with the nearest public name if there is none."""
         if lookup is not None:
             try:
                 return lookup(name)

@@ -191,6 +191,7 @@ def give_back_memory() -> None:
 
 
 def _call_of_glibc(name: str, *numbers: int) -> None:
+    """Call a function of glibc; nothing happens without glibc."""
     if sys.platform == "linux":
         function = getattr(ctypes.CDLL(None), name, None)  # other C libraries have none
         if function is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.annotations import FromAbove, Narrowed, Values
 from ..core.calls import with_hints
-from ..core.checks import as_given, finite, fitting, real_array
+from ..core.checks import as_given, finite, real_array, require
 from ..core.errors import MeanfieldError
 from ..dynamics.motion import motion_for
 from ..spaces import Density
@@ -54,7 +54,7 @@ class Functional:
     def __post_init__(self) -> None:
         for name in ("value", "variation"):
             function = getattr(self, name)
-            fitting(name, function, "a function of a Density", callable(function), TypeError)
+            require(name, function, "a function of a Density", callable(function), TypeError)
 
     @classmethod
     def mean(
@@ -71,7 +71,7 @@ class Functional:
             If f is not a function, or position not a single number; on evaluation, if the density
             has no index, or position is not in its range.
         """
-        fitting("f", f, "a function of unit vectors (N, d)", callable(f), TypeError)
+        require("f", f, "a function of unit vectors (N, d)", callable(f), TypeError)
         if position is None:
             return cls(lambda mu: mu.expect(f), lambda mu: _values_of(f, mu.space))
         if np.ndim(position):
@@ -82,6 +82,7 @@ class Functional:
         s = finite("position", position)
 
         def checked(mu: Density) -> Indexed:
+            """`mu`, if it is Indexed and has position s; TypeError or ValueError otherwise."""
             if not isinstance(mu, Indexed):
                 raise TypeError(
                     f"position = {s:g} is that of a slice of Indexed densities; got "
@@ -166,9 +167,9 @@ def gradient(
         within a step, as an event ends them.
     """
     fits = isinstance(f, Functional) or callable(f)
-    fitting("f", f, "a Functional, or a function of unit vectors", fits, TypeError)
+    require("f", f, "a Functional, or a function of unit vectors", fits, TypeError)
     functional = f if isinstance(f, Functional) else Functional.mean(f)
-    fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
+    require("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: FromAbove = run.final
     if not isinstance(final, Density):
         raise MeanfieldError(
@@ -182,7 +183,7 @@ def gradient(
     if parameters is None:
         parameters = kind.parameters_of(motion)
     valid = isinstance(parameters, Sequence) and not isinstance(parameters, str)
-    fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', valid, TypeError)
+    require("parameters", parameters, 'a list such as ["beta", "kappa"]', valid, TypeError)
     names = [checked_parameter("parameters", name, motion) for name in parameters]
     space, shape, start = final.space, run.shape, run.options["t_start"]
     values, in_initial = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)

@@ -131,6 +131,7 @@ class DifferentiatedRun:
         *,
         cache: dict[object, DifferentiatedNonlinear] | None = None,
     ):
+        """Member `index` of a run: its drift, its steps, and its parameters, for derivatives."""
         model, shape = motion.plain, initial.shape
         drift = drift_of(model)
         number = int(np.ravel_multi_index(index, shape)) if shape else 0
@@ -194,11 +195,11 @@ class DifferentiatedRun:
                     state = scheme.advance(state, steps[count : n + 1], noise.part(count, n + 1))
                     count = n + 1
                 t, dt = steps[n]
-                part = (outputs.pop(0) - t) / dt
-                if part >= STEP_END or part * dt + t == ends[n]:
+                share = (outputs.pop(0) - t) / dt
+                if share >= STEP_END or share * dt + t == ends[n]:
                     yield state
                 else:
-                    yield scheme.within(part, self._excess_since(t, piece), state.dtype)
+                    yield scheme.within(share, self._excess_since(t, piece), state.dtype)
             if count < len(steps):
                 state = scheme.advance(state, steps[count:], noise.part(count, len(steps)))
 
@@ -289,6 +290,7 @@ class DifferentiatedRun:
         return self._motion.turning_slopes(space).get(name or "", np.zeros(rates.shape))
 
     def _diffusion(self, space: Space) -> Diffusion:
+        """Linear part of the equation on `space`: eigenvalues, basis and rotation."""
         parseval = np.repeat(space.parseval, space.dtype.itemsize // 8)
         generator = self._model.noise.on_densities(space)
         rates, basis = (space.laplacian, None) if generator is None else generator.eigenbasis

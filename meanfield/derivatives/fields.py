@@ -50,6 +50,7 @@ class DifferentiableFields:
     """
 
     def __init__(self, model: Transformer, drift: Drift, fields: Parts, space: Space):
+        """Fields of a drift on `space`, with the feed-forward map in its frame."""
         self.drift, self.fields, self.space = drift, fields, space
         self.forward = None
         if model.feedforward is not None:
@@ -164,6 +165,7 @@ class _InPython(ABC):
         arguments: int,
         results: int,
     ):
+        """Callback of a linear map of fields in Python, from `arguments` to `results` numbers."""
         self.fields, self.names, space = fields, list(names), fields.space
         self.degree, self.points, self.dtype = space.degree, space.weights.size, space.dtype
         self.speed, self.time = np.zeros(1), np.zeros(1)
@@ -200,6 +202,7 @@ class FieldTangents(_InPython):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
     ):
+        """Callback of N with tangents by the parameters; with `pairs`, on pairs (mu, nu)."""
         space, self.each = fields.space, 1 + pairs
         self._shape = 1 + len(names), space.degrees.size
         size = space.dtype.itemsize // 8 * self._shape[0] * self._shape[1]
@@ -230,7 +233,7 @@ class FieldTangents(_InPython):
         k, inner = self.part_of[name]
         factor = self.fields.fields[k][0]
         change: Values = sum(
-            one.velocity if inner is None else factor * one.change_by(inner) for one in parts[k]
+            part.velocity if inner is None else factor * part.change_by(inner) for part in parts[k]
         )
         return change
 
@@ -241,6 +244,7 @@ class FieldAdjoint(_InPython):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
     ):
+        """Callback of the transpose of `FieldTangents`."""
         space, self.each = fields.space, 1 + pairs
         self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size
         arguments = self._floats + self._floats // self.each

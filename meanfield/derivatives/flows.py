@@ -50,6 +50,7 @@ class FlowTangents(RunTangents[StateChange]):
         self._motion = motion
 
     def _measured(self, name: str) -> list[dict[str, Any]]:
+        """Changes of the observables at the outputs, by a parameter or along a direction."""
         parameter = None if name.startswith("direction_") else name
         linearised = self._motion.linearised([parameter], [None])
         pairs = zip(self._run.states, self[name], self.t, strict=True)
@@ -98,6 +99,7 @@ class DifferentiatedFlow:
         directions: Sequence[Any],
         start: float = 0.0,
     ):
+        """Linearise the motion along parameters and directions, from the first state on."""
         self.motion, self.stretches, self.start = motion, journal.stretches, start
         self._asked = names, directions
         self.linearised: LinearisedMotion = motion.linearised(names, directions)
@@ -127,11 +129,11 @@ class DifferentiatedFlow:
             begin, dt = stretch.steps[number]
             final = number == len(stretch.steps) - 1
             while outputs and ((final and i == last) or outputs[0] <= begin + dt):
-                part = (outputs[0] - begin) / dt
-                if part >= END_OF_STEP and final and i + 1 < len(self.stretches):
+                share = (outputs[0] - begin) / dt
+                if share >= END_OF_STEP and final and i + 1 < len(self.stretches):
                     break  # the next stretch begins with a merge or a jump
                 outputs.pop(0)
-                stack = self._inside(flow, stretch, part, shorter=event and not outputs)
+                stack = self._inside(flow, stretch, share, shorter=event and not outputs)
                 yield self.linearised, self._all_rows(stack, labels)
         for _ in outputs:
             yield self.linearised, self._all_rows(Y.copy(), labels)
@@ -165,15 +167,15 @@ class DifferentiatedFlow:
                     yield i, number, flow, flow.x
                 Y = flow.x
 
-    def _inside(self, flow: Any, stretch: Stretch, part: float, *, shorter: bool) -> np.ndarray:
-        """The stack at the fraction `part` of the last step, interpolated or by a shorter step."""
+    def _inside(self, flow: Any, stretch: Stretch, share: float, *, shorter: bool) -> np.ndarray:
+        """The stack at the fraction `share` of the last step, interpolated or by a shorter step."""
         step = flow.before
-        if part >= END_OF_STEP:
+        if share >= END_OF_STEP:
             return flow.x.copy()
         if flow.dense and not shorter:
-            return flow.within(step.elapsed + part * step.dt)
+            return flow.within(step.elapsed + share * step.dt)
         shorter_flow = self._flow(stretch, step.x, step.elapsed)
-        shorter_flow.take(step.elapsed, part * step.dt)
+        shorter_flow.take(step.elapsed, share * step.dt)
         return shorter_flow.x
 
     def _flow(self, stretch: Stretch, Y: np.ndarray, elapsed: float) -> Any:

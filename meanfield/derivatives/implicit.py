@@ -30,6 +30,7 @@ class ImplicitTangents(PointFlow):
     """
 
     def __init__(self, field: LinearisedMotion, Y: np.ndarray, rtol: float, start: float):
+        """Flow of Y (1 + p, ...) by Radau, with the Jacobian from unit tangents."""
         motion, size = field.motion, Y[0].size
         self._base = StiffFlow(Radau, motion, Y[0], rtol=rtol, start=start)
         self._unit: Any = motion.linearised([None] * size, [None] * size)

@@ -60,6 +60,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
     variation: ClassVar[type[Variation]] = IndexedVariation
 
     def __init__(self, motion: Narrowed, *arguments: PassedOn, **options: PassedOn):
+        """Run of all slices, with parameters of single nodes."""
         super().__init__(motion, *arguments, **options)
         self._influence, self._betas = motion.influence, motion.betas
         if self._betas is not None:

@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from ..core.annotations import FromAbove, MovedState
 from ..core.calls import with_hints
-from ..core.checks import fitting, generator, whole_number
+from ..core.checks import generator, require, whole_number
 from ..core.errors import MeanfieldError
 from ..dynamics.linearised import LinearisedMotion
 from ..dynamics.motion import motion_for
@@ -107,7 +107,7 @@ def lyapunov_exponents(
     ----------
     Benettin, Galgani, Giorgilli and Strelcyn, Meccanica 15 (1980).
     """
-    fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
+    require("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     count, renewals = whole_number("count", count), whole_number("renewals", renewals)
     rng = generator(rng)
     journal, initial = recorded(run)
@@ -164,7 +164,7 @@ def _of_flows(
     motion = motion_for(initial, run.model)(run.model, initial, scheme=scheme, rtol=run.rtol)
     motion.linearised([], [])  # refuses the model
     size, draw = motion.tangent_space(initial)
-    fitting("count", count, f"at most {size}, the dimension of the tangent space", count <= size)
+    require("count", count, f"at most {size}, the dimension of the tangent space", count <= size)
     directions = [draw(rng) for _ in range(count)]
     start = run.options["t_start"]
     flow = DifferentiatedFlow(motion, journal, initial, [None] * count, directions, start)
@@ -202,7 +202,7 @@ def _of_densities(
     kind.check(motion)
     parts = 1 if space.dtype.kind == "f" else 2 - space.real_modes  # numbers of a coefficient
     dofs = int((parts * (space.degrees > 0)).sum())
-    fitting("count", count, f"at most {dofs}, the dimension of the tangent space", count <= dofs)
+    require("count", count, f"at most {dofs}, the dimension of the tangent space", count <= dofs)
     pieces = list(_pieces(journal, renewals))
     states: dict[tuple[int, ...], np.ndarray] = {}
     tangents: dict[tuple[int, ...], np.ndarray] = {}

@@ -80,6 +80,7 @@ class Diffusion(NamedTuple):
         parseval: Array,
         rotation: Array | None = None,
     ) -> "Diffusion":
+        """Diffusion with these eigenvalues, of harmonics or, with `basis`, in that basis."""
         if basis is None:
             return cls(rates, NO_BASIS, NO_BASIS, parseval, 0.0 if rotation is None else rotation)
         return cls(rates, basis, dual_of(basis, parseval), parseval)
@@ -195,6 +196,7 @@ class DifferentiatedScheme:
         slopes: Array,
         start: float = 0.0,
     ):
+        """Tables of a scheme for steps of changes and, backwards, of linear forms."""
         self.scheme, self._nonlinear = scheme, nonlinear  # keeps its address valid
         basis, floats = diffusion.basis, diffusion.parseval.size
         rotation = np.zeros(diffusion.rates.size) + diffusion.rotation
@@ -266,8 +268,8 @@ class DifferentiatedScheme:
         self._last = steps[-1], noise.at_start[-1]
         return self._memory.u[0].copy().view(state.dtype)
 
-    def within(self, part: float, excess_at: Callable[[float], float], dtype: np.dtype) -> Array:
-        """State and tangents (1 + p, modes) after the fraction `part` of the last step.
+    def within(self, share: float, excess_at: Callable[[float], float], dtype: np.dtype) -> Array:
+        """State and tangents (1 + p, modes) after the fraction `share` of the last step.
 
         `excess_at` gives 1/kappa at a time, minus its value at the start of the step.
         """
@@ -276,15 +278,16 @@ class DifferentiatedScheme:
         if isinstance(dense, ParabolicOutput):
             basis, linear = self._rows.basis, strength * self._rates + self._rotation
             ends = basis.into(u), basis.into(new)
-            rows = ParabolicInterpolant(dense, linear[None], *ends, slopes, dt)(part)
+            rows = ParabolicInterpolant(dense, linear[None], *ends, slopes, dt)(share)
             if self._moved.any():
-                change = _parabolic_change(dense, linear, ends[0][0], slopes[0], dt, part)
+                change = _parabolic_change(dense, linear, ends[0][0], slopes[0], dt, share)
                 rows[1:] += self._moved * change
             return basis.out_of(rows).view(dtype)
         assert dense is not None
         address = int(self._record.ctypes.data)
 
         def velocity(y: Array, time: float) -> Array:
+            """Slope L u + N(u) at y and a time."""
             slope, y = np.empty_like(u), np.ascontiguousarray(y)
             _slope_at(address, y.ctypes.data, slope.ctypes.data, time, excess_at(time), self._zero)
             self._nonlinear.check()
@@ -294,7 +297,7 @@ class DifferentiatedScheme:
         flat = np.ascontiguousarray(np.moveaxis(slopes, 1, 0)).view(float)
         ends = u.view(float), new.view(float)
         terms = interpolation_terms(dense, velocity, *ends, flat.reshape(len(flat), -1), t, dt)
-        return Interpolant(ends[0], terms)(part).view(dtype)
+        return Interpolant(ends[0], terms)(share).view(dtype)
 
     # Backwards -----------------------------------------------------------------------------
 
@@ -336,13 +339,13 @@ def _parabolic_change(
     first, middle, last = slopes[0], weights @ slopes[: weights.size], slopes[-1]
     derivatives = first, 4 * middle - 3 * first - last, 4 * (first + last - 2 * middle)
 
-    def change(part: float) -> Array:
+    def change(share: float) -> Array:
         """The derivative by L of the exponential expansion of the state at the fraction `part`."""
         phi = np.empty((linear.size, HIGHEST_PHI + 1), linear.dtype)
-        _slopes_of_phi(part * dt * linear, phi)
-        total = part * dt * phi[:, 0] * u
+        _slopes_of_phi(share * dt * linear, phi)
+        total = share * dt * phi[:, 0] * u
         for j, derivative in enumerate(derivatives, start=1):
-            total = total + part ** (j + 1) * dt**2 * phi[:, j] * derivative
+            total = total + share ** (j + 1) * dt**2 * phi[:, j] * derivative
         return total
 
     return change(s) - s * s * (3 - 2 * s) * change(1.0)

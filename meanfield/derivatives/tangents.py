@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from ..core.annotations import FromAbove, MovedState, Narrowed, Observations, UserValue
-from ..core.checks import as_called, fitting, takes
+from ..core.checks import as_called, require, takes
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENT_COUNT
@@ -52,11 +52,11 @@ def checked_tangents(
         For runs that have no derivatives.
     """
     fits = isinstance(tangents, Sequence) and not isinstance(tangents, str)
-    fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', fits, TypeError)
+    require("tangents", tangents, 'a list such as ["beta", "kappa"]', fits, TypeError)
     if not len(tangents):
         return {}
     names = [tangent for tangent in tangents if isinstance(tangent, str)]
-    fitting("tangents", tangents, "each parameter once", len(set(names)) == len(names))
+    require("tangents", tangents, "each parameter once", len(set(names)) == len(names))
     if motion.semilinear:
         differentiated(state).check(motion)
     else:
@@ -86,12 +86,12 @@ def checked_parameter(argument: str, name: str, motion: Narrowed, more: str = ""
     else:
         names = [*model.drift.parameters, *(["reaction"] if model.reaction else [])]
     expected, advice = f"parameters of the model, {names}{more}", ""
-    fitting(argument, name, f"names of {expected}", isinstance(name, str), TypeError)
+    require(argument, name, f"names of {expected}", isinstance(name, str), TypeError)
     if name == "kappa" and "kappa[0]" not in names:
         reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
         member_text = "" if model.smooth_noise or not model.shape else " in some member"
         advice = f"kappa {reason}{member_text}."
-    fitting(argument, name, expected, name in names, advice=advice)
+    require(argument, name, expected, name in names, advice=advice)
     return str(name)
 
 
@@ -103,7 +103,7 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
         f"vectors (N, d), or coefficients (..., {space.degrees.size})"
     )
     if isinstance(direction, Density | Variation):
-        fitting("tangents", direction, f"on {space!r}", alike(direction.space, space))
+        require("tangents", direction, f"on {space!r}", alike(direction.space, space))
         coefficients = direction.resample(space.degree).coefficients
         if isinstance(direction, Density):
             coefficients = coefficients - state.coefficients
@@ -112,7 +112,7 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
         if isinstance(state, Indexed):
             advice = "Else give densities to move towards, space.indexed(f, index)."
         single = "of unit vectors (N, d) alone"
-        fitting(
+        require(
             "Functions in tangents",
             as_called(direction),
             single,
@@ -123,7 +123,7 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
         values = np.asarray(space.function_values(direction, space.points))
         fits = values.dtype.kind != "c" and values.shape == space.weights.shape
         one_each = f"of one finite real value for each of {space.weights.size} unit vectors"
-        fitting("Functions in tangents", values, one_each, fits and np.isfinite(values).all())
+        require("Functions in tangents", values, one_each, fits and np.isfinite(values).all())
         coefficients = space.to_coefficients(values)
     else:
         try:
@@ -132,10 +132,10 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
             coefficients = np.empty(0, object)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
         fits = numbers and coefficients.shape[-1:] == (space.degrees.size,)
-        fitting("tangents", direction, expected, fits, TypeError)
+        require("tangents", direction, expected, fits, TypeError)
         real = not np.imag(coefficients)[..., space.real_modes].any()
         of_real = "coefficients of a real function, without imaginary parts of real harmonics"
-        fitting("tangents", direction, of_real, real)
+        require("tangents", direction, of_real, real)
         coefficients = coefficients if space.dtype.kind == "c" else coefficients.real
     try:
         return np.broadcast_to(coefficients, state.coefficients.shape).astype(space.dtype)
@@ -250,7 +250,7 @@ def interaction_changes(drift: "ZonalDrift", name: str, space: Space) -> np.ndar
     """
     changes = np.full((*drift.shape, space.level_degrees.size), np.nan)
     for index in np.ndindex(*drift.shape):
-        one = drift.member(index)
+        member = drift.member(index)
         with suppress(MeanfieldError):
-            changes[index] = derivative_by(one, name, space.interaction)
+            changes[index] = derivative_by(member, name, space.interaction)
     return changes

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from ..core.annotations import UserValue
-from ..core.checks import fitting
+from ..core.checks import require
 from ..spaces import Density, Space
 from ..spaces.density import checked_degree
 
@@ -63,7 +63,7 @@ class Variation:
         """The integral of the product with another Variation or Density, (*ensemble,)."""
         fits = isinstance(other, Variation | Density) and alike(other.space, self.space)
         expected = f"a Variation or Density on {self.space!r}, of any degree"
-        fitting("other", other, expected, fits, TypeError)
+        require("other", other, expected, fits, TypeError)
         degree = min(self.space.degree, other.space.degree)
         a, b = (f.space.resample(f.coefficients, degree) for f in (self, other))
         parseval = self.space.with_degree(degree).parseval

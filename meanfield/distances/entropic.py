@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import with_hints
-from ..core.checks import check_memory, fitting, positive, whole_number
+from ..core.checks import check_memory, positive, require, whole_number
 from ..core.errors import UnresolvedWarning
 from ..lowlevel.progress import Progress
 from .distance import Distance
@@ -97,7 +97,7 @@ def sinkhorn_divergence(
     for measure in (a, b):
         measure.check_divisible()
     expected = f"between 1e-100 and 1e100 to the power p = {p:g}"
-    fitting("blur", blur, expected, -100 < p * np.log10(blur) < 100)
+    require("blur", blur, expected, -100 < p * np.log10(blur) < 100)
     strength = blur**p
     points = cache(lambda measure, member: _with_mass(measure.points(member, cells)))
     triples = [(((a, i), (b, j)), ((a, i), (a, i)), ((b, j), (b, j))) for i, j in pairs.tolist()]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import with_hints
-from ..core.checks import boolean, fitting, positive, whole_number
+from ..core.checks import boolean, positive, require, whole_number
 from ..lowlevel.compilation import njit
 from ..spaces import Space, Torus, Zonal
 from ..spaces.kernels import exponential_multipliers
@@ -92,7 +92,7 @@ def sobolev_distance(
     last = _checked_degree(a, b, s, degree, exact or densities == 2)
     expected = f"False for {a} and {b}: it is known on the circle, with a density or a degree"
     fits = not rotated or (a.dimension == 2 and (densities or not exact))
-    fitting("up_to_rotation", rotated, expected, fits)
+    require("up_to_rotation", rotated, expected, fits)
     space, first, second = _in_harmonics(a, b, last, "sobolev_distance")
     with np.errstate(divide="ignore"):
         weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
@@ -113,7 +113,7 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, option
     if not a.metric.factor:
         raise ValueError(f"sobolev_distance is on a sphere or a torus; got {a}.")
     reason = f"points {a.metric} have infinitely many harmonics for s = {s:g}"
-    fitting("degree", degree, f"a number such as 128, as {reason}", optional or degree is not None)
+    require("degree", degree, f"a number such as 128, as {reason}", optional or degree is not None)
     if degree is None:
         return max((x.state.space.degree for x in (a, b) if x.is_density), default=1)
     return whole_number("degree", degree, most=MAX_DEGREES.get(a.metric, MAX_DEGREE))
@@ -159,7 +159,7 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
         energies = [_sum_over_pairs(a.points(i, 0), b.points(j, 0), beta) for i, j in pairs]
         return _rooted(np.array(energies), shape, "all pairs", PAIR_SUM_ROUNDING)
     wanted = f"<= about 1e5, as mmd of densities is summed over {MAX_DEGREE} harmonics at most"
-    fitting("beta", beta, wanted, resolved)
+    require("beta", beta, wanted, resolved)
     space, first, second = _in_harmonics(a, b, len(multipliers) - 1, "mmd")
     waves = np.abs(space.waves) if isinstance(space, Torus) else space.degrees[:, None]
     weights = multipliers[waves].prod(axis=1) * (space.degrees > 0) * space.parseval

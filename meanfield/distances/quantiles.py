@@ -33,7 +33,7 @@ from math import pi
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 
@@ -111,7 +111,7 @@ def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: flo
     while (finer := _tail(series)) > RESOLVED_TAIL and (finer < tail / 2 or finer > ROUNDING_TAIL):
         expected = f"resolved by {MAX_PIECES} polynomials of degree {CHEBYSHEV_NODES - 1}"
         fits, advice = pieces < MAX_PIECES, "Use a smoother density, or a lower degree."
-        fitting("The error of quantiles", finer, expected, fits, MeanfieldError, advice)
+        require("The error of quantiles", finer, expected, fits, MeanfieldError, advice)
         pieces, tail = 2 * pieces, finer
         series = _series(density, length, pieces)
     half = length / pieces / 2

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import with_hints
-from ..core.checks import boolean, check_memory, fitting, generator, real, whole_number
+from ..core.checks import boolean, check_memory, generator, real, require, whole_number
 from ..spaces.index import Positions
 from ..spaces.indexed import Indexed
 from ..states import Gaussian, Tokens
@@ -143,10 +143,10 @@ def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
     if not both:
         raise TypeError(f"Gaussian has a distance from Gaussian only; got {names}. {advice}")
     dimensions = a.dimension, b.dimension
-    fitting("dimensions", dimensions, "equal, of two Gaussians", a.dimension == b.dimension)
+    require("dimensions", dimensions, "equal, of two Gaussians", a.dimension == b.dimension)
     options = f"p = {p:g}, up_to_rotation = {rotated}"
     expected = "those of a closed distance for p = 2"
-    fitting("Options for Gaussians", options, expected, p == 2 and not rotated)
+    require("Options for Gaussians", options, expected, p == 2 and not rotated)
     u, _, v = np.linalg.svd(a.root.T @ b.root)
     difference = a.root @ u - b.root @ v.T  # |L U - M V|^2 for the best rotation: no cancellation
     value = float(np.sqrt(((a.mean - b.mean) ** 2).sum() + (difference**2).sum()))
@@ -349,7 +349,7 @@ def sliced_wasserstein(
     metric = first.metric
     fits = not shape and metric.factor > 0
     states = f"{first} {first.shape} and {second} {second.shape}"
-    fitting("Slices", states, "between single states on a sphere or a torus", fits)
+    require("Slices", states, "between single states on a sphere or a torus", fits)
     rng = generator(rng)
     if metric.dimension == 2:
         return wasserstein(a, b, p)
@@ -409,7 +409,7 @@ def conditional_wasserstein(
     p = checked_power(p)
     for name, state in (("a", a), ("b", b)):
         is_single = isinstance(state, Tokens | Indexed) and not state.shape
-        fitting(name, state, "a single set of Tokens, or Indexed densities", is_single, TypeError)
+        require(name, state, "a single set of Tokens, or Indexed densities", is_single, TypeError)
     if blocks is not None:
         count = whole_number("blocks", blocks)
         laws = [_blocks_of(state, count) for state in (a, b)]
@@ -417,7 +417,7 @@ def conditional_wasserstein(
     if isinstance(a, Indexed) or isinstance(b, Indexed):
         return _of_slices(a, b, p)
     fits = a.dimension == b.dimension and a.on_sphere == b.on_sphere
-    fitting("a and b", (a, b), "tokens of one space", fits)
+    require("a and b", (a, b), "tokens of one space", fits)
     ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
     edges = np.union1d(*ends)
     middles = (edges + np.concatenate([[0.0], edges[:-1]])) / 2
@@ -442,11 +442,11 @@ def _of_slices(a: Any, b: Any, p: float) -> Distance:
     """
     for name, state in (("a", a), ("b", b)):
         expected = "Indexed densities, as the other state is, where there are no blocks"
-        fitting(name, state, expected, isinstance(state, Indexed), TypeError)
+        require(name, state, expected, isinstance(state, Indexed), TypeError)
     first, second = a.index, b.index
     positions = isinstance(first, Positions) and isinstance(second, Positions)
     fits = first.sink == second.sink if positions else first == second
-    fitting("b", second, f"densities of an index like {first!r}, with the same law", fits)
+    require("b", second, f"densities of an index like {first!r}, with the same law", fits)
     if not positions:
         return _mean_of(wasserstein(a.slices, b.slices, p), p, a.weights)
     breaks, order = np.union1d(first.breaks, second.breaks), max(first.order, second.order)
@@ -473,5 +473,5 @@ def _blocks_of(state: Any, blocks: int) -> Any:
         return state.blocks(blocks)
     divides = not len(state) % blocks and np.ptp(state.masses) == 0
     expected = f"of equal masses, and in a number that is a multiple of blocks = {blocks}"
-    fitting("tokens", state, expected, divides)
+    require("tokens", state, expected, divides)
     return Tokens(state.x.reshape(blocks, -1, state.dimension), on_sphere=state.on_sphere)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..core.annotations import JsonTable, MovedState, Observations, UserValue, Values
-from ..core.checks import finite_array, fitting, values_of
+from ..core.checks import finite_array, require, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Sum, Transformer, ZonalDrift
@@ -24,6 +24,7 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens, TorusTokens
 from .density import interaction_energy
+from .field_transport import check_not_of_tokens
 from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare, moments_of
@@ -182,23 +183,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
-        model, drift = self.model, self.model.drift
+        model = self.model
         self.prepared(model, self.like)  # refuses ensembles
         self.check_dimensions()
-        if drift.why_no_density:
-            raise MeanfieldError(
-                f"{drift!r} moves no Characteristics: {drift.why_no_density} Solve for Tokens."
-            )
-        if model.why_on_tokens_only:
-            raise MeanfieldError(f"Characteristics cannot follow it: {model.why_on_tokens_only}")
-        if model.normalisation.has_radii:
-            raise MeanfieldError(
-                "Characteristics carries a density of directions, which have no radii; got "
-                f"{model.normalisation!r}, which moves radii. Use PostLN(), NGPT(alpha) or "
-                "SqrtScaling(), or solve for Tokens."
-            )
-        if model.reaction:
-            drift.check_potential(self.like.dimension)
+        check_not_of_tokens(model, "Characteristics", self.like.dimension)
         extras = sorted({"normalisation", "reaction", "feedforward"} & set(model.parts))
         if extras and not self.like.space.spherical:
             raise MeanfieldError(
@@ -354,6 +342,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     @property
     def why_no_tangents(self) -> str:
+        """The reason why runs have no derivatives, and a remedy; empty if they have."""
         if not self.like.space.spherical:
             return f"of densities on {self.like.space!r}, not of Characteristics. Take the Density."
         advice = "Use reaction=0, or Tokens of the same points and masses."
@@ -365,12 +354,13 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return state_along(state, changes, ("coordinates", "masses"))
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
-        part, drift = copy(self), self.model.drift
-        part.like = state
+        """Copy with the derivatives of its terms by the parameters `names` of the whole drift."""
+        copied, drift = copy(self), self.model.drift
+        copied.like = state
         raw, only = (self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal)
         others = [k for k, (_, one) in enumerate(drift.terms) if not (raw and one.is_zonal)]
         zonal = [k for k in range(len(drift.terms)) if k not in others or drift.is_zonal]
-        part.harmonics = [
+        copied.harmonics = [
             term.along(names, *((None, "") if only else (f"factors[{k}]", f"drifts[{k}].")))
             for k, term in zip(zonal, self.harmonics, strict=False)
         ]
@@ -379,8 +369,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             if not only and len(others) < len(drift.terms):  # parts have new indices
                 numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
                 of_pairs = [_renumbered(name, numbers) for name in names]
-            part.pairs = self.pairs.along(of_pairs, self._tokens(state))
-        return part
+            copied.pairs = self.pairs.along(of_pairs, self._tokens(state))
+        return copied
 
     def tangent_space(
         self, state: Characteristics
@@ -396,6 +386,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return len(x) * (x.ndim if x.ndim == 1 else x.shape[1] - 1), draw
 
     def smooth_observables(self, state: MovedState, t: float) -> Observations:
+        """Order parameter |int x dmu| and mass, differentiable."""
         mean = state.masses @ state.points
         if state.coordinates.ndim == 1 and len(mean) > 2:  # components off the axis average to 0
             mean = mean * np.abs(state.limit)
@@ -411,7 +402,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         masses = state.masses
         if callable(direction) and not isinstance(direction, Mapping):
             values = finite_array("Values of the function", values_of(direction, state.points))
-            fitting("Their shape", values.shape, f"{masses.shape}", values.shape == masses.shape)
+            require("Their shape", values.shape, f"{masses.shape}", values.shape == masses.shape)
             return {"masses": masses * (values - masses @ values / masses.sum())}
         shapes = {"coordinates": state.coordinates.shape, "masses": masses.shape}
         changes = checked_changes(direction, shapes, ", functions of unit vectors")
@@ -517,11 +508,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         numbers: JsonTable = {"kernel_degree": max(degrees)} if degrees else {}
         return numbers if self.pairs is None else numbers | self.pairs.stats(self.pairs.like, 0.0)
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         if self.pairs is None and self.model.feedforward is None:
             return "rounding errors are larger. Use a larger rtol."
-        return super().why_rejected(at)
+        return super().why_rejected(end)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""

@@ -94,6 +94,7 @@ class DensityEvolution:
         separate_members: bool = False,
         turning: np.ndarray | None = None,
     ):
+        """Set up u' = L u + N(u), jointly or, if `separate_members`, for each member."""
         members = int(np.prod(shape))
 
         def rows(table: np.ndarray) -> np.ndarray:
@@ -148,6 +149,7 @@ class DensityEvolution:
             self._freeze(self._model.kappa_at(self._inside(t)))
 
     def _freeze(self, kappa: np.ndarray) -> None:
+        """Set L = rates / kappa + turning for a kappa, held until the next call."""
         self._frozen = kappa
         with np.errstate(over="ignore"):  # no step is finite then
             linear = self._rates / kappa[..., None]
@@ -336,9 +338,10 @@ class DensityMotion(Motion, moves=Density):
     def of_members(self, members: ArrayIndex) -> Self:
         """The motion of some members, or of a single one, given by their indices in C order."""
         model, state = self.model.members(self.like.shape, members), self.like.reshape((-1,))
-        part = type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
-        part.breaks = self.breaks
-        return part
+        like, engine, scheme = state[members], self._engine, self._scheme
+        chosen = type(self)(model, like, engine, scheme=scheme, rtol=self.rtol)
+        chosen.breaks = self.breaks
+        return chosen
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The least degree, at most `most`, that resolves noise and velocities in a time span."""
@@ -438,12 +441,12 @@ class DensityMotion(Motion, moves=Density):
         for degree in np.unique(degrees).tolist():
             members, space = np.flatnonzero(degrees == degree), state.space.with_degree(degree)
             rows = state.space.resample(series[members], degree) if state.shape else series[0]
-            part = type(state).computed(rows, space)  # whose values are not kept
-            lowest, highest = part.minimum, part.values.max(axis=-1)
-            negative = (lowest < -NEGATIVE_SHARE * highest) | (part.negative_mass > tolerance)
+            states = type(state).computed(rows, space)  # whose values are not kept
+            lowest, highest = states.minimum, states.values.max(axis=-1)
+            negative = (lowest < -NEGATIVE_SHARE * highest) | (states.negative_mass > tolerance)
             if thoroughly or self.like.dimension > 3:
                 motion = self.of_members(members) if state.shape else self
-                negative |= motion._dissipation_of(part, t) < -tolerance * motion._fastest(t) ** 2
+                negative |= motion._dissipation_of(states, t) < -tolerance * motion._fastest(t) ** 2
             wrong_members[members] = negative
         return wrong_members
 
@@ -522,38 +525,39 @@ class DensityMotion(Motion, moves=Density):
         """Coefficients (members, modes) of the measures mu that generate the velocities."""
         return state.coefficients.reshape(-1, state.coefficients.shape[-1])
 
-    def failure(self, status: str, at: Failure) -> str:
+    def failure(self, status: str, end: Failure) -> str:
         """The reason why a run could not go on, and what to do."""
         if status != "unresolved":
-            return super().failure(status, at)
-        raised = "Use a smaller dt, if the steps were too long; else raise" if at.dt else "Raise"
-        is_resolved = self.like.spectral_tail.max() <= max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL)
-        if at.elapsed == 0 and is_resolved and not at.dt:
+            return super().failure(status, end)
+        raised = "Use a smaller dt, if the steps were too long; else raise" if end.dt else "Raise"
+        is_resolved = self.like.spectral_tail.max() <= max(TAIL_TOLERANCE * end.rtol, SMALLEST_TAIL)
+        if end.elapsed == 0 and is_resolved and not end.dt:
             return (
                 "The velocity of the initial density is not resolved by max_degree = "
-                f"{at.stats['highest_degree']} modes, as of attention weights that jump or have "
+                f"{end.stats['highest_degree']} modes, as of attention weights that jump or have "
                 "kinks, or vary over small angles. Use smoother weights, a larger rtol, or Tokens; "
-                f"or raise max_degree.{self._haste(at.t)}"
+                f"or raise max_degree.{self._haste(end.t)}"
             )
-        modes, state = f"{at.stats['highest_degree']} modes after t = {at.t:g}", self.state_of(at.y)
+        modes = f"{end.stats['highest_degree']} modes after t = {end.t:g}"
+        state = self.state_of(end.y)
         size, degree = float(_sizes(state).max()), state.space.degree
-        allowed_tail = max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
+        allowed_tail = max(TAIL_TOLERANCE * end.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
         exact = self.plain.is_zonal and not self.plain.zonal.normalised  # N has no grid then
         if COEFFICIENT_ROUNDING * size > allowed_tail and not exact:
-            rtol = at.rtol * COEFFICIENT_ROUNDING * size / allowed_tail
+            rtol = end.rtol * COEFFICIENT_ROUNDING * size / allowed_tail
             return (
                 f"The density is not resolved by {modes}: its last coefficients are rounding "
                 f"errors, relative to its L2 norm of {size:.1g}. More modes do not help: use an "
                 f"rtol of {10 ** math.ceil(math.log10(rtol)):.0e} or more, a "
-                f"smaller kappa, or Tokens.{self._haste(at.t)}"
+                f"smaller kappa, or Tokens.{self._haste(end.t)}"
             )
-        if quotients := self._warning_of_quotients(state, at.t, LOST_MASS_TOLERANCE * at.rtol):
+        if quotients := self._warning_of_quotients(state, end.t, LOST_MASS_TOLERANCE * end.rtol):
             return f"The density is not resolved by {modes}. {quotients}"
         return (
             "The density is not resolved by max_degree = "
             f"{modes}. {raised} max_degree or, where "
             "a density without noise concentrates to Diracs, follow mf.Characteristics(density), "
-            f"which needs no modes.{self._haste(at.t)}"
+            f"which needs no modes.{self._haste(end.t)}"
         )
 
     def _haste(self, t: float) -> str:
@@ -567,7 +571,7 @@ class DensityMotion(Motion, moves=Density):
             "speed of about e^beta, SA of about 1)."
         )
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         return (
             "without noise the density may be collapsing; else the drift is too strong for this "
@@ -618,11 +622,11 @@ class DensityMotion(Motion, moves=Density):
         bits that they have alone.
         """
         if state.shape:
-            each = [
+            measured = [
                 motion.measure(state[index], t)
                 for motion, index in zip(self._members, np.ndindex(state.shape), strict=True)
             ]
-            tables = {name: np.array([row[name] for row in each]) for name in each[0]}
+            tables = {name: np.array([row[name] for row in measured]) for name in measured[0]}
             return {n: v.reshape(*state.shape, *v.shape[1:]) for n, v in tables.items()}
         model, space = self.model, state.space
         energy, potential = self._energy(state, t)
@@ -676,13 +680,13 @@ class DensityMotion(Motion, moves=Density):
         return gain - loss / self.model.kappa_at(self.inside(t))
 
 
-def _of_degree_one(part: Drift, degree: int) -> bool:
+def _of_degree_one(drift: Drift, degree: int) -> bool:
     """Whether velocities on the circle have harmonics of degree 1 alone, up to `degree`."""
-    if isinstance(part, HigherOrder):
-        return abs(part.harmonic) == 1
-    if not part.is_zonal or part.normalised:
+    if isinstance(drift, HigherOrder):
+        return abs(drift.harmonic) == 1
+    if not drift.is_zonal or drift.normalised:
         return False
-    W = np.abs(part.as_zonal().attraction(degree, 2))
+    W = np.abs(drift.as_zonal().attraction(degree, 2))
     return bool((W[..., 2:] <= MULTIPLIER_ROUNDING * W[..., 1:2]).all())
 
 

@@ -48,7 +48,7 @@ class EnsembleFields:
         """The energies (members,) of densities (members, modes), where the parts have one."""
         return self._total(
             c,
-            lambda field, one: field.energy_share * one.mean(field.potential(t, one)),
+            lambda field, density: field.energy_share * density.mean(field.potential(t, density)),
         )
 
     def bounded(self, t: float, c: np.ndarray) -> float:
@@ -86,21 +86,30 @@ def transport_of(
     return TableTransport(tables, [], uncompiled.degree, members, pairs=pairs)
 
 
-def check_fields(model: Transformer, space: Space) -> None:
-    """Raise MeanfieldError, with the reason, for a model that no density on a space can follow."""
-    if model.drift.why_no_density:
+def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
+    """Raise MeanfieldError if only tokens can follow a model; `state` names what cannot.
+
+    With a reaction, the drift must have a potential in this dimension.
+    """
+    drift, norm = model.drift, model.normalisation
+    if drift.why_no_density:
         raise MeanfieldError(
-            f"{model.drift!r} moves no densities: {model.drift.why_no_density} Solve for Tokens."
+            f"{drift!r} moves no {state}: {drift.why_no_density} Solve for Tokens."
         )
     if model.why_on_tokens_only:
-        raise MeanfieldError(f"Densities cannot follow it: {model.why_on_tokens_only}")
-    if model.normalisation.has_radii:
+        raise MeanfieldError(f"This model moves no {state}: {model.why_on_tokens_only}")
+    if norm.has_radii:
         raise MeanfieldError(
-            f"{model.normalisation!r} gives tokens radii, which a density on the sphere has "
-            "not: solve for Tokens, or leave the normalisation out."
+            f"{norm!r} gives tokens radii, which {state} on the sphere have not. Use PostLN(), "
+            "NGPT(alpha) or SqrtScaling(), or solve for Tokens."
         )
     if model.reaction:
-        model.drift.check_potential(space.dimension)
+        drift.check_potential(dimension)
+
+
+def check_fields(model: Transformer, space: Space) -> None:
+    """Raise MeanfieldError, with the reason, for a model that no density on a space can follow."""
+    check_not_of_tokens(model, "densities", space.dimension)
     if not model.keeps_axes:
         space.frame  # noqa: B018  (raises for spaces of axisymmetric densities)
 
@@ -129,6 +138,7 @@ class FieldTransport(Transport):
         clip_time: Function = float,
         pairs: bool = False,
     ):
+        """Callback of -div(mu v), with v from Python; with `pairs`, on pairs (mu, nu)."""
         space = fields.space
         self._model, self._space, self._fields, self._inside = model, space, fields, clip_time
         forward = model.feedforward
@@ -215,6 +225,7 @@ class ChangingNoise(Transport):
     compiled: PythonFunction
 
     def __init__(self, transport: Transport, missed: Function):
+        """Callback of a transport and of `missed`, the part of the noise outside L."""
         self._transport, self._missed = transport, missed
         self.speed, self.time = transport.speed, transport.time
         self.degree, self.points, self.dtype = transport.degree, transport.points, transport.dtype
@@ -226,6 +237,7 @@ class ChangingNoise(Transport):
         self.compiled.check()
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
+        """Write N of a member plus the missing part of the noise to `target`."""
         addresses = source.ctypes.data, target.ctypes.data
         self._transport.compiled(self._transport.context, member, *addresses)
         self._transport.check()

@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from ..core.annotations import MovedState, Observations, UserValue, Values
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, real_array
+from ..core.checks import as_given, real_array, require
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift
@@ -60,7 +60,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     Parameters
     ----------
     model : Transformer
-        `Attention` with softmax, L2, Sinkhorn or linear weights, affine `Field`s, or a sum of
+        `Attention` with softmax, L2, Sinkhorn or linear weights, affine fields, or a sum of
         these; an affine feed-forward map. Under noise laws move by `CovarianceMotion`.
     state : Gaussian
 
@@ -105,9 +105,9 @@ class GaussianMotion(Motion, moves=Gaussian):
         """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
         self.prepared(self.model, self.like)  # refuses ensembles
         self.check_dimensions()
-        for _, part in self.model.drift.terms:
-            if not isinstance(part, Pointwise):
-                self._check_attention(part)
+        for _, term in self.model.drift.terms:
+            if not isinstance(term, Pointwise):
+                self._check_attention(term)
 
     @staticmethod
     def _check_attention(drift: Any) -> None:
@@ -172,10 +172,10 @@ class GaussianMotion(Motion, moves=Gaussian):
         if self._constant is not None:
             return self._constant
         heads = []
-        for factor, part in self._drift.terms:
-            if isinstance(part, Attention):
-                formulas: Any = affine(part.weights)
-                on_space = part.on(self.inside(t), self._dimension)
+        for factor, term in self._drift.terms:
+            if isinstance(term, Attention):
+                formulas: Any = affine(term.weights)
+                on_space = term.on(self.inside(t), self._dimension)
                 heads += [(head._replace(V=factor * head.V), formulas) for head in on_space]
         return heads
 
@@ -187,9 +187,9 @@ class GaussianMotion(Motion, moves=Gaussian):
         if self._constant_map is not None:
             return self._constant_map
         t, functions = self.inside(t), []
-        for factor, part in self._drift.terms:
-            if isinstance(part, Pointwise):
-                functions.append((factor, part.at(t).values))
+        for factor, term in self._drift.terms:
+            if isinstance(term, Pointwise):
+                functions.append((factor, term.at(t).values))
         if self.model.feedforward is not None:
             functions.append((1.0, lambda x: self.model.feedforward_at(x, t)))
         if not functions:
@@ -200,14 +200,16 @@ class GaussianMotion(Motion, moves=Gaussian):
     # Derivatives ---------------------------------------------------------------------------
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
-        part = copy(self)
-        part.like = state
-        part._split(self._drift.along(unit_rates(names)))
-        return part
+        """Copy with changes of the drift along the parameters, at `state`."""
+        copied = copy(self)
+        copied.like = state
+        copied._split(self._drift.along(unit_rates(names)))
+        return copied
 
     def state_along(
         self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]
     ) -> MovedState:
+        """State with changes of mean and root; those of cov are named covariance."""
         root_changes = [
             h and {"covariance" if n == "cov" else n: a for n, a in h.items()} for h in changes
         ]
@@ -241,7 +243,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         """Changes by the names "mean" and "cov", of a mapping or towards another Gaussian."""
         if isinstance(direction, Gaussian):
             fits = direction.dimension == state.dimension
-            fitting("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
+            require("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
             direction = {
                 "mean": direction.mean - state.mean,
                 "cov": direction.cov - state.cov,
@@ -347,48 +349,48 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     # In words ------------------------------------------------------------------------------
 
-    def failure(self, status: str, at: Failure) -> str:
+    def failure(self, status: str, end: Failure) -> str:
         """The reason why a run could not go on, and what to do."""
         if status == "blow-up":
-            T, p = at.stats["blow_up_time"], at.stats["blow_up_power"]
+            T, p = end.stats["blow_up_time"], end.stats["blow_up_power"]
             law = f"grows like (T - t)^-{p:.3g}" if p else "becomes infinite, like no power"
             return (
                 f"The law blows up at T = {T:.10g}: int |x|^2 dmu {law}, and the solution ends. "
                 "The states before it are as accurate as asked."
             )
-        y = self._with_root(at.y)
-        least = (formulas.integrable(y, head) for head, formulas in self._heads(at.t))
+        y = self._with_root(end.y)
+        least = (formulas.integrable(y, head) for head, formulas in self._heads(end.t))
         if min(least, default=1.0) < LEAST_INTEGRABILITY:
             return (
-                f"L2 weights with beta < 0 cease to have an integral over the law at t = {at.t:g}"
+                f"L2 weights with beta < 0 cease to have an integral over the law at t = {end.t:g}"
                 ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
                 "ends there."
             )
         if status == "cancelled":
             return (
-                f"At t = {at.t:g} the covariance has grown so large that what decays does so "
+                f"At t = {end.t:g} the covariance has grown so large that what decays does so "
                 "faster than the law grows by about as many digits as there are: velocities cancel "
                 "to rounding, and steps become ever shorter. End the run earlier; a larger rtol "
                 "gets a little further."
             )
         if status == "not_finite":
             return (
-                f"Numbers exceed 1e308 after t = {at.t:g}. With dt errors are not controlled, "
+                f"Numbers exceed 1e308 after t = {end.t:g}. With dt errors are not controlled, "
                 "and a blow-up is passed unseen, so that states before may be wrong: leave dt out "
                 "to have it located, or use a smaller dt."
             )
-        return super().failure(status, at)
+        return super().failure(status, end)
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         return (
             "the velocity is not smooth there, or numbers exceed 1e308, as where the law grows "
             "exponentially. End the run earlier."
         )
 
-    def why_stalled(self, at: Failure) -> str:
+    def why_stalled(self, end: Failure) -> str:
         """The reason why steps became too short to change the time."""
-        return self.why_rejected(at)
+        return self.why_rejected(end)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite."""
@@ -487,6 +489,7 @@ class ClosedCovariance:
 
     @checked_call()
     def __init__(self, model: Transformer, state: Gaussian):
+        """Diagonalise L^T M L, with M = sum_heads (A + A^T), A = beta V K^T Q, and cov = L L^T."""
         motion_for(state, model)(model, state)  # raises if the law does not stay normal
         drift: Any = model.drift
         alone = isinstance(drift, Attention) and not model.parts
@@ -524,7 +527,7 @@ class ClosedCovariance:
         """
         times = real_array("t", t)
         before_blow_up = ((times >= 0) & (times < self.blow_up_time)).all()
-        fitting("t", t, f">= 0 and < {self.blow_up_time:.10g}", before_blow_up)
+        require("t", t, f">= 0 and < {self.blow_up_time:.10g}", before_blow_up)
         remaining = 1 - times[..., None, None] * self._values
         return self._columns / remaining @ self._columns.T
 
@@ -543,6 +546,7 @@ class ClosedCovariance:
 
 
 def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
+    """Raise MeanfieldError unless V commutes with the matrix `other`."""
     unit, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
     defect = np.linalg.norm(unit @ other - other @ unit)
     if defect > COMMUTATOR_TOLERANCE:

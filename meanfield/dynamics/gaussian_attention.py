@@ -130,9 +130,9 @@ def affine_map(function: Function, dimension: int) -> AffineMap:
 
 def _affine_part(function: Function, dimension: int) -> tuple[Array, Array, float]:
     """M, c, and the largest deviation of a function from M x + c, relative to its size."""
-    one = np.eye(dimension)
+    identity = np.eye(dimension)
     c = function(np.zeros((1, dimension)))[0]
-    M = ((function(one) - function(-one)) / 2).T
+    M = ((function(identity) - function(-identity)) / 2).T
     draws = np.random.default_rng(0).standard_normal((AFFINE_PROBES, dimension))
     x = np.concatenate([scale * draws for scale in AFFINE_SCALES])
     off = np.abs(function(x) - (x @ M.T + c)).max(axis=-1)
@@ -141,6 +141,7 @@ def _affine_part(function: Function, dimension: int) -> tuple[Array, Array, floa
 
 
 def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
+    """Output of softmax attention on y = (L, a): A S y, plus a in the last column."""
     L = y[..., :-1]
     output = L @ (head.beta * (head.K @ L).mT @ head.Q) @ y  # S A y
     output[..., -1] += y[..., -1]
@@ -311,6 +312,7 @@ def _energy_softmax(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian
 
 
 def _energy_sinkhorn(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gaussian) -> float:
+    """Energy of doubly stochastic attention; nan beyond 1e308."""
     products = state.root.T @ A @ state.root
     if not np.isfinite(products).all():
         return np.nan
@@ -321,6 +323,7 @@ def _energy_sinkhorn(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gauss
 
 
 def _energy_l2(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian) -> float:
+    """Energy of L2 attention; nan unless Q = K and the integral exists."""
     products = state.root.T @ A @ state.root
     if not (alike(Q, K) and np.isfinite(products).all()):
         return np.nan

@@ -46,6 +46,7 @@ class CovarianceMotion(GaussianMotion, moves=Gaussian, noisy=True):
     follows = frozenset({"noise", "feedforward"})
 
     def check(self) -> None:
+        """Raise MeanfieldError for noise that does not keep a Gaussian."""
         super().check()
         if self.model.noise.on_sphere_only:
             raise MeanfieldError(
@@ -160,8 +161,8 @@ class CovarianceMotion(GaussianMotion, moves=Gaussian, noisy=True):
         """The largest rate d/dt log of |a|^2 and of the variances along the principal axes."""
         values, axes = np.linalg.eigh(y[:, :-1])
         along = np.einsum("ik,ij,jk->k", axes, velocity[:, :-1], axes)
-        seen = values > VARIANCE_ROUNDING / self.rtol * max(values[-1], np.finfo(float).tiny)
-        rates = np.where(seen, along / np.where(seen, values, 1.0), -np.inf)
+        resolved = values > VARIANCE_ROUNDING / self.rtol * max(values[-1], np.finfo(float).tiny)
+        rates = np.where(resolved, along / np.where(resolved, values, 1.0), -np.inf)
         a, size = y[:, -1], length(y[:, -1])
         of_mean = 2 * (a / size) @ (velocity[:, -1] / size) if size > 0 else -np.inf
         return float(max(rates.max(), of_mean))

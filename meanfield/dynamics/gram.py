@@ -83,9 +83,9 @@ class GramMotion(ReplicaMotion, moves=Gram):
         return state_along(state, renamed, ("inner_product",))
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
-        part = copy(self)
-        part.like, part._drift = state, self._drift.along(unit_rates(names))
-        return part
+        copied = copy(self)
+        copied.like, copied._drift = state, self._drift.along(unit_rates(names))
+        return copied
 
     def direction(self, direction: UserValue, state: Gram) -> dict[str, Array]:
         """A checked change {"G": array} of inner products, from such a mapping or an array."""

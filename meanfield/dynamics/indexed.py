@@ -41,6 +41,7 @@ class IndexedEvolution(DensityEvolution):
     def __init__(
         self, *arguments: PassedOn, influence: np.ndarray, nodes: Drift, **options: PassedOn
     ):
+        """Evolution of slices with drifts `nodes`, coupled by the matrix `influence`."""
         self._influence, self._nodes = influence, nodes
         super().__init__(*arguments, **options)
 
@@ -144,12 +145,14 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         return -1j * np.outer(frequencies, space.slice_space.degrees).ravel()
 
     def fields(self, space: Narrowed) -> EnsembleFields:
+        """Fields of all slices on the space of a slice, created once for each space."""
         if space not in self._fields:
             members = int(np.prod(self.like.shape)) * len(space.index)
             self._fields[space] = EnsembleFields(self.drift_at_nodes, space.slice_space, (members,))
         return self._fields[space]
 
     def evolution(self, space: Space, *, separate_members: bool = False) -> IndexedEvolution:
+        """Equation of all slices on `space`, joint for the members."""
         model = self.plain
         fields = None if model.is_zonal else self.fields(space)
         options: PassedOn = {"influence": self.influence, "nodes": self.drift_at_nodes}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import fitting, positive
+from ..core.checks import positive, require
 from ..lowlevel.compilation import njit
 from ..states import Tokens
 
@@ -91,7 +91,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     dimension = 2 if tokens.on_sphere else 1
     expected = "a single set of tokens on the circle (d = 2) or the line (R^1)"
     fits = not tokens.shape and tokens.dimension == dimension
-    fitting("tokens", tokens, expected, fits, advice="Replicas: one by one.")
+    require("tokens", tokens, expected, fits, advice="Replicas: one by one.")
     beta = positive("beta", beta)
     has_mass, circle = tokens.masses > 0, tokens.on_sphere
     x, masses, beta = tokens.x[has_mass], tokens.masses[has_mass], float(beta)
@@ -122,10 +122,10 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Valu
         np.arcsin(min(1.0, 1 / np.sqrt(beta))),
         min(FIRST_CELL / np.sqrt(beta), COARSEST_CELL),
     )
-    gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
-    widest = gaps.argmax()
-    if gaps[widest] > 2 * ROUNDING_MARGIN * reach:
-        cut = theta[widest] + gaps[widest] / 2
+    spacings = np.diff(theta, append=theta[0] + 2 * np.pi)
+    widest = spacings.argmax()
+    if spacings[widest] > 2 * ROUNDING_MARGIN * reach:
+        cut = theta[widest] + spacings[widest] / 2
         data = _wrapped(cut, theta, masses, beta)
         return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
     data = _wrapped(theta[0], theta, masses, beta)

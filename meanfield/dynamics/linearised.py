@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.annotations import MovedState, Observations, UserValue, Values
-from ..core.checks import finite_array, fitting
+from ..core.checks import finite_array, require
 from ..core.differences import derivative_at_zero
 from ..core.dual import Array, Dual, NoDerivative, changes_of, constant
 from ..states.contract import State
@@ -44,6 +44,7 @@ class LinearisedMotion:
         names: Sequence[str | None],
         directions: Sequence[Mapping[str, Array] | None],
     ):
+        """Linearise along parameters `names` and changes `directions` of the state."""
         self.motion, self.names, self.directions = motion, tuple(names), tuple(directions)
         state = motion.state_along(motion.like, self.directions)
         self._moving = motion.along(self.names, state)
@@ -150,7 +151,7 @@ def checked_changes(
     """
     expected = f"names of parameters{alternatives}, or changes by the names {[*shapes]}"
     fits = isinstance(direction, Mapping) and {*direction} <= {*shapes}
-    fitting("tangents", direction, expected, fits, TypeError)
+    require("tangents", direction, expected, fits, TypeError)
     changes = {}
     for name, value in direction.items():
         array, shape = finite_array(f"tangents: the change of {name}", value), shapes[name]
@@ -159,7 +160,7 @@ def checked_changes(
             changes[name] = np.broadcast_to(array, shape) if fits else array
         except ValueError:
             fits = False
-        fitting(f"The change of {name}", array.shape, f"of shape {shape}", fits)
+        require(f"The change of {name}", array.shape, f"of shape {shape}", fits)
     return changes
 
 
@@ -169,7 +170,7 @@ def check_vanishes(
     """Raise ValueError, "tangents must be `expected`", unless `defect` / change is 0."""
     largest, size = np.abs(defect).max(), np.abs(change).max()
     fits = bool(largest <= tolerance * size)
-    fitting("tangents", float(largest), expected, fits, advice=advice)
+    require("tangents", float(largest), expected, fits, advice=advice)
 
 
 def state_along(

@@ -21,7 +21,7 @@ from ..core.annotations import (
     Values,
 )
 from ..core.calls import refuse_abstract
-from ..core.checks import common_shape, fitting
+from ..core.checks import common_shape, require
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..models import Drift
@@ -168,6 +168,7 @@ class Motion(ABC):
     def __init_subclass__(
         cls, moves: type[State] | None = None, *, noisy: bool = False, **options: PassedOn
     ):
+        """Register the class as the motion of states of class `moves`, with noise if `noisy`."""
         super().__init_subclass__(**options)
         if moves is None:
             return
@@ -190,6 +191,7 @@ class Motion(ABC):
         scheme: Scheme | Splitting | None = None,
         rtol: float = 1e-8,
     ):
+        """Check the parts of the model and the state, then set up what steps need."""
         self.model, self.like, self.rtol = model, state, rtol
         self._engine, self._scheme = engine, scheme
         self._ends = -np.inf, np.inf
@@ -264,7 +266,7 @@ class Motion(ABC):
         """
         scheme = self.schemes[0] if scheme is None else scheme
         if scheme not in self.schemes and not getattr(scheme, "explicit", False):
-            names = " or ".join(f"steppers.{each.name}" for each in self.schemes)
+            names = " or ".join(f"steppers.{known.name}" for known in self.schemes)
             raise ValueError(
                 f"{self.moves.__name__} needs an explicit scheme, {names}; got {scheme.name}."
             )
@@ -349,10 +351,10 @@ class Motion(ABC):
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
         """This motion with `Dual` parameters of these names and a state of `Dual` arrays."""
-        part = copy(self)
-        part.model, part.like = self.model.along(names), state
-        part.setup()
-        return part
+        copied = copy(self)
+        copied.model, copied.like = self.model.along(names), state
+        copied.setup()
+        return copied
 
     def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
         """`velocity` of y with tangents.
@@ -529,30 +531,30 @@ class Motion(ABC):
         """A sentence, or None, for the message of a run that ends here without a warning."""
         return None
 
-    def failure(self, status: str, at: Failure) -> str:
+    def failure(self, status: str, end: Failure) -> str:
         """The reason why a run could not go on, and what to do, in words."""
         if status == "not_finite":
-            return f"After t = {at.t:g}{at.member} {self.not_finite}: use a smaller dt."
-        reason = self.why_stalled(at) if at.stalled else self.why_rejected(at)
-        return f"No step size{at.member} meets rtol at t = {at.t:g}: {reason}"
+            return f"After t = {end.t:g}{end.member} {self.not_finite}: use a smaller dt."
+        reason = self.why_stalled(end) if end.stalled else self.why_rejected(end)
+        return f"No step size{end.member} meets rtol at t = {end.t:g}: {reason}"
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         return (
             "the velocity is not smooth there, or not finite. Use a larger rtol, or dt= for fixed "
             "steps."
         )
 
-    def why_stalled(self, at: Failure) -> str:
+    def why_stalled(self, end: Failure) -> str:
         """The reason why steps became too short to change the time, and a remedy."""
-        return f"{self.stall(at)}. {RESTART_ADVICE}"
+        return f"{self.stall(end)}. {RESTART_ADVICE}"
 
     @staticmethod
-    def stall(at: Failure) -> str:
+    def stall(end: Failure) -> str:
         """A clause saying that steps are shorter than the spacing of floats at this time."""
         return (
-            f"the clock stands still there, where numbers are {np.spacing(at.elapsed):.1g} apart, "
-            f"while the state goes on changing in steps of {at.step:.1g}"
+            f"the clock stands still there, where numbers are {np.spacing(end.elapsed):.1g} apart, "
+            f"while the state goes on changing in steps of {end.step:.1g}"
         )
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
@@ -701,9 +703,9 @@ def attend(drift: Drift, state: S) -> S:
     Cheng, "Mean shift, mode seeking, and clustering", IEEE Trans. Pattern Anal. Mach. Intell. 17
     (1995), for blurring mean-shift.
     """
-    fitting("drift", drift, "a Drift", isinstance(drift, Drift), TypeError)
+    require("drift", drift, "a Drift", isinstance(drift, Drift), TypeError)
     tokens = isinstance(state, Tokens | Equiangular)
-    fitting("state", state, "Tokens or Equiangular", tokens, TypeError)
+    require("state", state, "Tokens or Equiangular", tokens, TypeError)
     sphere = getattr(state, "on_sphere", True)
     model = Transformer(drift, normalisation=PreLN() if sphere else PostLN())
     state = in_shape_of(model, state)

@@ -249,7 +249,7 @@ def _check_token_set(state: UserValue, noun: str = "Pairs") -> None:
 def cluster_counts(state: UserValue) -> np.ndarray:
     """The number of clusters of every replica of Tokens or Gram."""
     sets = [state] if not state.shape else [state[i] for i in np.ndindex(state.shape)]
-    counts = [cluster_labels(one).max() + 1 for one in sets]
+    counts = [cluster_labels(tokens).max() + 1 for tokens in sets]
     return np.array(counts, dtype=float).reshape(state.shape)
 
 
@@ -303,6 +303,8 @@ def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Function]:
 
 
 def _falls_to(count: int, angle: float) -> Function:
+    """Event at which the number of clusters, linked by `angle`, falls to `count`."""
+
     def excess(_t: float, state: Tokens | Gram) -> float:
         return float(cluster_labels(state, angle).max() + 0.5 - count)
 

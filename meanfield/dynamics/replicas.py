@@ -47,12 +47,13 @@ class ReplicaMotion(Motion):
         return self.model.drift.autonomous and self.model.normalisation.autonomous
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
+        """Motion of the replicas with these indices."""
+        chosen = copy(self)
         for name in self.replica_arrays:
-            setattr(part, name, getattr(self, name)[members])
+            setattr(chosen, name, getattr(self, name)[members])
         if self._drift.shape:
-            part._drift = self._drift.member(members)
-        return part
+            chosen._drift = self._drift.member(members)
+        return chosen
 
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float

@@ -152,10 +152,11 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return super().chosen_scheme(scheme, dt, start)
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
+        """Motion of the replicas with these indices."""
+        chosen = super().of_members(members)
         if self._drift.shape:
-            part._sums = self._sums.of_members(members)
-        return part
+            chosen._sums = self._sums.of_members(members)
+        return chosen
 
     # Coordinates ---------------------------------------------------------------------------
 
@@ -366,7 +367,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         if common_noise.needs_attention:
             attention = self._sums.attention(self.inside(t), x, self.masses(y))
         increments = common_noise.increments(len(x), self.dimension, rng)  # type: ignore[arg-type]
-        strength = dt / np.broadcast_to(common_noise.kappa, self.like.shape).ravel()
+        strength = np.full(self.like.shape, dt / common_noise.kappa).ravel()
         new[..., : self.dimension] = common_noise.moved(x, strength, increments, attention)
         return new
 
@@ -375,7 +376,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         if not self.model.has_independent_noise:
             return y
         kappa = self.model.kappa_at(self.inside(t + dt / 2))
-        x, strength = self.points(y), dt / np.broadcast_to(kappa, self.like.shape).ravel()
+        x, strength = self.points(y), np.full(self.like.shape, dt / kappa).ravel()
         new = y.copy()
         if self.on_sphere:
             noise = self.model.noise
@@ -395,22 +396,25 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
     def state_along(
         self, state: Tokens, changes: Sequence[Mapping[str, Array] | None]
     ) -> MovedState:
+        """State with changes; with radii 1 where the motion has radii and the state none."""
         if self.has_radii and state.radii is None:  # they begin with 1, and may change
             radii, sphere = np.ones(state.masses.shape), state.on_sphere
             state = Tokens.computed(x=state.x, masses=state.masses, radii=radii, on_sphere=sphere)
         return super().state_along(state, changes)
 
     def along(self, names: Sequence[str | None], state: MovedState) -> Self:
-        part = copy(self)
-        part.like = state
-        part._masses = contiguous(state.masses.reshape(self._masses.shape))
-        part._sums = self._sums.with_tangents([None if n == "reaction" else n for n in names])
+        """Copy with changes of the drift and the reaction by the parameters, at `state`."""
+        copied = copy(self)
+        copied.like = state
+        copied._masses = contiguous(state.masses.reshape(self._masses.shape))
+        copied._sums = self._sums.with_tangents([None if n == "reaction" else n for n in names])
         if self.model.reaction:
             rates = np.array([float(name == "reaction") for name in names])
-            part._reaction = Dual(self.model.reaction, rates)
-        return part
+            copied._reaction = Dual(self.model.reaction, rates)
+        return copied
 
     def velocity_from(self, y: Dual, t: float, value: Array, intermediate: Array | None) -> Values:
+        """Velocity with changes; its `value` is used again where the engine can."""
         attention_only = self.model.feedforward is None and not self.model.reaction
         if self._exact and attention_only and self._sums.takes_velocities:
             return self._sums.velocity(self.points(y), self.masses(y), value, intermediate)
@@ -453,8 +457,8 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         radii = {"radii": mass_shape} if self.has_radii else {}
         changes = checked_changes(direction, {"x": x.shape, "masses": mass_shape, **radii})
         if state.on_sphere and "x" in changes:
-            part, needs = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
-            check_vanishes(needs, part, changes["x"], "Subtract <x, dx> x.")
+            radial, needs = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
+            check_vanishes(needs, radial, changes["x"], "Subtract <x, dx> x.")
         if "masses" in changes:
             total = changes["masses"].sum(axis=-1)
             check_vanishes("changes of masses of sum 0", total, changes["masses"])
@@ -463,6 +467,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
     def tangent_space(
         self, state: Tokens
     ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+        """Dimension of the tangent space, and a function that draws a Gaussian tangent."""
         n, d = state.x.shape[-2:]
         if self.model.reaction:
             raise MeanfieldError(
@@ -471,6 +476,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
             )
 
         def draw(rng: Generator) -> dict[str, Array]:
+            """Gaussian changes of x, tangential on the sphere, and of radii."""
             dx = rng.standard_normal(state.x.shape)
             if state.on_sphere:
                 dx -= (dx * state.x).sum(axis=-1, keepdims=True) * state.x
@@ -558,7 +564,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         """The name of the engine."""
         return {"engine": self._sums.name}
 
-    def why_rejected(self, at: Failure) -> str:
+    def why_rejected(self, end: Failure) -> str:
         """The reason why no step was short enough."""
         events = " or ".join(self._singular_events) or "a radius falls to 0"
         return (
@@ -572,19 +578,19 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         radius = "a radius falls to 0" if self.has_radii else ""
         return [phrase for phrase in (radius, self.model.drift.undefined) if phrase]
 
-    def why_stalled(self, at: Failure) -> str:
+    def why_stalled(self, end: Failure) -> str:
         """The reason why steps became too short to change t: collapse, singularity or escape."""
-        longest, start = (float(np.abs(x).max()) for x in (at.y, self.like.x))
+        longest, start = (float(np.abs(x).max()) for x in (end.y, self.like.x))
         if not self.on_sphere and not longest <= ESCAPE_GROWTH * max(start, np.finfo(float).tiny):
             return (
-                f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
-                "states before, or project tokens on the sphere."
+                f"{self.stall(end)}; tokens go to infinity there, where the solution ends. Take "
+                "the states before, or project tokens on the sphere."
             )
         events = "".join(f"; where {event} the solution ends" for event in self._singular_events)
-        if at.merging or self.model.parts_tokens:
-            return f"{self.stall(at)}{events}. {RESTART_ADVICE}"
+        if end.merging or self.model.parts_tokens:
+            return f"{self.stall(end)}{events}. {RESTART_ADVICE}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
-        return f"{self.stall(at)}{events}. {advice}"
+        return f"{self.stall(end)}{events}. {advice}"
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""
@@ -659,6 +665,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         return {name: observables[name] for name in IN_FIGURES if name in observables}
 
     def smooth_observables(self, state: Tokens, t: float) -> Observations:
+        """Observables that depend on tokens smoothly, each (*replicas,)."""
         masses = state.masses
         mean = np.einsum("...i,...id->...d", masses, state.x)
         observables = {
@@ -702,6 +709,7 @@ IN_FIGURES = (
 
 @njit(**WITHIN, fastmath={"contract", "reassoc"})
 def _length(vector: np.ndarray) -> float:
+    """Euclidean length of a vector."""
     square = 0.0
     for c in range(vector.size):
         square += vector[c] * vector[c]

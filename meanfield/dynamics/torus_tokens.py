@@ -17,7 +17,8 @@ from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..models import MeanField
-from ..spaces.torus import MOST_CIRCLES, along_circles, on_circles
+from ..spaces.torus import MOST_CIRCLES
+from ..states.points import along_circles, on_circles
 from ..states.torus_tokens import TorusTokens
 from ..steppers import DormandPrince, Splitting
 from ..steppers.splitting import kutta_step
@@ -28,7 +29,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
     """Velocities of tokens on the torus under any drift of points of R^2m.
 
     Coordinates are the angles (replicas, n, m). Isotropic noise is exact: independent normal
-    increments of the angles.
+    increments of the angles. Noise with a scale is of weak order 2.
     """
 
     example = "Tokens.on_torus(angles)"
@@ -44,9 +45,10 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         self.check_dimensions()
         if circles > MOST_CIRCLES:
             raise MeanfieldError(f"Tokens move on tori of at most {MOST_CIRCLES} angles.")
-        if not model.noise.laplacian:
+        if not model.noise.turns_angles:
             raise MeanfieldError(
-                f"{model.noise!r} is not known on the torus: take Isotropic(), the default."
+                f"{model.noise!r} is not known on the torus: take Isotropic(), the default, or a "
+                "scale, MultiplicativeStratonovich(scale) or MultiplicativeIto(scale)."
             )
         if any(part.is_zonal and not part.constant for _, part in model.drift.terms):
             raise MeanfieldError(
@@ -62,12 +64,14 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         )
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
+        """Motion of the replicas with these indices."""
+        chosen = super().of_members(members)
         if self._drift.shape:
-            part._sums = self._sums.of_members(members)
-        return part
+            chosen._sums = self._sums.of_members(members)
+        return chosen
 
     def noisy_step(self, start: float) -> float:
+        """Step with noise, divided by e^((m - 1) |beta|) for unnormalised exponential kernels."""
         dt, drift = super().noisy_step(start), self.model.drift
         source = drift.source if isinstance(drift, MeanField) else drift
         for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):
@@ -121,7 +125,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
 
     def _after_noise(self, y: np.ndarray, t: float, dt: float, rng: Generator) -> np.ndarray:
         kappa = np.broadcast_to(self.model.kappa_at(self.inside(t)), self.like.shape).ravel()
-        return y + np.sqrt(2 * dt / kappa)[:, None, None] * rng.standard_normal(y.shape)
+        return self.model.noise.turned(y, dt / kappa, rng)
 
     # Measured ------------------------------------------------------------------------------
 

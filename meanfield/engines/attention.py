@@ -50,9 +50,9 @@ class AttentionSums(Engine):
         self.threads = ThreadPool(whole_number("threads", threads))
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part.drift = self.drift.member(members) if self.drift.shape else self.drift
-        return part
+        chosen = copy(self)
+        chosen.drift = self.drift.member(members) if self.drift.shape else self.drift
+        return chosen
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
@@ -191,7 +191,7 @@ class Head:
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
         """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), which have to be finite.
 
-        nan where `normalised` sums have a normaliser that underflows although there is mass.
+        nan where `normalised` sums have a denominator that underflows although there is mass.
         """
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
@@ -202,8 +202,9 @@ class Head:
             """Write sums of weights times u for `rows` of the systems `chunk`."""
 
             def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
-                of_keys = squares[1][chunk, columns].swapaxes(1, 2)
-                k = kernel(logits, (squares[0][chunk, rows], of_keys))
+                """Weights k_ij of a block (chunk, rows, columns); 0 for keys after the query."""
+                key_squares = squares[1][chunk, columns].swapaxes(1, 2)
+                k = kernel(logits, (squares[0][chunk, rows], key_squares))
                 later = self._later(rows, columns)
                 return k if later is None else np.where(later, 0.0, k)
 
@@ -241,6 +242,7 @@ class Head:
         def log_sums(
             queries: np.ndarray, keys: np.ndarray, potential: np.ndarray, masses: np.ndarray
         ) -> np.ndarray:
+            """Logarithms of sum_j m_j exp(logit_ij + potential_j), (R, n)."""
             excluded = np.where(masses > 0, 0.0, NO_MASS_BIAS)
             pairs = Head(
                 queries, keys, keys, masses, np.array(1.0), self.threads, potential + excluded
@@ -273,12 +275,14 @@ class Head:
         sums = np.empty_like(u)
 
         def others(chunk: slice, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
+            """Yield blocks of logits, with -inf at a token's own key."""
             for columns, logits in pairs._logits(chunk, rows):
-                itself = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
-                logits[:, itself - rows.start, itself - columns.start] = -np.inf
+                own_keys = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+                logits[:, own_keys - rows.start, own_keys - columns.start] = -np.inf
                 yield columns, logits
 
         def work(chunk: slice, rows: slice) -> None:
+            """Sum u_j over keys whose logits are largest, up to `ties`, for a block of rows."""
             peaks = (logits.max(axis=-1, keepdims=True) for _, logits in others(chunk, rows))
             threshold = np.maximum.reduce(list(peaks)) - ties
             sums[chunk, rows] = sum(
@@ -353,6 +357,7 @@ class Head:
         count = self.threads.threads
 
         def work_of_threads(first: int, last: int) -> None:
+            """Work through every count-th block, beginning with the number of the thread."""
             with np.errstate(over="ignore", invalid="ignore"):  # each thread has its own errstate
                 for thread in range(first, last):
                     for block in blocks[thread::count]:  # later blocks of causal heads cost more
@@ -369,6 +374,7 @@ class Head:
         top, sums = np.empty((*shape, 1)), np.empty((*shape, u.shape[-1]))
 
         def work(chunk: slice, rows: slice) -> None:
+            """Fill largest logits and sums of e^(logit - largest) u_j for a block of rows."""
             highest, total = np.array(-np.inf), np.array(0.0)
             for columns, block in self._logits(chunk, rows):
                 peak = np.maximum(block.max(axis=-1, keepdims=True), highest)

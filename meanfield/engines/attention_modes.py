@@ -82,15 +82,16 @@ class AttentionModes(AttentionSums):
     def __init__(
         self, drift: Attention, tolerance: float = 1e-10, threads: int = 1, *, strict: bool = False
     ) -> None:
+        """Engine of `drift`, without tables; if `strict`, raise NoModes where harmonics fail."""
         super().__init__(drift, threads)
         self.tolerance, self.strict = tolerance, strict
         self._kernels: dict[tuple[int, int], Kernels] = {}
         self._numbers: Any = None  # of the members, where they are some of an ensemble
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
-        part._numbers = members if self._numbers is None else self._numbers[members]
-        return part
+        chosen = super().of_members(members)
+        chosen._numbers = members if self._numbers is None else self._numbers[members]
+        return chosen
 
     @staticmethod
     def pays(drift: Attention, n: int, d: int) -> bool:
@@ -140,6 +141,7 @@ class AttentionModes(AttentionSums):
         )
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Interaction energies (R,), by harmonics where the potential has them, else by pairs."""
         rows = self._potentials(x, masses, 0.0) if self.drift.constant else [None] * len(x)
         energies = [
             None if row is None else 0.5 * (mass * row).sum()
@@ -298,6 +300,7 @@ class ModesHead(Head):
         """Sums (R, m, k) with weights `kernel`, by harmonics, or over direct_sums."""
 
         def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
+            """Expansion of the kernel in harmonics for system r, without a form."""
             Q, K, _ = (self._of_system(r, matrix) for matrix in self.matrices)
             function = of_points(kernel, Q, K, beta)
             key = "weights", Q, K, beta
@@ -336,14 +339,14 @@ class ModesHead(Head):
                 count(), self.points.at[self.points.systems(r)], integrals, strict=False
             ):
                 rows = slice(number * len(at), (number + 1) * len(at))
-                pulls, level = sums[:-1].T @ self._of_system(r, self.matrices[2]).T, sums[-1]
+                pulls, denominator = sums[:-1].T @ self._of_system(r, self.matrices[2]).T, sums[-1]
                 if not normalised:
                     output[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
                     continue
-                faint = np.flatnonzero(~(np.abs(level) >= lowest))
-                output[r, rows] = pulls / np.where(level == 0, 1.0, level)[:, None]
-                if faint.size:
-                    tokens = rows.start + faint
+                small = np.flatnonzero(~(np.abs(denominator) >= lowest))
+                output[r, rows] = pulls / np.where(denominator == 0, 1.0, denominator)[:, None]
+                if small.size:
+                    tokens = rows.start + small
                     output[r, tokens] = direct_sums(self._part(r, tokens))[0]
         return output
 

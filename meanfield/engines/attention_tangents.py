@@ -67,8 +67,9 @@ class DualHead(Head):
         def weigh(
             chunk: slice, rows: slice, logits: Dual, visible: np.ndarray | None
         ) -> tuple[Any, None]:
-            of_keys: Any = np.swapaxes(squares[1][chunk], 1, 2)
-            k = weights_along(kernel, logits, (squares[0][chunk, rows], of_keys))
+            """Weights of a block of logits, with changes; 0 where not `visible`."""
+            key_squares: Any = np.swapaxes(squares[1][chunk], 1, 2)
+            k = weights_along(kernel, logits, (squares[0][chunk, rows], key_squares))
             return k if visible is None else np.where(visible, k, 0.0), None
 
         return self._means(weigh) if normalised else self._totals(weigh)
@@ -139,12 +140,14 @@ class DualHead(Head):
         return Dual(beta.value * q.value, beta.value * q.changes + beta.changes * q.value)
 
     def _with_masses(self, values: Any) -> Any:
+        """Values m_j y_j with the masses m_j as last column, with changes."""
         m, dm = self.masses.value[..., None], self.masses.changes[..., None]
         changes = dm * values.value + m * values.changes
         pairs = ((m * values.value, m), (changes, dm))  # by hand: a fifth of a small system's time
         return Dual(*(np.concatenate(pair, axis=-1) for pair in pairs))
 
     def _means(self, weigh: Callable[..., Any]) -> Any:
+        """Means of the values under the weights, with changes by the quotient rule."""
         dual_sums = self._sums(weigh)[0]
         sums, sum_changes = dual_sums.value, dual_sums.changes
         total = np.where(sums[..., -1:] == 0, 1.0, sums[..., -1:])

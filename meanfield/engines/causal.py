@@ -21,7 +21,7 @@ from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from .attention import AttentionSums
 from .contract import SINGLE_THREAD, ZonalEngine
-from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_LEVEL, projected
+from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_DENOMINATOR, projected
 from .gram_pairs import within_one
 from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
@@ -61,6 +61,7 @@ class CausalMean(CausalEngine):
     name = "causal mean"
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """P_i sum_{j < i} m_j u_j, (R, n, d), divided by sum_{j <= i} m_j for "mean"."""
         u = x / np.linalg.norm(x, axis=-1, keepdims=True)
         preceding = np.zeros_like(u)  # sums over tokens before each, as no token acts on itself
         np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=preceding[:, 1:])
@@ -94,6 +95,7 @@ class CausalSums(CausalEngine):
     name = "causal direct"
 
     def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
+        """Check that the drift takes a beta for each position where `causal` has one."""
         super().__init__(drift, causal, threads)
         if causal.beta is not None and "beta" not in drift.parameters:
             raise ValueError(
@@ -125,14 +127,14 @@ class CausalSums(CausalEngine):
     def _pulls(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the tokens, and pulls divided by D_i, both (R, rows + 1, n)."""
         columns = columns_of(x, masses)
-        pulls, levels = self.sums(columns)
-        pulls /= levels[:, None]
+        pulls, denominators = self.sums(columns)
+        pulls /= denominators[:, None]
         return columns, pulls
 
     def sums(
         self, columns: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Undivided pulls (R, rows + 1, n), and normalisers D_i (R, n).
+        """Undivided pulls (R, rows + 1, n), and denominators D_i (R, n).
 
         The rows of pulls are sum_j w_ij m_j W'(t_ij) (u_j - u_i), and last sum_j w_ij m_j W'(t_ij).
         D_i is 1 where a token sees no mass. Where Z is not 1, the sums and the D_i of a token may
@@ -142,7 +144,8 @@ class CausalSums(CausalEngine):
         if not self.compiled:
             tokens = np.arange(columns.shape[2])
             parts = [self.row_sums(system, tokens, reference) for system in columns]
-            return np.stack([pulls for pulls, _ in parts]), np.stack([level for _, level in parts])
+            pulls, denominators = zip(*parts, strict=True)
+            return np.stack(pulls), np.stack(denominators)
         beta, visible = float(np.asarray(self.drift.exponent)), earlier_masses(columns[:, -1])
         pulls = np.zeros_like(columns)
         tasks = len(columns) * -(-columns.shape[2] // PAIR_BLOCK)
@@ -158,36 +161,36 @@ class CausalSums(CausalEngine):
             t, z = reference
             pulls *= z / np.exp(beta * t - abs(beta))
             return pulls, pulls[:, -1].copy()
-        return pulls, self._levels(columns, pulls)
+        return pulls, self._denominators(columns, pulls)
 
-    def _levels(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """Normalisers D_i (R, n) of compiled sums.
+    def _denominators(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+        """Denominators D_i (R, n) of compiled sums.
 
         Where all weights that a token sees underflow, its pulls and D_i are summed again by rows.
         """
-        levels = pulls[:, -1].copy()
-        for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
-            tokens = np.flatnonzero(levels[r] < LOWEST_LEVEL)
-            pulls[r][:, tokens], levels[r, tokens] = self.row_sums(columns[r], tokens)
-        return levels
+        denominators = pulls[:, -1].copy()
+        for r in np.flatnonzero((denominators < LOWEST_DENOMINATOR).any(axis=1)):
+            tokens = np.flatnonzero(denominators[r] < LOWEST_DENOMINATOR)
+            pulls[r][:, tokens], denominators[r, tokens] = self.row_sums(columns[r], tokens)
+        return denominators
 
     def single_velocities(
         self, x: np.ndarray, masses: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray:
         """Velocities (k, d) of k tokens, given by their indices, of one system x (n, d)."""
         columns = columns_of(x[None], masses[None])
-        pulls, levels = self.row_sums(columns[0], tokens)
-        return projected(columns[:, :, tokens], (pulls / levels)[None], x.shape[1])[0]
+        pulls, denominators = self.row_sums(columns[0], tokens)
+        return projected(columns[:, :, tokens], (pulls / denominators)[None], x.shape[1])[0]
 
     def row_sums(
         self, columns: np.ndarray, tokens: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pulls (rows + 1, k) and normalisers (k,) as by `sums`, for k tokens of one system.
+        """Pulls (rows + 1, k) and denominators (k,) as by `sums`, for k tokens of one system.
 
         `tokens` (k,) are their indices, in increasing order. A block of rows of the Gram matrix has
         the columns from the first to the last token in the windows of its rows, and the sink.
         """
-        pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
+        pulls, denominators = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
         positions = np.cumsum(columns[-1])
         begins, always = np.zeros_like(tokens), 0  # first token in each window, tokens in the sink
         if self.causal.window is not None:
@@ -204,17 +207,17 @@ class CausalSums(CausalEngine):
             """Write sums over the tokens visible to each row, for blocks from `first`."""
             for number in range(first, last):  # alternate between both ends: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
-                part = slice(block * size, (block + 1) * size)
-                rows, begin = tokens[part], int(begins[part].min())
+                block_range = slice(block * size, (block + 1) * size)
+                rows, begin = tokens[block_range], int(begins[block_range].min())
                 visible = np.arange(begin, int(rows.max()) + 1)
                 if always:
                     visible = np.append(np.arange(min(always, begin)), visible)
                 sums = self._of_rows(columns, positions, rows, visible, reference)
-                pulls[:, part], levels[part] = sums
+                pulls[:, block_range], denominators[block_range] = sums
 
         with one_blas_thread():
             self.threads.share(work, count)
-        return pulls, levels
+        return pulls, denominators
 
     def _of_rows(
         self,
@@ -224,14 +227,14 @@ class CausalSums(CausalEngine):
         sources: np.ndarray,
         reference: tuple[float, float] | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pulls and normalisers as by `row_sums`, for one block of rows.
+        """Pulls and denominators as by `row_sums`, for one block of rows.
 
         rows are the indices of its tokens, `sources` of the tokens summed over, in increasing
         order; the last of `sources` is the last row.
         """
-        row_numbers, itself = np.arange(rows.size), np.searchsorted(sources, rows)
+        row_numbers, diagonal = np.arange(rows.size), np.searchsorted(sources, rows)
         u = columns[:-1, sources]
-        shares = self._shares(columns[-1, sources], positions[sources], itself)
+        shares = self._shares(columns[-1, sources], positions[sources], diagonal)
         visible = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
         # invisible pairs get the t of a visible one: they must not set the scale of a row
@@ -245,20 +248,20 @@ class CausalSums(CausalEngine):
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
             if reference is not None:
                 scale = reference[1] / Z[:, -1:]
-            levels = (scale * Z[:, : sources.size] * shares).sum(axis=1)
+            denominators = (scale * Z[:, : sources.size] * shares).sum(axis=1)
             weights = weights[:, : sources.size] * (scale * shares)
         else:
-            levels = np.ones(rows.size)
+            denominators = np.ones(rows.size)
             if self.causal.is_mean(self.drift):
-                levels = shares.sum(axis=1)
+                denominators = shares.sum(axis=1)
             weights = weights[:, : sources.size] * shares
         if reference is None:
-            levels[~visible.any(axis=1)] = 1.0
-        of_itself = weights[row_numbers, itself]
-        weights[row_numbers, itself] = 0.0
+            denominators[~visible.any(axis=1)] = 1.0
+        of_itself = weights[row_numbers, diagonal]
+        weights[row_numbers, diagonal] = 0.0
         total = weights.sum(axis=1)
         pull = u @ weights.T - columns[:-1, rows] * total
-        return np.concatenate([pull, (total + of_itself)[None]]), levels
+        return np.concatenate([pull, (total + of_itself)[None]]), denominators
 
     def _shares(self, masses: np.ndarray, positions: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Masses w_ij m_j that token i sees, (rows, all j); 0 for j > i and outside the window."""
@@ -292,6 +295,7 @@ class CausalAttention(AttentionSums):
     """
 
     def __init__(self, drift: Attention, causal: Causal, threads: int = 1) -> None:
+        """Check that attention with matrices is plainly causal, and that "mean" has no bias."""
         if not causal.plain:
             raise MeanfieldError(
                 "Attention with matrices sees all that comes before alike: window, decay and beta "
@@ -309,6 +313,7 @@ class CausalAttention(AttentionSums):
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
     ) -> np.ndarray:
+        """Outputs (R, n, d), divided by the mass up to each token for "mean"."""
         output = super().attention(t, x, masses, at)
         return output / earlier_masses(masses)[..., None] if self._by_mass else output
 

@@ -7,7 +7,7 @@ harmonics of their measure, a running sum over blocks; earlier tokens of its own
 
     A_lm = sum of m_j conj Y_lm(x_j) over the earlier blocks
 
-and likewise the normaliser D_i. The sums of tokens in the first block are therefore exact.
+and likewise the denominator D_i. The sums of tokens in the first block are therefore exact.
 """
 
 import numpy as np
@@ -39,12 +39,13 @@ class CausalModes(CausalEngine):
 
     Notes
     -----
-    The error is relative to the velocity that the mass up to the token can exert. Velocities of
-    tokens whose level is so low that the rounding of harmonics matters are computed again, from all
-    pairs. Results are the same, bit for bit, for every number of threads.
+    The error is relative to the velocity that the mass up to the token can exert. Velocities whose
+    denominator is comparable with the rounding of the harmonics are computed again, from all pairs.
+    Results are the same, bit for bit, for every number of threads.
     """
 
     def __init__(self, modes: HarmonicEngine, causal: Causal) -> None:
+        """Choose the block size of least cost per token; with Z, find the t of largest |Z|."""
         super().__init__(modes.drift, causal)
         self.name = f"causal {modes.name}"
         self._modes, self._numerators = modes, modes.undivided()
@@ -75,17 +76,17 @@ class CausalModes(CausalEngine):
         replicas, n, d = x.shape
         blocks = -(-n // self.block)
         blocked = self._in_blocks(x, blocks), self._in_blocks(masses[..., None], blocks)[..., 0]
-        velocity, levels = self._earlier(*blocked, blocks)
+        velocity, denominators = self._earlier(*blocked, blocks)
         columns = columns_of(*blocked)
-        pulls, levels_inside = self._pairs.sums(columns, self._reference)
+        pulls, denominators_inside = self._pairs.sums(columns, self._reference)
         velocity += projected(columns, pulls, d)
         velocity = np.ascontiguousarray(velocity.reshape(replicas, -1, d)[:, :n])
         if self._normalised:
-            levels = (levels + levels_inside).reshape(replicas, -1)[:, :n]
+            denominators = (denominators + denominators_inside).reshape(replicas, -1)[:, :n]
             lowest = self._modes._lowest * _before(blocked[1].sum(axis=1).reshape(replicas, blocks))
-            velocity /= np.where(levels == 0, 1.0, levels)[..., None]
-            self._renew_faint(
-                x, masses, velocity, levels < np.repeat(lowest, self.block, axis=1)[:, :n]
+            velocity /= np.where(denominators == 0, 1.0, denominators)[..., None]
+            self._replace_inaccurate(
+                x, masses, velocity, denominators < np.repeat(lowest, self.block, axis=1)[:, :n]
             )
         elif self.causal.is_mean(self.drift):
             velocity /= earlier_masses(masses)[..., None]
@@ -106,23 +107,23 @@ class CausalModes(CausalEngine):
     def _earlier(
         self, x: np.ndarray, masses: np.ndarray, blocks: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Contributions of earlier blocks to numerators, (R * blocks, size, d), and levels.
+        """Contributions of earlier blocks to numerators, (R * blocks, size, d), and denominators.
 
-        x and masses are in blocks, (R * blocks, size, ...); levels are None where Z = 1.
+        x and masses are in blocks, (R * blocks, size, ...); denominators are None where Z = 1.
         """
         coordinates = self._modes.coordinates(x)
         modes = self._modes.modes(coordinates, masses)
         earlier = _before(modes.reshape(-1, blocks, modes.shape[1])).reshape(modes.shape)
         numerators, _ = self._numerators.fields(x, coordinates, earlier)
-        levels = self._modes.levels(coordinates, earlier) if self._normalised else None
-        return numerators, levels
+        denominators = self._modes.denominators(coordinates, earlier) if self._normalised else None
+        return numerators, denominators
 
-    def _renew_faint(
-        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, faint: np.ndarray
+    def _replace_inaccurate(
+        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, small: np.ndarray
     ) -> None:
-        """Replace the velocities of tokens in the mask `faint` (R, n), from all pairs with them."""
-        for r in np.flatnonzero(faint.any(axis=1)):
-            tokens = np.flatnonzero(faint[r])
+        """Replace the velocities of tokens in the mask `small` (R, n), from all pairs with them."""
+        for r in np.flatnonzero(small.any(axis=1)):
+            tokens = np.flatnonzero(small[r])
             velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
 
 

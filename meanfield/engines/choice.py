@@ -185,6 +185,7 @@ class Automatic(Summation):
         return pairs.build(drift, n, d, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
+        """Sums by harmonics where they pay and meet the tolerance, else over pairs."""
         possible = on_sphere and self.tolerance >= FINEST_MODES_OF_ATTENTION
         if possible and AttentionModes.pays(drift, n, d):
             return AttentionModes(drift, self.tolerance, self.threads)
@@ -286,7 +287,7 @@ def _kind_of(drift: Drift) -> type[Drift]:
     kinds: list[Any] = [*CHOSEN_ENGINES, *SINGLE_ENGINES]
     kind: type[Drift] | None = ancestor(type(drift), kinds)
     if kind is None:
-        names = ", ".join(each.__name__ for each in kinds)
+        names = ", ".join(engine_class.__name__ for engine_class in kinds)
         raise MeanfieldError(
             f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
             "classes derived from them."
@@ -338,11 +339,11 @@ def engine_for(
     factors, parts = zip(*drift.terms, strict=True)
     if parts == (drift,):
         return _engine_of(drift, request)
-    choose = [_kind_of(part) in CHOSEN_ENGINES for part in parts]
+    choose = [_kind_of(term) in CHOSEN_ENGINES for term in parts]
     other = Automatic(threads=summation.threads) if any(choose) else summation
     engines = [
-        _engine_of(part, request if chooses else replace(request, asked=other))
-        for part, chooses in zip(parts, choose, strict=True)
+        _engine_of(term, request if chooses else replace(request, asked=other))
+        for term, chooses in zip(parts, choose, strict=True)
     ]
     return CombinedSums(factors, engines, whole=bool(whole_for))
 

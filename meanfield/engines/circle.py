@@ -34,6 +34,7 @@ class CirclePointTransforms(PointTransforms):
     """Transforms of points on the circle: by powers of z up to degree 150, above by ducc0."""
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
+        """Transforms up to `degree`; options are those of finufft."""
         super().__init__(degree, accuracy, threads)
         self.options = {
             "epsilon": accuracy,
@@ -46,6 +47,7 @@ class CirclePointTransforms(PointTransforms):
         return x if self.degree <= HIGHEST_POWER else np.arctan2(x[..., 1], x[..., 0])
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Moments sum_j m_j e^(-ik theta_j), (R, K + 1), k = 0, ..., K."""
         if self.degree > HIGHEST_POWER:
             return self.moments_of_all(coordinates, masses[:, None])[:, 0]
         moments = np.empty((len(coordinates), parts_of(coordinates), self.degree + 1), complex)
@@ -62,6 +64,7 @@ class CirclePointTransforms(PointTransforms):
             moments = np.empty((*shape, K + 1), dtype=complex)
 
             def work(r: int, part: int, tokens: slice) -> None:
+                """Fill the moments of the tokens of a part of system r."""
                 grid = np.empty(2 * K + 1, dtype=complex)
                 system = {"coord": coordinates[r, tokens, None], "out": grid}
                 for c, values in enumerate(weights[r, :, tokens].astype(complex)):
@@ -76,6 +79,7 @@ class CirclePointTransforms(PointTransforms):
         return moments.sum(axis=1)[..., : K + 1]
 
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
+        """Values (R, rows, n) of Fourier series (R, rows, K + 1) at the tokens."""
         values = np.empty((*series.shape[:2], coordinates.shape[1]))
         if self.degree > HIGHEST_POWER:
             self._scattered_values(coordinates, series, values)
@@ -126,10 +130,12 @@ class CircleModes(HarmonicEngine):
 
     @cached_property
     def _terms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Factors of the modes in the real parts of sums over k >= 0: of numerators, of levels."""
-        k = self.degrees
-        levels = np.zeros(0) if self.normaliser is None else self.normaliser
-        return 2j * k * self.attraction, np.where(k == 0, 1, 2) * levels if levels.size else levels
+        """Factors f_k in Re sum_{k >= 0} f_k modes_k z^k: of numerators, of denominators (K + 1,).
+
+        The second array is empty where Z = 1.
+        """
+        k, Z = self.degrees, self.normaliser
+        return 2j * k * self.attraction, np.zeros(0) if Z is None else np.where(k == 0, 1, 2) * Z
 
     def cost(self, n: int) -> float:
         if self.degree > HIGHEST_POWER:
@@ -144,20 +150,19 @@ class CircleModes(HarmonicEngine):
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Velocities by powers of z; above HIGHEST_POWER by non-uniform transforms."""
-        velocity, levels = np.empty(x.shape), np.empty((int(self.normalised), *x.shape[:2]))
+        velocity, denominators = np.empty(x.shape), np.empty((int(self.normalised), *x.shape[:2]))
         if self.degree > HIGHEST_POWER:
             rows = [1j * self.degrees * self.attraction * modes]
             rows += [self.normaliser * modes] if self.normalised else []
-            no_changes = np.empty((0, *x.shape))
-            series = np.stack(rows, axis=1)
-            self._divide(x, coordinates, no_changes[..., 0], series, velocity, no_changes, levels)
-            return velocity, levels[0] if self.normalised else None
-        slopes, level = self._terms
-        stored_levels = levels[0] if self.normalised else np.empty((0, 0))
-        series = level * modes if self.normalised else np.empty((0, 0), complex)
-        work = partial(_velocities, x, slopes * modes, series, velocity, stored_levels)
+            none, series = np.empty((0, *x.shape)), np.stack(rows, axis=1)
+            self._divide(x, coordinates, none[..., 0], series, velocity, none, denominators)
+            return velocity, denominators[0] if self.normalised else None
+        above, below = self._terms
+        stored = denominators[0] if self.normalised else np.empty((0, 0))
+        series = below * modes if self.normalised else np.empty((0, 0), complex)
+        work = partial(_velocities, x, above * modes, series, velocity, stored)
         self.threads.share(work, len(x) * parts_of(x))
-        return velocity, levels[0] if self.normalised else None
+        return velocity, denominators[0] if self.normalised else None
 
     def fields_along(
         self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
@@ -177,19 +182,19 @@ class CircleModes(HarmonicEngine):
             moved[a] = moved[a] + by
         series = derivatives(*velocity_series(multipliers, changes, modes, moved))[None]
         v, dv = np.empty(system.shape), np.empty((len(dx), *system.shape))
-        levels = np.empty((0 if multipliers[1] is None else 1, *dm.shape[1:]))[:, None]
-        self._divide(system, coordinates, angles, series, v, dv, levels)
-        return v[0], dv[:, 0], float(levels.min(initial=np.inf))
+        denominators = np.empty((0 if multipliers[1] is None else 1, *dm.shape[1:]))[:, None]
+        self._divide(system, coordinates, angles, series, v, dv, denominators)
+        return v[0], dv[:, 0], float(denominators.min(initial=np.inf))
 
     def _divide(
         self, x: np.ndarray, coordinates: np.ndarray, angles: np.ndarray, series: np.ndarray,
-        velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray,
+        velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray,
     ) -> None:  # fmt: skip
-        """Fill velocities (R, n, 2), their changes (p, R, n, 2), and levels (1 or 0, R, n).
+        """Fill velocities (R, n, 2), their changes (p, R, n, 2), and denominators (1 or 0, R, n).
 
         `angles` (p, R, n) are changes of angles, `series` (R, rows, modes) as in `_quotients`.
         """
-        results = angles, velocity, changes, levels
+        results = angles, velocity, changes, denominators
         if self.degree > HIGHEST_POWER:
             values = self.scattered.values(coordinates, series)
             work = partial(_divide_values, x, values, *results)
@@ -247,14 +252,14 @@ def _power_moments(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _velocities(
-    x: np.ndarray, slopes: np.ndarray, levels: np.ndarray, velocity: np.ndarray,
-    level: np.ndarray, first: int, last: int,
+    x: np.ndarray, above: np.ndarray, below: np.ndarray, velocity: np.ndarray,
+    denominators: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill `velocity` (R, n, 2) and `level` (R, n).
+    """Fill velocities (R, n, 2) and denominators (R, n) for tasks first, ..., last - 1.
 
-    The level is Re sum_k levels_k z^k, or 1 if `levels` is empty. The velocity is
-    Re sum_k slopes_k z^k, divided by the level, times the tangent i z. `slopes` and `levels` are
-    (R, K + 1).
+        velocity = i z Re sum_k above_k z^k / denominator,   denominator = Re sum_k below_k z^k
+
+    with the series `above` and `below` (R, K + 1); the denominator is 1 if `below` is empty.
     """
     parts = parts_of(x)
     z, im, speed = np.empty((2, CIRCLE_BLOCK)), np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
@@ -263,10 +268,10 @@ def _velocities(
         r, part = task // parts, task % parts
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, z)
-            _real_parts(real[:size], imaginary[:size], slopes[r], speed[:size], im[:size])
-            if levels.size > 0:
-                values = level[r, begin : begin + size]
-                _real_parts(real[:size], imaginary[:size], levels[r], values, im[:size])
+            _real_parts(real[:size], imaginary[:size], above[r], speed[:size], im[:size])
+            if below.size > 0:
+                values = denominators[r, begin : begin + size]
+                _real_parts(real[:size], imaginary[:size], below[r], values, im[:size])
                 for i in range(size):
                     speed[i] /= values[i]
             for i in range(size):
@@ -312,9 +317,9 @@ def _fill_values(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _divide_series(
     x: np.ndarray, real: np.ndarray, imaginary: np.ndarray, angles: np.ndarray,
-    velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray, first: int, last: int,
+    velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill velocities, changes and levels from the terms of series, see `_quotients`."""
+    """Fill velocities, changes and denominators from the terms of series, see `_quotients`."""
     parts, powers = parts_of(x), np.empty((2 * POWERS_AT_ONCE + 4, CIRCLE_BLOCK))
     values = np.empty((real.shape[1], CIRCLE_BLOCK))
     for task in range(first, last):
@@ -322,42 +327,43 @@ def _divide_series(
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _first_powers(x[r], begin, powers)
             _evaluate(powers, real[r], imaginary[r], values[:, :size])
-            _quotients(r, begin, values[:, :size], powers[-2:], angles, velocity, changes, levels)
+            block, z = values[:, :size], powers[-2:]
+            _quotients(r, begin, block, z, angles, velocity, changes, denominators)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _divide_values(
     x: np.ndarray, values: np.ndarray, angles: np.ndarray,
-    velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray, first: int, last: int,
+    velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill velocities, changes and levels from values (R, rows, n), see `_quotients`."""
+    """Fill velocities, changes and denominators from values (R, rows, n), see `_quotients`."""
     parts, powers = parts_of(x), np.empty((2, CIRCLE_BLOCK))
     for task in range(first, last):
         r, part = task // parts, task % parts
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, powers)
             block = values[r, :, begin : begin + size]
-            _quotients(r, begin, block, powers, angles, velocity, changes, levels)
+            _quotients(r, begin, block, powers, angles, velocity, changes, denominators)
 
 
 @njit(**INNER, error_model="numpy")
 def _quotients(
     r: int, begin: int, values: np.ndarray, z: np.ndarray, angles: np.ndarray,
-    velocity: np.ndarray, changes: np.ndarray, levels: np.ndarray,
+    velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill velocities, changes and levels of system r, for the block of tokens from `begin` on.
+    """Fill velocities, changes and denominators of a block of tokens of system r, from `begin` on.
 
     `values` (rows, size) are the numerator of the speed and, with tangents, its derivative by the
-    angle and its p changes; then the same of the level, unless Z = 1. z has real and imaginary
-    parts. `values` is overwritten.
+    angle and its p changes; then the rows of the denominator in this order, unless Z = 1. z has
+    real and imaginary parts. `values` is overwritten.
     """
     cosines, sines, speed = z[0], z[1], values[0]
-    leveled, half = len(levels) > 0, len(values) // 2
-    if leveled:
-        level = values[half]
+    divided, half = len(denominators) > 0, len(values) // 2
+    if divided:
+        denominator = values[half]
         for i in range(speed.size):
-            speed[i] /= level[i]
-            levels[0, r, begin + i] = level[i]
+            speed[i] /= denominator[i]
+            denominators[0, r, begin + i] = denominator[i]
     for i in range(speed.size):
         velocity[r, begin + i, 0] = -speed[i] * sines[i]
         velocity[r, begin + i, 1] = speed[i] * cosines[i]
@@ -366,9 +372,9 @@ def _quotients(
         for i in range(speed.size):
             angle = angles[a, r, begin + i]
             by = change[i] + values[1, i] * angle
-            if leveled:
-                by_level = values[half + 2 + a, i] + values[half + 1, i] * angle
-                by = (by - speed[i] * by_level) / values[half, i]
+            if divided:
+                below = values[half + 2 + a, i] + values[half + 1, i] * angle
+                by = (by - speed[i] * below) / values[half, i]
             changes[a, r, begin + i, 0] = -by * sines[i] - speed[i] * angle * cosines[i]
             changes[a, r, begin + i, 1] = by * cosines[i] - speed[i] * angle * sines[i]
 

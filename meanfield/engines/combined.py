@@ -35,9 +35,9 @@ class PointValues(Engine):
         self._members = [drift.member(r) for r in range(*drift.shape)] if drift.shape else []
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._members = [self._members[r] for r in members] if self._members else []
-        return part
+        chosen = copy(self)
+        chosen._members = [self._members[r] for r in members] if self._members else []
+        return chosen
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """Values of f at the tokens, (R, n, d), at the time t, checked."""
@@ -65,14 +65,14 @@ class PointValues(Engine):
         return drift.level(x)
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
-        part = copy(self)
-        part._names = tuple(names)
-        return part
+        copied = copy(self)
+        copied._names = tuple(names)
+        return copied
 
 
 def _values_at(x: np.ndarray) -> Callable[[Any], np.ndarray]:
     """Function of an ensemble of drifts: their values at points x (n, d), (members, n, d)."""
-    return lambda many: np.stack([many.member(i).values(x) for i in range(*many.shape)])
+    return lambda drifts: np.stack([drifts.member(i).values(x) for i in range(*drifts.shape)])
 
 
 class CombinedSums(Engine):
@@ -93,16 +93,18 @@ class CombinedSums(Engine):
     """
 
     def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool) -> None:
+        """Sum of engines times factors, numbers or one for each replica."""
         self._engines, self._whole = list(engines), whole
         self._factors: list[Any] = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
         self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
         self.tangential = all(engine.tangential for engine in engines)
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = copy(self)
-        part._engines = [engine.of_members(members) for engine in self._engines]
-        part._factors = [c[members] if len(c) > 1 else c for c in self._factors]
-        return part
+        """Engine of the members of an ensemble with these indices."""
+        chosen = copy(self)
+        chosen._engines = [engine.of_members(members) for engine in self._engines]
+        chosen._factors = [c[members] if len(c) > 1 else c for c in self._factors]
+        return chosen
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d), where all parts are tangential."""
@@ -131,16 +133,16 @@ class CombinedSums(Engine):
 
         Names are those of the sum, "drifts[k].name" and "factors[k]".
         """
-        part = copy(self)
-        part._engines, part._factors = [], []
+        copied = copy(self)
+        copied._engines, copied._factors = [], []
         for k, (engine, factor) in enumerate(zip(self._engines, self._factors, strict=True)):
             prefix = f"drifts[{k}]."
             inner = [n.removeprefix(prefix) if n and n.startswith(prefix) else None for n in names]
-            part._engines.append(engine.with_tangents(inner))
+            copied._engines.append(engine.with_tangents(inner))
             rates = np.array([float(name == f"factors[{k}]") for name in names])
             changes = np.multiply.outer(rates, np.ones_like(factor))
-            part._factors.append(Dual(factor, changes) if rates.any() else factor)
-        return part
+            copied._factors.append(Dual(factor, changes) if rates.any() else factor)
+        return copied
 
     def _total(self, of: Callable[[Any], np.ndarray]) -> Any:
         pairs = zip(self._factors, self._engines, strict=True)
@@ -167,6 +169,7 @@ class MemberSums(Engine):
         self.tangential = all(engine.tangential for _, engine in groups)
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Engine of the members of an ensemble with these indices."""
         groups = []
         for numbers, engine in self._groups:
             positions = np.flatnonzero(np.isin(members, numbers))
@@ -177,21 +180,22 @@ class MemberSums(Engine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d), where all groups are tangential."""
-        return self._each(x, lambda engine, of: engine.velocity(x[of], masses[of]))
+        return self._each(x, lambda engine, rows: engine.velocity(x[rows], masses[rows]))
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The output of attention (R, n, d) at time t."""
-        return self._each(x, lambda engine, of: engine.attention(t, x[of], masses[of]))
+        return self._each(x, lambda engine, rows: engine.attention(t, x[rows], masses[rows]))
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        return self._each(masses, lambda engine, of: engine.potential(x[of], masses[of], t))
+        return self._each(masses, lambda engine, rows: engine.potential(x[rows], masses[rows], t))
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The interaction energies (R,)."""
-        return self._each(masses[:, 0], lambda engine, of: engine.energy(x[of], masses[of]))
+        return self._each(masses[:, 0], lambda engine, rows: engine.energy(x[rows], masses[rows]))
 
-    def _each(self, like: np.ndarray, of: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
+    def _each(self, like: np.ndarray, apply: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Array like `like` with apply(engine, members) in the rows of each group of members."""
         result = np.empty(like.shape)
         for members, engine in self._groups:
-            result[members] = of(engine, members)
+            result[members] = apply(engine, members)
         return result

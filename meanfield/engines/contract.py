@@ -98,11 +98,12 @@ class ZonalEngine(Engine):
         self.drift, self.threads = drift, ThreadPool(threads)
 
     def of_members(self, members: np.ndarray) -> Self:
+        """Engine of the members of an ensemble with these indices; itself without an ensemble."""
         if not self.drift.shape:
             return self
-        part = copy(self)
-        part.drift = self.drift.member(members)
-        return part
+        chosen = copy(self)
+        chosen.drift = self.drift.member(members)
+        return chosen
 
     @abstractmethod
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray: ...

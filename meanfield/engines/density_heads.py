@@ -59,13 +59,13 @@ class GridDensity:
         """Integrals int f dmu, (...), of functions with values (..., N)."""
         return values @ self.masses
 
-    def mass_below(self, level: np.ndarray, threshold: Any) -> float:
-        """The mass at the points where the normaliser `level` (N,) is below `threshold`.
+    def mass_below(self, denominator: np.ndarray, threshold: Any) -> float:
+        """The mass at the points where the denominator (N,) is below `threshold`.
 
         0 for a density that is clearly negative, unless `is_kept`: a stage of a step that is too
         long, and that will be rejected.
         """
-        is_below, lowest = level < threshold, -NEGATIVE_SHARE * self.values.max()
+        is_below, lowest = denominator < threshold, -NEGATIVE_SHARE * self.values.max()
         if not is_below.any() or not (self.is_kept or self.values.min() >= lowest):
             return 0.0
         return float(np.abs(self.masses[is_below]).sum())
@@ -157,10 +157,10 @@ class DensityHead:
     def _answered(
         self, sums: np.ndarray, *, normalised: bool, scale: Any = None, floor: Any = None
     ) -> Any:
-        """Output from integrals (d + 1, ..., N), the last of which is the normaliser.
+        """Output from integrals (d + 1, ..., N), the last of which is the denominator.
 
         Integrals that are not divided are multiplied by `scale`; `floor` is a lower bound of the
-        normaliser.
+        denominator.
         """
         pulls = sums[:-1] if scale is None else scale * sums[:-1]
         return self.answer(pulls, sums[-1], floor) if normalised else self.answer(pulls)
@@ -169,19 +169,21 @@ class DensityHead:
     def _sums(kernel: Kernel, functions: np.ndarray) -> np.ndarray:
         return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
 
-    def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, floor: Any = None) -> Any:
-        """Output V pulls / level, (N, d), of pulls (d, N); levels below `floor` are set to it.
+    def answer(
+        self, pulls: np.ndarray, denominator: np.ndarray | None = None, floor: Any = None,
+    ) -> Any:  # fmt: skip
+        """Output V pulls / max(denominator, floor), (N, d), of pulls (d, N) and denominators (N,).
 
-        The mass at points where that happens is recorded in `kernels.bounded`.
+        The mass of the points with a denominator below `floor` is recorded in `kernels.bounded`.
         """
         pulled = (self.V @ pulls).T
-        if level is None:
+        if denominator is None:
             return pulled
         if floor is not None:
-            mass = self.density.mass_below(level, floor)
+            mass = self.density.mass_below(denominator, floor)
             self.kernels.bounded = max(self.kernels.bounded, mass)
-            level = np.maximum(level, floor)
-        return pulled / level[:, None]
+            denominator = np.maximum(denominator, floor)
+        return pulled / denominator[:, None]
 
     def by_distance(self) -> "DensityHead":
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
@@ -282,14 +284,14 @@ class Quotient:
     transposed: Callable[[np.ndarray, np.ndarray | None], Any] = lambda F, s: 0.0
 
     @cached_property
-    def level(self) -> np.ndarray | float:
+    def denominator(self) -> np.ndarray | float:
         """The denominator of the first function, bounded from below, (N,); 1.0 if there is none."""
         return 1.0 if self.below is None else np.maximum(self.below[0], self.least)
 
     @cached_property
     def velocity(self) -> np.ndarray:
         """The velocity of the first function, (d - 1, N)."""
-        return self.above[:, 0] / self.level
+        return self.above[:, 0] / self.denominator
 
     @cached_property
     def moving(self) -> np.ndarray | None:
@@ -303,14 +305,15 @@ class Quotient:
 
     def change_by(self, name: str) -> np.ndarray:
         """The derivative of the velocity of the first function by a parameter, (d - 1, N)."""
-        pulls, level = self.by[name]
-        return self._change(pulls[:, :1], None if level is None else level[:1])[:, 0]
+        pulls, denominator = self.by[name]
+        return self._change(pulls[:, :1], None if denominator is None else denominator[:1])[:, 0]
 
-    def _change(self, pulls: np.ndarray, level: np.ndarray | None) -> np.ndarray:
-        if self.moving is None or level is None:
-            return pulls / self.level
-        moves = np.where(self.moving, level, 0.0)
-        return (pulls - self.velocity[:, None] * moves) / self.level
+    def _change(self, pulls: np.ndarray, denominator: np.ndarray | None) -> np.ndarray:
+        """Change of the quotient N/D by those of N and D: (dN - v dD)/D, (d - 1, N)."""
+        if self.moving is None or denominator is None:
+            return pulls / self.denominator
+        moves = np.where(self.moving, denominator, 0.0)
+        return (pulls - self.velocity[:, None] * moves) / self.denominator
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Pull a linear form on changes of the velocity back to numerator and denominator.
@@ -318,7 +321,7 @@ class Quotient:
         F (d - 1, N) has the coefficients of the form. Returns those on changes of the numerator,
         (d - 1, N), and of the denominator, (N,) or None where it is 1.
         """
-        F = F / self.level
+        F = F / self.denominator
         if self.moving is None:
             return F, None
         return F, -np.where(self.moving, (F * self.velocity).sum(axis=0), 0.0)
@@ -340,8 +343,8 @@ class QuotientHead(DensityHead):
     dA: np.ndarray | None = None
     dform: np.ndarray | None = None
 
-    def answer(self, pulls: np.ndarray, level: Any = None, floor: Any = None) -> Quotient:
-        return Quotient(self._along(pulls), level, -np.inf if floor is None else floor)
+    def answer(self, pulls: np.ndarray, denominator: Any = None, floor: Any = None) -> Quotient:
+        return Quotient(self._along(pulls), denominator, -np.inf if floor is None else floor)
 
     def _along(self, pulls: np.ndarray) -> np.ndarray:
         """Tangential components (d - 1, r, N) of V pulls, for pulls (d, r, N)."""
@@ -362,7 +365,7 @@ class QuotientHead(DensityHead):
         changes = None
         if self.rows:
             parts = parts.reshape(*moments.shape[:2], -1)
-            first = (each[:, : self.rows] for each in (moments, parts, sums))
+            first = (array[:, : self.rows] for array in (moments, parts, sums))
             changes = self._by_beta(kernel, *first)
         return self._complete(quotient, kernel, factor, options, changes)
 
@@ -386,9 +389,10 @@ class QuotientHead(DensityHead):
         """
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            """Derivative of the kernel by beta at points x (p, d) and y (q, d), (p, q)."""
             queries, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
             parts = (x @ self._slope_of_A.T @ y.T)[None], queries[None, :, None], keys[None, None]
-            logits, *squares = (Dual(self.beta * part, part[None]) for part in parts)
+            logits, *squares = (Dual(self.beta * component, component[None]) for component in parts)
             return kernel(logits, tuple(squares)).changes[0, 0]
 
         try:
@@ -404,12 +408,13 @@ class QuotientHead(DensityHead):
         return lambda x, y: sum(w * weights(x, y) for w, weights in stencil)
 
     def linear(self) -> Any:
+        """Output of weights that are the logits, <x, A y>, as a quotient."""
         space = self.density.space
         quotient, changes = super().linear(), None
         if self.rows:
             first = self.density.moments[:-1, : self.rows]
             changes = self._sums(LinearKernel(space, self._slope_of_A), first)
-            changes = np.concatenate([changes, changes[:1]])  # a normaliser that is not used
+            changes = np.concatenate([changes, changes[:1]])  # a denominator that is not used
         kernel = LinearKernel(space, self.A)
         return self._complete(quotient, kernel, 1.0, {"normalised": False}, changes)
 
@@ -436,8 +441,8 @@ class QuotientHead(DensityHead):
             change = self.kernels.remembered(key, lambda: kernel.slope(self.A, dA))
         if change is not None:
             pulls = change.of_parts(parts[:-1].reshape(-1, parts.shape[-1]))
-            level = (slopes[:, None] * sums[:-1]).sum(axis=0)
-            return np.concatenate([pulls.reshape(sums[:-1].shape), level[None]])
+            denominator = (slopes[:, None] * sums[:-1]).sum(axis=0)
+            return np.concatenate([pulls.reshape(sums[:-1].shape), denominator[None]])
         pairs = [(a, b) for a in range(d) for b in range(a, d)][:-1]
         products = self._sums(kernel, np.stack([x[:, a] * moments[b] for a, b in pairs]))
         second = np.empty((d, *sums[:-1].shape))
@@ -472,6 +477,7 @@ class QuotientHead(DensityHead):
         return replace(quotient, by=by, transposed=transposed)
 
     def _transposed(self, kernel: Kernel, factor: Any, scale: Any, F: np.ndarray, s: Any) -> Any:
+        """Gradient (modes,) of <F, numerator> + <s, denominator> by the density."""
         space = self.density.space
         pulled = np.einsum("fn,fna->an", F, space.frame @ self.V) * scale
         values = (space.points.T * kernel.transposed(pulled)).sum(axis=0)

@@ -4,7 +4,7 @@ For every token i, with directions u = x/|x| and weights w_ij = W'(<u_i, u_j>), 
 
     D_i = sum_j m_j w_ij (u_j - u_i),    S_i = sum_j m_j w_ij,    L_i = sum_j m_j Z_ij
 
-(pull, sum of weights, level) give the velocity P_i D_i / L_i and the output of attention
+(pull, sum of weights, denominator) give the velocity P_i D_i / L_i and the output of attention
 (D_i + u_i S_i) / L_i. Systems and sums are arrays of columns, (R, rows + 1, n), as in `pairs`;
 their changes along p tangents are stacked on a leading axis. Kernels without a loop in `pairs` are
 evaluated on blocks of Gram matrices, see `gram_pairs`.
@@ -41,7 +41,7 @@ from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, loops over differences are faster than BLAS
 SMALL_SYSTEM = 1000  # threads do not share a system of at most this many tokens; bits depend on it
 FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than they save
-LOWEST_LEVEL = 1e-280  # below this level, weights that underflow would matter
+LOWEST_DENOMINATOR = 1e-280  # below this denominator, weights that underflow would matter
 ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
 PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds per pair: exponential kernel, other kernel
 DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
@@ -82,6 +82,7 @@ class DirectSums(ZonalEngine):
     _rates: np.ndarray  # changes of the exponents along the tangents, (p, members)
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
+        """Engine of `drift`; TypeError if it is not zonal."""
         if not isinstance(drift, ZonalDrift):
             raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
         super().__init__(drift, threads)
@@ -90,27 +91,30 @@ class DirectSums(ZonalEngine):
             self.members[0].slope(np.zeros(2))  # refuses potentials that have none
 
     def of_members(self, members: np.ndarray) -> Self:
-        part = super().of_members(members)
-        if part is not self and "members" in vars(self):
-            part.members = [self.members[r] for r in members]
-        return part
+        """Engine of the members of an ensemble with these indices."""
+        chosen = super().of_members(members)
+        if chosen is not self and "members" in vars(self):
+            chosen.members = [self.members[r] for r in members]
+        return chosen
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
+        """Copy with derivatives of the exponents by the parameters, (p, members), or kernels."""
+
         def exponents(drifts: Any) -> np.ndarray:
             return np.broadcast_to(drifts.exponent, drifts.shape)
 
-        part = copy(self)
-        part._names, part._workspace = tuple(names), Workspace()
+        copied = copy(self)
+        copied._names, copied._workspace = tuple(names), Workspace()
         if self.drift.exponent is None:
-            part._kernels = [KernelSeries(member, names).at for member in self.members]
+            copied._kernels = [KernelSeries(member, names).at for member in self.members]
         else:
             rates: list[Any] = [
                 0.0 if name is None else derivative_by(member, name, exponents)
                 for name in names
                 for member in self.members
             ]
-            part._rates = np.reshape(rates, (len(names), len(self.members)))
-        return part
+            copied._rates = np.reshape(rates, (len(names), len(self.members)))
+        return copied
 
     @cached_property
     def members(self) -> list[ZonalDrift]:
@@ -122,8 +126,8 @@ class DirectSums(ZonalEngine):
         """Kernels of the members, as in `row_sums`."""
 
         def kernel(member: ZonalDrift, t: np.ndarray) -> tuple[Any, ...]:
-            level = member.weight(t) if member.normalised else None
-            return np.array(member.slope(t), dtype=float), None, level  # a copy: it may be t itself
+            slope = np.array(member.slope(t), dtype=float)  # a copy: it may be t itself
+            return slope, None, member.weight(t) if member.normalised else None
 
         return [partial(kernel, member) for member in self.members]
 
@@ -163,11 +167,11 @@ class DirectSums(ZonalEngine):
             functions = [member.potential_at for member in self.members]
             return self._symmetric_sums(columns, functions)[:, -1]
         beta = self._beta(len(x))[:, None]
-        levels = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
+        denominators = self._exponential_sums(columns, beta[:, 0], d)[:, -1]
         mean = np.einsum("rcj,rj->rc", columns[:, :-1], masses)
         with np.errstate(over="ignore"):
             scale = np.exp(np.abs(beta)) / np.where(beta == 0, 1.0, beta)
-        scaled = scale * np.where(np.isinf(scale), 1.0, levels)
+        scaled = scale * np.where(np.isinf(scale), 1.0, denominators)
         return np.where(beta == 0, np.einsum("rc,rcj->rj", mean, columns[:, :-1]), scaled)
 
     def single_velocities(
@@ -204,7 +208,7 @@ class DirectSums(ZonalEngine):
         beta = self._beta(len(columns))
         sums = self._exponential_sums(columns, beta, d)
         if self.drift.normalised:
-            self._renew_faint(columns, None, beta, None, sums[None])
+            self._replace_underflows(columns, None, beta, None, sums[None])
             return np.divide(sums, sums[:, -1:], out=sums)
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
@@ -222,21 +226,22 @@ class DirectSums(ZonalEngine):
                 add_pairs(system, None, beta[r], None, sums[r], threads)
         return sums[:, 0]
 
-    def _renew_faint(
+    def _replace_underflows(
         self, columns: np.ndarray, changes: Any, beta: np.ndarray, rates: Any, sums: np.ndarray
     ) -> None:
         """Replace, in place, the sums (1 + p, R, rows + 1, n) of tokens whose weights underflow.
 
         The new sums are relative to the largest weight of each token.
         """
-        for r in np.flatnonzero((sums[0, :, -1] < LOWEST_LEVEL).any(axis=1)):
-            tokens = np.flatnonzero(sums[0, r, -1] < LOWEST_LEVEL)
+        for r in np.flatnonzero((sums[0, :, -1] < LOWEST_DENOMINATOR).any(axis=1)):
+            tokens = np.flatnonzero(sums[0, r, -1] < LOWEST_DENOMINATOR)
             along, rate = (None if a is None else a[:, r].copy() for a in (changes, rates))
             sums[:, r][..., tokens] = self._single_sums(columns[r], along, beta[r], rate, tokens)
 
     def _single_sums(
         self, columns: np.ndarray, changes: Any, beta: float, rates: Any, tokens: np.ndarray
     ) -> np.ndarray:
+        """Sums (1 + p, rows + 1, tokens) of some tokens of a system over pairs with all others."""
         count = 0 if changes is None else len(changes)
         sums = np.zeros((1 + count, len(columns), tokens.size))
         work = partial(single_sums, columns, changes, beta, rates, tokens, sums)
@@ -247,16 +252,16 @@ class DirectSums(ZonalEngine):
         self, columns: np.ndarray, functions: Sequence[Callable[..., Any]]
     ) -> np.ndarray:
         """Sums (R, rows + 1, n) with weights function(t), one function for all systems or each."""
-        itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
-        return self._gram_sums(columns, [weights_of(f) for f in functions], itself)
+        diagonal = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
+        return self._gram_sums(columns, [weights_of(f) for f in functions], diagonal)
 
     def _gram_sums(
-        self, columns: np.ndarray, kernels: Sequence[Weigh], itself: Sequence[float] | np.ndarray
+        self, columns: np.ndarray, kernels: Sequence[Weigh], diagonal: Sequence[float] | np.ndarray
     ) -> np.ndarray:
-        """Sums (R, d + 1, n) over pairs by Gram matrices; `itself` holds the kernels at t = 1."""
+        """Sums (R, d + 1, n) over pairs by Gram matrices; `diagonal` holds the kernels at t = 1."""
         sums, no_changes = np.empty_like(columns), np.empty((0, *columns.shape[1:]))
         pool = self._threads_for(columns), self._workspace
-        systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
+        systems = zip(columns, cycle(kernels), cycle(diagonal), sums, strict=False)
         with one_blas_thread():
             for system, weigh, weight, total in systems:
                 gram_sums(system, no_changes, weigh, weight, total[None], *pool)
@@ -265,17 +270,20 @@ class DirectSums(ZonalEngine):
     def _row_pulls(self, columns: np.ndarray, tokens: np.ndarray, first: int = 0) -> np.ndarray:
         """Normalised pulls (R, rows + 1, k) of k tokens; `first` is the member of system 0."""
         sums = np.empty((1, *columns.shape[:2], tokens.size))
-        levels, no_changes = np.empty((1, len(columns), tokens.size)), np.empty((0, *columns.shape))
-        self._add_rows(columns, no_changes, tokens, sums, levels, self._threads_for(columns), first)
-        return sums[0] / levels[0, :, None]
+        denominators, threads = np.empty((1, len(columns), tokens.size)), self._threads_for(columns)
+        no_changes = np.empty((0, *columns.shape))
+        self._add_rows(columns, no_changes, tokens, sums, denominators, threads, first)
+        return sums[0] / denominators[0, :, None]
 
     def _add_rows(
         self, columns: np.ndarray, changes: np.ndarray, tokens: np.ndarray, sums: np.ndarray,
-        levels: np.ndarray, threads: ThreadPool, first: int = 0,
+        denominators: np.ndarray, threads: ThreadPool, first: int = 0,
     ) -> None:  # fmt: skip
+        """Fill sums and denominators of `tokens` in each system by the kernel of its member."""
         for r in range(len(columns)):
             kernel = self._kernels[(first + r) % len(self._kernels)]
-            row_sums(columns[r], changes[:, r], kernel, tokens, sums[:, r], levels[:, r], threads)
+            system, results = (columns[r], changes[:, r]), (sums[:, r], denominators[:, r])
+            row_sums(*system, kernel, tokens, *results, threads)
 
     def _threads_for(self, columns: np.ndarray) -> ThreadPool:
         replicas, _, n = columns.shape
@@ -292,30 +300,30 @@ class DirectSums(ZonalEngine):
         shape, vectors = (replicas, max(d, 3) + 1, n), np.empty((1 + count, *x.shape))
         with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (u, du, sums):
             columns, changes = columns_of(x.value, masses.value, u), changes_of(x, masses, du)
-            levels = self._add_along(columns, changes, sums, d, velocities)
-            _divide(columns, changes, sums, levels, whole, vectors)
+            denominators = self._add_along(columns, changes, sums, d, velocities)
+            _divide(columns, changes, sums, denominators, whole, vectors)
         return Dual.of_stack(vectors)
 
     def _add_along(
         self, columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, d: int,
         velocities: np.ndarray | None,
     ) -> np.ndarray:  # fmt: skip
-        """Fill `sums`; return the levels (1 + p, R, n), empty where Z = 1.
+        """Fill `sums`; return the denominators (1 + p, R, n), empty where Z = 1.
 
         The factor exp(|beta|) that weights and Z have in common is left out where it cancels.
         Known `velocities` save the computation of the tangential parts of the pulls.
         """
         replicas, _, n = columns.shape
         if self.drift.exponent is None:
-            levels = np.empty((len(sums) if self.drift.normalised else 0, replicas, n))
-            self._add_rows(columns, changes, np.arange(n), sums, levels, self.threads)
-            return levels
+            denominators = np.empty((len(sums) if self.drift.normalised else 0, replicas, n))
+            self._add_rows(columns, changes, np.arange(n), sums, denominators, self.threads)
+            return denominators
         betas = self._beta(replicas)
         rates = np.broadcast_to(self._rates, (len(changes), replicas))
 
-        def pulls(r: int, levels: np.ndarray) -> np.ndarray:
-            """Tangential parts (d, n) of the pulls of system r, from its normalisers (n,)."""
-            factor = levels if self.drift.normalised else np.exp(-abs(betas[r]))
+        def pulls(r: int, denominators: np.ndarray) -> np.ndarray:
+            """Tangential parts (d, n) of the pulls of system r, from its denominators (n,)."""
+            factor = denominators if self.drift.normalised else np.exp(-abs(betas[r]))
             return velocities[r].T * factor  # type: ignore[index]
 
         for r, beta in enumerate(betas):
@@ -331,7 +339,7 @@ class DirectSums(ZonalEngine):
                 add_pairs(columns[r], *tangents, total, self.threads)
                 sums[:, r] = total
         if self.drift.normalised:  # Z = W' up to a factor that cancels in the quotient
-            self._renew_faint(columns, changes, betas, rates, sums)
+            self._replace_underflows(columns, changes, betas, rates, sums)
             return sums[:, :, -1].copy()
         if rates.any():
             sums[1:] += rates[..., None, None] * sums[0]
@@ -355,8 +363,8 @@ class DirectSums(ZonalEngine):
                 change = slope * (du[a][:, rows].T @ u + u[:, rows].T @ du[a])
                 if name is not None:
 
-                    def of(many: Any, t: Any = t) -> np.ndarray:
-                        return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
+                    def of(drifts: Any, t: Any = t) -> np.ndarray:
+                        return drifts.potential_at(np.broadcast_to(t, (*drifts.shape, *t.shape)))
 
                     change = change + derivative_by(drift, name, of)
                 potentials[1 + a, r, rows] = change @ m + W @ dm[a]
@@ -365,7 +373,7 @@ class DirectSums(ZonalEngine):
 
 def row_sums(
     columns: np.ndarray, changes: np.ndarray, kernel: Kernel, tokens: np.ndarray,
-    sums: np.ndarray, levels: np.ndarray, threads: ThreadPool,
+    sums: np.ndarray, denominators: np.ndarray, threads: ThreadPool,
 ) -> None:  # fmt: skip
     """Fill sums (1 + p, rows + 1, k) of k tokens of one system by whole rows of the Gram matrix.
 
@@ -384,36 +392,38 @@ def row_sums(
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
     size = max(1, ROW_ENTRIES // sources.size)
 
-    every = tokens.size == masses.size
+    takes_all = tokens.size == masses.size
 
     def block(block_range: slice) -> None:
         """Write sums of some rows over all sources, and their changes; no token pulls itself."""
         block_tokens = tokens[block_range]
-        rows = block_range if every else block_tokens  # slices give views
-        at, by_at, mass = columns[:-1, rows], changes[:, :, rows], masses[rows]
+        rows = block_range if takes_all else block_tokens  # slices give views
+        row_u, row_du, row_m = columns[:-1, rows], changes[:, :, rows], masses[rows]
         column = np.minimum(np.searchsorted(sources, block_tokens), sources.size - 1)
-        each, itself = np.flatnonzero(sources[column] == block_tokens), np.zeros(block_tokens.size)
-        pair = each, column[each]
-        t = within_one(at.T @ u)
+        present = np.flatnonzero(sources[column] == block_tokens)
+        diagonal = np.zeros(block_tokens.size)  # weights of the tokens with themselves
+        pair = present, column[present]
+        t = within_one(row_u.T @ u)
         w, w1, z, *along = kernel(t)
-        itself[each], w[pair] = w[pair], 0.0
+        diagonal[present], w[pair] = w[pair], 0.0
         pulls = pulling @ w.T
-        sums[0, :-1, block_range] = pulls[:-1] - at * pulls[-1]
-        sums[0, -1, block_range] = pulls[-1] + itself * mass
-        if len(levels):
-            levels[0, block_range] = z @ m
+        sums[0, :-1, block_range] = pulls[:-1] - row_u * pulls[-1]
+        sums[0, -1, block_range] = pulls[-1] + diagonal * row_m
+        if len(denominators):
+            denominators[0, block_range] = z @ m
         for a in range(len(changes)):
-            z1, by_slope, by_level = along[0], along[1][a], along[2][a]
-            dt = by_at[a, :-1].T @ u + at.T @ du[a]
+            z1, by_slope, by_weight = along[0], along[1][a], along[2][a]
+            dt = row_du[a, :-1].T @ u + row_u.T @ du[a]
             dw = w1 * dt if by_slope is None else w1 * dt + by_slope
-            of_itself = np.zeros(block_tokens.size)
-            of_itself[each], dw[pair] = dw[pair], 0.0
-            by = pulling @ dw.T + moved[a] @ w.T
-            sums[1 + a, :-1, block_range] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
-            sums[1 + a, -1, block_range] = by[-1] + of_itself * mass + itself * by_at[a, -1]
-            if len(levels):
-                dz = z1 * dt if by_level is None else z1 * dt + by_level
-                levels[1 + a, block_range] = dz @ m + z @ dm[a]
+            diagonal_change = np.zeros(block_tokens.size)
+            diagonal_change[present], dw[pair] = dw[pair], 0.0
+            change = pulling @ dw.T + moved[a] @ w.T
+            dD = change[:-1] - row_u * change[-1] - row_du[a, :-1] * pulls[-1]
+            dS = change[-1] + diagonal_change * row_m + diagonal * row_du[a, -1]
+            sums[1 + a, :-1, block_range], sums[1 + a, -1, block_range] = dD, dS
+            if len(denominators):
+                dz = z1 * dt if by_weight is None else z1 * dt + by_weight
+                denominators[1 + a, block_range] = dz @ m + z @ dm[a]
 
     def work(first: int, last: int) -> None:
         for begin in range(first * size, min(last * size, tokens.size), size):
@@ -492,13 +502,13 @@ def _divide(
     columns: np.ndarray,
     changes: np.ndarray,
     sums: np.ndarray,
-    levels: np.ndarray,
+    denominators: np.ndarray,
     whole: bool,
     vectors: np.ndarray,
 ) -> None:
     """Fill `vectors` (1 + p, R, n, d) from sums: velocities and changes, or attention if `whole`.
 
-    Sums are divided by their levels, unless these are empty; `sums` is overwritten.
+    Sums are divided by their denominators, unless these are empty; `sums` is overwritten.
     """
     count, replicas, n, d = vectors.shape
     along, by_along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
@@ -506,7 +516,7 @@ def _divide(
         for begin in range(0, n, DIVIDED_STRIP):
             end = min(n, begin + DIVIDED_STRIP)
             for a in range(count):
-                _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end)
+                _divide_strip(columns, changes, sums, denominators, whole, r, a, begin, end)
                 along_of = along if a == 0 else by_along
                 along_of[:] = 0.0
                 for c in range(0 if whole else d):
@@ -519,47 +529,48 @@ def _divide(
                         for i in range(u.size):
                             by_along[i] += du[i] * D[i] + u[i] * dD[i]
                 for c in range(d):
-                    u, part = columns[r, c, begin:end], sums[a, r, c, begin:end]
+                    u, values = columns[r, c, begin:end], sums[a, r, c, begin:end]
                     target = vectors[a, r, begin:end, c]
                     if whole:
-                        for i in range(part.size):
-                            target[i] = part[i]
+                        for i in range(values.size):
+                            target[i] = values[i]
                     elif a == 0:
                         for i in range(u.size):
-                            target[i] = part[i] - along[i] * u[i]
+                            target[i] = values[i] - along[i] * u[i]
                     else:
                         du = changes[a - 1, r, c, begin:end]
                         for i in range(u.size):
-                            target[i] = part[i] - along[i] * du[i] - by_along[i] * u[i]
+                            target[i] = values[i] - along[i] * du[i] - by_along[i] * u[i]
 
 
 @njit(**WITHIN, error_model="numpy")
 def _divide_strip(
-    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, levels: np.ndarray, whole: bool,
-    r: int, a: int, begin: int, end: int,
+    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, denominators: np.ndarray,
+    whole: bool, r: int, a: int, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Divide sums of the tokens begin, ..., end - 1 of system r by their levels, in place.
+    """Divide sums of the tokens begin, ..., end - 1 of system r by their denominators, in place.
 
     a = 0 stands for the values, a > 0 for the change along tangent a - 1, by the quotient rule from
     the values that are divided already. If `whole`, u_i S_i is added to the pull first.
     """
     for c in range(columns.shape[1] - 1):
-        part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
+        values, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
         if whole:
             S, dS = sums[0, r, -1, begin:end], sums[a, r, -1, begin:end]
-            for i in range(part.size):
-                part[i] += u[i] * dS[i]
+            for i in range(values.size):
+                values[i] += u[i] * dS[i]
             if a > 0:
                 du = changes[a - 1, r, c, begin:end]
-                for i in range(part.size):
-                    part[i] += du[i] * S[i]
-        if levels.size > 0:
-            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], sums[0, r, c, begin:end]
+                for i in range(values.size):
+                    values[i] += du[i] * S[i]
+        if denominators.size > 0:
+            L, dL = denominators[0, r, begin:end], denominators[a, r, begin:end]
+            D = sums[0, r, c, begin:end]
             if a > 0:
-                for i in range(part.size):
-                    part[i] -= D[i] * dL[i]
-            for i in range(part.size):
-                part[i] /= L[i]
+                for i in range(values.size):
+                    values[i] -= D[i] * dL[i]
+            for i in range(values.size):
+                values[i] /= L[i]
 
 
 # The constant kernel, by the mean ------------------------------------------------------------
@@ -572,6 +583,7 @@ class MeanDirection(ZonalEngine):
     takes_any_members = True
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Tangential parts (R, n, d) of M = sum_j m_j u_j at the tokens."""
         if isinstance(x, Dual):
             return self._velocity_along(x, masses)
         velocity = np.empty(x.shape)
@@ -582,6 +594,7 @@ class MeanDirection(ZonalEngine):
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Potentials <u_i, M>, (R, n), with M = sum_j m_j u_j."""
         if not isinstance(x, Dual):
             return super().potential(x, masses, t)
         u, M = self._directions(x, masses)
@@ -592,6 +605,7 @@ class MeanDirection(ZonalEngine):
         return super().with_tangents(names) if any(names) else self
 
     def _velocity_along(self, x: Dual, masses: Any) -> Any:
+        """Tangential parts M - <u, M> u, with changes."""
         u, M = self._directions(x, masses)
         values = np.empty(x.shape)
         _project_means(x.value, M.value[:, 0], values)
@@ -613,18 +627,18 @@ class MeanDirection(ZonalEngine):
 def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The mean directions (R, d), summed block by block."""
     replicas, n, d = x.shape
-    means, part = np.zeros((replicas, d)), np.empty(d)
+    means, block_sum = np.zeros((replicas, d)), np.empty(d)
     for r in range(replicas):
         for begin in range(0, n, MEAN_BLOCK):
-            part[:] = 0.0
+            block_sum[:] = 0.0
             for i in range(begin, min(n, begin + MEAN_BLOCK)):
                 square = 0.0
                 for c in range(d):
                     square += x[r, i, c] * x[r, i, c]
                 weight = masses[r, i] / np.sqrt(square)
                 for c in range(d):
-                    part[c] += weight * x[r, i, c]
-            means[r] += part
+                    block_sum[c] += weight * x[r, i, c]
+            means[r] += block_sum
     return means
 
 

@@ -45,18 +45,19 @@ class FieldSums(Engine):
     tangential = False
 
     def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False) -> None:
+        """Pair each term of the drift, with its factor, with the velocity of its class."""
         self.drift = drift
         source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
         parts: dict[Any, Any] = {
             ZonalDrift: self._zonal_part(whole),
             Attention: AttentionPoints,
-            Pointwise: lambda part, *_: PointValues(part),
-            HigherOrder: lambda part, *_: MomentPoints(part),
-            PairKernel: lambda part, space, _: PairPoints(part, space),
+            Pointwise: lambda term, *_: PointValues(term),
+            HigherOrder: lambda term, *_: MomentPoints(term),
+            PairKernel: lambda term, space, _: PairPoints(term, space),
         }
         self._parts: list[Any] = [
-            (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))
-            for factor, part in source.terms
+            (factor, parts[ancestor(type(term), parts)](term, drift.space, threads))
+            for factor, term in source.terms
         ]
 
     def _zonal_part(self, whole: bool) -> Any:
@@ -66,7 +67,7 @@ class FieldSums(Engine):
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         coefficients = self.drift.coefficients(t)
-        outputs = [factor * part.attention(t, x, coefficients) for factor, part in self._parts]
+        outputs = [factor * term.attention(t, x, coefficients) for factor, term in self._parts]
         return sum(outputs[1:], outputs[0])
 
     def with_tangents(self, names: Any) -> Any:
@@ -103,6 +104,7 @@ class ZonalPoints:
         self._space, self._sums = space, DirectSums(drift, threads)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Outputs (R, n, d) at tokens x: grid points carry the density, tokens no mass."""
         points, masses = masses_of(self._space, coefficients, len(x))
         masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
         output = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
@@ -130,6 +132,7 @@ class AttentionPoints:
         self._sums = AttentionModes(drift, threads=threads, strict=True)
 
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Outputs (R, n, d) by harmonics on the fine grid, else over pairs on the coarse one."""
         fine = self._coarse.resample(coefficients, self._fine.degree)
         try:
             return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)

@@ -115,15 +115,17 @@ class ZonalField(DensityField):
         return self.space.interaction(self.drift)[self.space.levels]
 
     def velocity(self, t: float, density: GridDensity) -> np.ndarray:
+        """Components (d - 1, N) of grad (W * mu) / (Z * mu) on the grid."""
         attraction, normaliser = self._multipliers
         gradient = self.space.gradient(attraction * density.coefficients)
         if normaliser is None:
             return gradient
-        return gradient / self._level(density)
+        return gradient / self._denominator(density)
 
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
+        """Quotient grad (W * mu) / (Z * mu), with its derivatives by the parameters."""
         numerator, denominator = self._parts(*self._multipliers, functions.coefficients)
         first = functions.coefficients[:rows]
         by = {name: Slope(*self._parts(*self._changes(name), first)) for name in names}
@@ -152,6 +154,7 @@ class ZonalField(DensityField):
         return self._cache[name]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
+        """Tables of the velocity and its derivatives on the circle; None if they are too large."""
         if self.space.dimension != 2:
             return None
         tables = [self._table(*self._multipliers, NEGLIGIBLE_COLUMN)]
@@ -183,16 +186,17 @@ class ZonalField(DensityField):
         normaliser = self._multipliers[1]
         if normaliser is None:
             return output
-        return output / self._level(density)[:, None]
+        return output / self._denominator(density)[:, None]
 
-    def _level(self, density: GridDensity) -> np.ndarray:
+    def _denominator(self, density: GridDensity) -> np.ndarray:
         """Values of Z * mu, bounded from below by NO_MASS, (N,)."""
-        level = self.space.to_values(self._multipliers[1] * density.coefficients)
-        self._bounded = max(self._bounded, density.mass_below(level, NO_MASS))
-        return np.maximum(level, NO_MASS)
+        denominator = self.space.to_values(self._multipliers[1] * density.coefficients)
+        self._bounded = max(self._bounded, density.mass_below(denominator, NO_MASS))
+        return np.maximum(denominator, NO_MASS)
 
     @cached_property
     def _slopes(self) -> np.ndarray:
+        """Multipliers of W' by degree, from those of W by the recurrence of Gegenbauer series."""
         degree, dimension = self.space.degree, self.space.dimension
         last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
         weights = self.drift.attraction(last, dimension)
@@ -212,6 +216,7 @@ class PointField(DensityField):
 
     @cached_property
     def _values(self) -> np.ndarray:
+        """Values (N, d) of the field at grid points; MeanfieldError if not finite."""
         values = self.drift.values(self.space.points)
         if not np.isfinite(values).all():
             raise MeanfieldError(self.drift.why_not_finite(1.0))
@@ -220,12 +225,14 @@ class PointField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
+        """Constant numerator of the field, with its derivatives by the parameters."""
         first = np.arange(len(functions.values)) == 0  # changes of the density have no effect
         numerator = self._tangential(self._values)[:, None] * first[:, None]
         by = {n: Slope(self._tangential(self._slope(n))[:, None], None) for n in names}
         return [Quotient(numerator, by=by)]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
+        """Tables of the constant velocity and its derivatives on the circle; None elsewhere."""
         if self.space.dimension != 2:
             return None
         fields = [self._values, *(self._slope(name) for name in names)]
@@ -257,12 +264,12 @@ class PotentialField(PointField):
     drift: Potential
 
     @cached_property
-    def _levels(self) -> np.ndarray:
+    def _potential(self) -> np.ndarray:
         return self.drift.level(self.space.points)
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
         """V int dmu: V for measures of mass 1, and linear in the measure."""
-        return self._levels * density.mean(np.ones_like(self._levels))
+        return self._potential * density.mean(np.ones_like(self._potential))
 
 
 # Attention -------------------------------------------------------------------------------------
@@ -295,6 +302,7 @@ class AttentionField(DensityField):
         ]
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
+        """Output (N, d) on the grid: the sum over heads, or sums over pairs if not smooth."""
         try:
             pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
             return sum(pulls[1:], pulls[0])
@@ -378,9 +386,9 @@ def unit_coefficients(space: Space, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-def _table(pulls: np.ndarray, level: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
+def _table(above: np.ndarray, below: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
     """Table of a velocity on the circle, from numerators and denominators of unit functions."""
-    return VelocityTable(pulls[0], level, max(0.0, float(np.max(floor))))
+    return VelocityTable(above[0], below, max(0.0, float(np.max(floor))))
 
 
 # Fields of drifts ------------------------------------------------------------------------------
@@ -402,13 +410,13 @@ def fields_of(drift: Drift, space: Space) -> list[tuple[float, DensityField]]:
         For a part whose kind is not in FIELDS.
     """
     fields = []
-    for factor, part in drift.terms:
-        kind = ancestor(type(part), FIELDS)
+    for factor, term in drift.terms:
+        kind = ancestor(type(term), FIELDS)
         if kind is None:
-            names = ", ".join(each.__name__ for each in FIELDS)
+            names = ", ".join(field_class.__name__ for field_class in FIELDS)
             raise MeanfieldError(
-                f"Densities know no field of {type(part).__name__}; they know those of {names} and "
+                f"Densities know no field of {type(term).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."
             )
-        fields.append((factor, FIELDS[kind](part, space)))
+        fields.append((factor, FIELDS[kind](term, space)))
     return fields

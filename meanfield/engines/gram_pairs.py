@@ -56,7 +56,7 @@ def gram_sums(
     columns: np.ndarray,
     changes: np.ndarray,
     weigh: Weigh,
-    itself: float,
+    self_weight: float,
     sums: np.ndarray,
     threads: ThreadPool,
     workspace: Workspace,
@@ -68,14 +68,14 @@ def gram_sums(
     ----------
     columns : (rows + 1, n); changes : (p, rows + 1, n)
     weigh : callable
-        weigh(block, first, second, levels) turns inner products and their changes, a block
+        weigh(block, first, second, denominators) turns inner products and their changes, a block
         (1 + p, rows, columns), into weights and their changes, in place: see `exponential_weights`.
-    itself : float
-        The weight w_ii, with which a token counts in its own level.
+    self_weight : float
+        The weight w_ii of the token i in its denominator.
     tangential_pulls : callable, optional
-        Given if velocities are known: returns the parts of the pulls (rows, n) orthogonal to u,
-        from levels (n,). A tangent then takes seven matrix products for a pair of blocks instead of
-        nine. The parts along u are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
+        Returns the parts of the pulls (rows, n) orthogonal to u, from denominators (n,), where
+        velocities are known. A tangent then takes seven matrix products for a pair of blocks
+        instead of nine. The parts along u are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
     """
     u, n, count = columns[:-1], columns.shape[1], len(changes)
     du, first, d = changes[:, :-1], 0 if tangential_pulls is None else 1, len(u)
@@ -87,11 +87,11 @@ def gram_sums(
             np.multiply(changes, m, out=summands[1:])
             summands[1:] += dm[:, None] * columns
             summands[1:, -1] = dm
-        pulling, together = summands[0], summands[first:].reshape(-1, n)
+        pulling, stacked = summands[0], summands[first:].reshape(-1, n)
         both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
         left, right = both[:, : 2 * d], both[:, d:]
-        blocks, summed, levels = -(-n // PAIR_BLOCK), sums[first:], np.zeros((2, n))
-        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(together) * PAIR_BLOCK,)  # for each thread
+        blocks, summed, denominators = -(-n // PAIR_BLOCK), sums[first:], np.zeros((2, n))
+        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(stacked) * PAIR_BLOCK,)  # for each thread
 
         def block(number: int) -> slice:
             return slice(number * PAIR_BLOCK, min(n, (number + 1) * PAIR_BLOCK))
@@ -106,13 +106,13 @@ def gram_sums(
 
             `weights` are (1 + p, others, target).
             """
-            w, *by = weights
+            w, *weight_changes = weights
             width = target.stop - target.start
-            part = scratch[: len(together) * width].reshape(len(together), width)
-            np.matmul(together[:, others], w, out=part)
-            summed[..., target] += part.reshape(-1, d + 1, width)
-            for a, dw in enumerate(by):
-                sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[: d + 1])
+            product = scratch[: len(stacked) * width].reshape(len(stacked), width)
+            np.matmul(stacked[:, others], w, out=product)
+            summed[..., target] += product.reshape(-1, d + 1, width)
+            for a, dw in enumerate(weight_changes):
+                sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=product[: d + 1])
 
         def within(begin: int, end: int) -> None:
             """Add the pairs within each of some blocks of tokens: symmetric matrices."""
@@ -124,39 +124,39 @@ def gram_sums(
                     np.matmul(u[:, inside].T, copy, out=weights[0])
                     for a in range(count):
                         _add_transposed(np.matmul(du[a][:, inside].T, copy, out=weights[1 + a]))
-                    weigh(weights, inside.start, inside.start, levels)
+                    weigh(weights, inside.start, inside.start, denominators)
                     add(inside, inside, weights, room)
 
-        def between(turn: int, begin: int, end: int) -> None:
+        def between(round_index: int, begin: int, end: int) -> None:
             """Add the pairs of tokens of two different blocks, for some pairs of a round."""
             with workspace.lent(*scratches) as (scratch, room):
                 for number in range(begin, end):
-                    one, other = block_pair(blocks, turn, number)
-                    if one >= 0:
-                        rows, others = block(one), block(other)
+                    row_block, column_block = block_pair(blocks, round_index, number)
+                    if row_block >= 0:
+                        rows, others = block(row_block), block(column_block)
                         weights = shaped(scratch, rows, others)
                         np.matmul(u[:, rows].T, u[:, others], out=weights[0])
                         for a in range(count):
                             products = left[a][:, rows].T, right[a][:, others]
                             np.matmul(*products, out=weights[1 + a])
-                        weigh(weights, rows.start, others.start, levels)
+                        weigh(weights, rows.start, others.start, denominators)
                         add(rows, others, weights.swapaxes(1, 2), room)
                         add(others, rows, weights, room)
 
         sums[:] = 0.0
         threads.share(within, blocks)
-        for turn in range(rounds_of(blocks)):
-            threads.share(partial(between, turn), (blocks + 1) // 2)
+        for round_index in range(rounds_of(blocks)):
+            threads.share(partial(between, round_index), (blocks + 1) // 2)
         if tangential_pulls is not None:
-            sums[0, -1] = levels[0]
-        # sums of w_ij u_j become sums of w_ij (u_j - u_i), and tokens count in their own levels
+            sums[0, -1] = denominators[0]
+        # sums of w_ij u_j become sums of w_ij (u_j - u_i); denominators include the tokens i = j
         sums[first:, :-1] -= u * sums[first:, -1:]
         if count:
             sums[1:, :-1] -= du * sums[0, -1]
-            sums[1:, -1] += itself * dm
-        sums[0, -1] += itself * m
+            sums[1:, -1] += self_weight * dm
+        sums[0, -1] += self_weight * m
         if tangential_pulls is not None:
-            sums[0, :-1] = tangential_pulls(sums[0, -1]) + u * levels[1]
+            sums[0, :-1] = tangential_pulls(sums[0, -1]) + u * denominators[1]
 
 
 @njit(cache=True, nogil=True)
@@ -179,20 +179,20 @@ def exponential_weights(
     blocks: np.ndarray,
     first: int,
     second: int,
-    levels: np.ndarray,
+    denominators: np.ndarray,
 ) -> None:
     """Turn inner products t and their changes into weights exp(beta t - |beta|) and changes.
 
     `blocks` (1 + p, rows, columns) is changed in place; the factor exp(|beta|) counts as constant.
     `first` and `second` are the indices of the first tokens of rows and columns; if they are equal,
     the weights w_ii become 0. sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1) are added to the two
-    rows of `levels` (2, n).
+    rows of `denominators` (2, n).
     """
     size, (rows, width) = abs(beta), blocks.shape[1:]
     m, below = masses[second : second + width], np.empty(width)
-    S, R = levels[0, second : second + width], levels[1, second : second + width]
+    S, R = denominators[0, second : second + width], denominators[1, second : second + width]
     for i in range(rows):
-        weights, mass, level, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
+        weights, mass, denominator, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
         for a in range(rates.size):
             change, rate = blocks[1 + a, i], rates[a]
             for j in range(width):
@@ -208,14 +208,14 @@ def exponential_weights(
             for j in range(width):
                 change[j] *= weights[j]
         for j in range(width):
-            level += weights[j] * m[j]
+            denominator += weights[j] * m[j]
             inwards += below[j] * m[j]
         if first != second:
             for j in range(width):
                 S[j] += weights[j] * mass
                 R[j] += below[j] * mass
-        levels[0, first + i] += level
-        levels[1, first + i] += inwards
+        denominators[0, first + i] += denominator
+        denominators[1, first + i] += inwards
 
 
 # Weights without changes -----------------------------------------------------------------------
@@ -224,7 +224,7 @@ def exponential_weights(
 def weights_of(function: Callable[[np.ndarray], np.ndarray]) -> Weigh:
     """Argument `weigh` of `gram_sums` for a function of inner products, without tangents."""
 
-    def weigh(blocks: np.ndarray, first: int, second: int, _levels: np.ndarray) -> None:
+    def weigh(blocks: np.ndarray, first: int, second: int, _denominators: np.ndarray) -> None:
         blocks[0] = function(within_one(blocks[0]))
         if first == second:
             np.fill_diagonal(blocks[0], 0.0)
@@ -239,7 +239,7 @@ def within_one(t: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def exponentials(
-    beta: float, blocks: np.ndarray, first: int, second: int, _levels: np.ndarray
+    beta: float, blocks: np.ndarray, first: int, second: int, _denominators: np.ndarray
 ) -> None:
     """Function for `weigh` of `gram_sums`: weights exp(beta t - |beta|), without tangents."""
     size, numbers = abs(beta), blocks.ravel()

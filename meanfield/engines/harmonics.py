@@ -47,12 +47,12 @@ class PointTransforms(ABC):
         """Call work(system, part, tokens) for every part of every system of x (R, n, ...)."""
         parts = parts_of(x)
 
-        def some(first: int, last: int) -> None:
+        def work_on_tasks(first: int, last: int) -> None:
             for task in range(first, last):
                 r, part = divmod(task, parts)
                 work(r, part, slice(part * PART_SIZE, (part + 1) * PART_SIZE))
 
-        self.threads.share(some, len(x) * parts)
+        self.threads.share(work_on_tasks, len(x) * parts)
 
     @abstractmethod
     def coordinates(self, x: np.ndarray) -> np.ndarray:
@@ -93,15 +93,15 @@ class HarmonicEngine(ZonalEngine):
 
     Notes
     -----
-    Where Z is not 1, velocities are divided by a level, sum_j m_j Z(t_ij), whose rounding error is
-    relative to its maximum over all measures. Velocities of tokens whose level is too low for the
-    tolerance are computed again, from all pairs with the token. Under SA there is little mass where
-    the level is low, so such tokens are few unless tokens repel (beta < 0) or have very different
-    masses. If all tokens are of this kind, the cost is twice that of `DirectSums`.
+    Where Z is not 1, velocities are divided by the denominator sum_j m_j Z(t_ij); its rounding
+    error is relative to its maximum over all measures. Velocities with a denominator too small for
+    the tolerance are computed again, from all pairs with the token. Under SA little mass has a
+    small denominator, so such tokens are few unless tokens repel (beta < 0) or have very different
+    masses. If all tokens are such, the cost is twice that of `DirectSums`.
     """
 
     takes_velocities = True
-    _along: DirectSums  # engine of tangents where a level is too low for the accuracy
+    _along: DirectSums  # engine of tangents where a denominator is too low for the accuracy
     _changes: list[list[Multipliers]]  # changes of multipliers for each member and tangent
 
     dimension: ClassVar[int]
@@ -109,6 +109,7 @@ class HarmonicEngine(ZonalEngine):
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
+        """Choose the degree of W and Z, and the least denominator that meets `tolerance`."""
         super().__init__(drift, threads)
         self.tolerance = tolerance
         d = self.dimension
@@ -133,11 +134,11 @@ class HarmonicEngine(ZonalEngine):
 
     def undivided(self) -> Self:
         """The engine of the numerators alone, as if Z were 1, in the same harmonics."""
-        part = copy(self)
-        part.normaliser = None
-        return part
+        numerators = copy(self)
+        numerators.normaliser = None
+        return numerators
 
-    def levels(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    def denominators(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
         """The denominators Z * mu at the tokens, (R, n)."""
         series: Any = self.normaliser[..., self.degrees] * modes
         return self.scattered.values(coordinates, series[:, None])[:, 0]
@@ -159,7 +160,7 @@ class HarmonicEngine(ZonalEngine):
         return attraction, normaliser
 
     def lowest_of(self, r: int) -> float:
-        """The least level of system r at which velocities are as accurate as the tolerance."""
+        """The least denominator of system r for which velocities are accurate to the tolerance."""
         return float(np.ravel(self._lowest)[r % np.size(self._lowest)]) if self.normalised else 0.0
 
     @property
@@ -184,7 +185,7 @@ class HarmonicEngine(ZonalEngine):
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Velocities (R, n, d) that the modes exert, and levels (R, n) unless Z = 1."""
+        """Velocities (R, n, d) that the modes exert, and denominators (R, n) unless Z = 1."""
 
     @abstractmethod
     def fields_along(
@@ -192,7 +193,7 @@ class HarmonicEngine(ZonalEngine):
         multipliers: Multipliers, changes: list[Multipliers],
         computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+        """Velocities (n, d) of one system, their changes (p, n, d), and the least denominator.
 
         Parameters
         ----------
@@ -206,18 +207,19 @@ class HarmonicEngine(ZonalEngine):
         """
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
-        part, zeros = copy(self), np.zeros(self.degree + 1)
-        part._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
-        part._changes = []
-        for member in part._along.members:
+        """Copy with changes of the multipliers (W_l, Z_l) of each member by the parameters."""
+        copied, zeros = copy(self), np.zeros(self.degree + 1)
+        copied._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
+        copied._changes = []
+        for member in copied._along.members:
             rows = [
                 (zeros, zeros)
                 if name is None
                 else multiplier_changes(member, name, self.degree, self.dimension)
                 for name in names
             ]
-            part._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
-        return part
+            copied._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
+        return copied
 
     def _velocity_along(self, x: Dual, masses: Any, *computed: Any) -> Any:
         """Velocities with changes, (R, n, d); by pairs in systems with Z * mu below `lowest_of`."""
@@ -226,11 +228,11 @@ class HarmonicEngine(ZonalEngine):
         for r in range(len(x)):
             system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
             changes = self._changes[r % len(self._changes)]
-            computed_rows = (None if each is None else each[r] for each in computed or (None, None))
-            v[r], dv[:, r], level = self.fields_along(
+            computed_rows = (None if rows is None else rows[r] for rows in computed or (None, None))
+            v[r], dv[:, r], denominator = self.fields_along(
                 *system, self.multipliers_of(r), changes, *computed_rows
             )
-            if level < self.lowest_of(r):
+            if denominator < self.lowest_of(r):
                 member = self._along.of_members(np.array([r]) % len(self._changes))
                 by_pairs: Any = member.velocity(x[r : r + 1], masses[r : r + 1])
                 v[r], dv[:, r] = by_pairs.value[0], by_pairs.changes[:, 0]
@@ -261,15 +263,16 @@ class HarmonicEngine(ZonalEngine):
             return self._velocity_along(x, masses, *computed)
         coordinates = self.coordinates(x)
         self.intermediate = modes = self.modes(coordinates, masses)
-        velocity, levels = self.fields(x, coordinates, modes)
-        if levels is not None:
+        velocity, denominators = self.fields(x, coordinates, modes)
+        if denominators is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
-            for r in np.flatnonzero(levels.min(axis=1) < lowest):
-                faint = np.flatnonzero(levels[r] < lowest[r])
-                velocity[r, faint] = self._pairs.single_velocities(x[r], masses[r], int(r), faint)
+            for r in np.flatnonzero(denominators.min(axis=1) < lowest):
+                tokens = np.flatnonzero(denominators[r] < lowest[r])
+                velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], int(r), tokens)
         return velocity
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Energies (1/2) sum_l W_l sum_m |a_lm|^2, (R,); infinite where W_0 is."""
         weights = self.drift.interaction(self.degree, self.dimension)
         weights = np.broadcast_to(weights, (len(x), self.degree + 1))
         finite = np.isfinite(weights[:, 0])

@@ -28,22 +28,23 @@ class KernelSeries:
     """
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None]) -> None:
+        """Fit Chebyshev series to W', Z, their derivatives by the parameters, and by t."""
         self.normalised, self._names = drift.normalised, names
-        asked = sorted({name for name in names if name is not None})
+        used = sorted({name for name in names if name is not None})
         count = 2 if self.normalised else 1
 
-        def table(many: Any, nodes: np.ndarray) -> np.ndarray:
-            t = np.broadcast_to(nodes, (*many.shape, nodes.size))
-            parts = [many.slope(t), many.weight(t)][:count]
+        def table(drifts: Any, nodes: np.ndarray) -> np.ndarray:
+            t = np.broadcast_to(nodes, (*drifts.shape, nodes.size))
+            parts = [drifts.slope(t), drifts.weight(t)][:count]
             return np.stack(np.broadcast_arrays(*parts), axis=-2)
 
         def values(nodes: np.ndarray) -> np.ndarray:
-            by = [derivative_by(drift, name, lambda many: table(many, nodes)) for name in asked]
+            by = [derivative_by(drift, name, lambda drifts: table(drifts, nodes)) for name in used]
             return np.concatenate([table(drift, nodes), *by])
 
         series = converged(values, count, drift)
         self._series = np.concatenate([series, derivatives_of(series[:, :count])], axis=1)
-        rows = {name: count * (1 + i) for i, name in enumerate(asked)}
+        rows = {name: count * (1 + i) for i, name in enumerate(used)}
         self._rows = [rows.get(name) if name is not None else None for name in names]
 
     def at(self, t: np.ndarray) -> tuple[Any, ...]:

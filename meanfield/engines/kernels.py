@@ -114,6 +114,7 @@ class CircleKernel(Kernel):
     """Kernel on the circle; `coefficients` (N, modes) are conjugate Fourier modes of k(x_j, .)."""
 
     def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None) -> None:
+        """Table of real and imaginary parts, with weights of a real series."""
         weights = np.where(np.arange(coefficients.shape[1]) == 0, 1.0, 2.0)
         table = np.empty((coefficients.shape[1], 2, len(coefficients)))
         table[:, 0] = (weights * coefficients.real).T
@@ -127,6 +128,7 @@ class CircleKernel(Kernel):
         return np.ascontiguousarray(moments).view(float) @ self.table
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
+        """The transpose of the kernel times functions (k, n) on the grid."""
         n = functions.shape[1]
         series = (functions @ self.table.T / n).view(complex)
         series[:, 1:] /= 2
@@ -140,6 +142,7 @@ class CircleExpansion(Expansion):
     """
 
     def __init__(self, values: np.ndarray, scale: np.ndarray) -> None:
+        """Fourier coefficients c_kl of `values` (n, n), up to the last degrees above rounding."""
         n = len(values)
         table = np.fft.fft2(values, norm="forward")
         sizes, half = np.abs(table), (n - 1) // 2
@@ -179,6 +182,7 @@ class SphereKernel(Kernel, Expansion):
         self, space: Sphere, frames: Any, degrees: Any, blocks: list[Any], scale: np.ndarray,
         largest: float, rest: np.ndarray | None = None,
     ) -> None:  # fmt: skip
+        """Keep kernel blocks by order in rotated frames, and tables of both rotations."""
         self._rings, self.degrees, self._blocks = space.rings, degrees, blocks
         self._space, self._frames = space, frames
         self.scale, self.largest, self.rest = scale, largest, rest
@@ -239,14 +243,15 @@ class SphereKernel(Kernel, Expansion):
         return self._rings.synthesis(self._series(parts), self.degrees[0])
 
     def slope(self, A: np.ndarray, dA: np.ndarray) -> "SphereKernel | None":
+        """Derivative of the kernel e^<x, A y> along dA; None if unresolved."""
         if self.rest is not None:
             return None
 
         def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return (x @ dA.T @ y.T) * exponential_weights(A, self.scale)(x, y)
 
-        about = self._space, weights, self._frames, self.degrees, self.scale, None
-        return self.resolved(*about, RESOLVED_SLOPE)[0]
+        arguments = self._space, weights, self._frames, self.degrees, self.scale, None
+        return self.resolved(*arguments, RESOLVED_SLOPE)[0]
 
     def series(self, moments: np.ndarray) -> np.ndarray:
         return self._series(self._framed(moments))
@@ -255,6 +260,7 @@ class SphereKernel(Kernel, Expansion):
         return np.array([self._into(row) for row in moments]).view(float)
 
     def _series(self, parts: np.ndarray) -> np.ndarray:
+        """Coefficients (k, modes) by blocks of the kernel, rotated back from its frame."""
         series = np.zeros((len(parts), self._size))
         for rows, columns, matrix in self._blocks:
             series[:, columns] = parts[:, rows] @ matrix
@@ -281,6 +287,7 @@ class TurnedKernel(Kernel, Expansion):
     """Kernel k(x, y) = e^(c <R x, y>) on S^2, R orthogonal: a convolution and a rotation."""
 
     def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int) -> None:
+        """Kernel e^(c <x, R y>) of a rotation R, by multipliers and two rotations."""
         sizes = exponential_multipliers(c, degree, 3)
         degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes[0])[-1]), 1)
         self._rings, self.degrees = space.rings, (degree, degree)
@@ -326,7 +333,7 @@ class Kernels(ABC):
     Attributes
     ----------
     bounded : float
-        The largest mass met at points where a lower bound replaces the normaliser.
+        The largest mass met at points where a lower bound replaces the denominator.
     """
 
     def __init__(self, space: Space) -> None:
@@ -402,6 +409,8 @@ class CircleKernels(Kernels):
         return (len(self.space.points) - 1) // 2
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
+        """Kernel e^(<x, A y> + <y, form y>), with the largest logit of each x as 0."""
+
         def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             logits = _logits(A, form, x, y)
             return np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -428,6 +437,7 @@ class CircleKernels(Kernels):
         return CircleKernel(table[:, :count])
 
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
+        """Expansion of e^<x, A y>, with a factor e^<y, form y>; None if it loses digits."""
         scale = fitted_scale(A, form, Circle(FITTED_POINTS).points)
         if scale is None:
             return None
@@ -439,6 +449,7 @@ class CircleKernels(Kernels):
 
     @staticmethod
     def _expanded(function: Callable[..., Any], scale: np.ndarray) -> Expansion | None:
+        """Fourier expansion of a function of two points, on grids twice as fine until resolved."""
         size = 64
         while size**2 <= LARGEST_TABLE:
             points = Circle.embed(2 * np.pi * np.arange(size) / size)
@@ -512,7 +523,7 @@ class SphereKernels(Kernels):
                     return self._gaussian(A, form - rest, scale, rest)
                 trials.append((lost, scale, rest))
         if trials:
-            lost, scale, rest = min(trials, key=lambda each: each[0])
+            lost, scale, rest = min(trials, key=lambda trial: trial[0])
             if lost <= MOST_UNEVEN:
                 return self._gaussian(A, form - rest, scale, rest)
         scale = fitted_scale(A, form, sampled)
@@ -521,12 +532,14 @@ class SphereKernels(Kernels):
     def _gaussian(
         self, A: np.ndarray, form: np.ndarray, scale: np.ndarray, rest: np.ndarray | None
     ) -> SphereKernel | None:
+        """Kernel with a scale and a rest, in the first degree that resolves it."""
         weights = exponential_weights(A, scale, form)
         return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
 
     def smooth(
         self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> SphereKernel | None:
+        """Kernel of a function of two points, in the first degree that resolves it."""
         degrees, scale = (16, 32, 48, 60, FINEST_DEGREE), np.zeros((3, 3))
         return self._first(A, function, degrees, scale, resolved=resolved)
 
@@ -548,8 +561,8 @@ class SphereKernels(Kernels):
         frames = _frames(A)
         for degree in degrees:
             pair = degree, min(degree, self.most)  # functions on the grid have no higher degrees
-            about = self.space, function, frames, pair, scale, rest, resolved
-            kernel, tail = SphereKernel.resolved(*about)
+            arguments = self.space, function, frames, pair, scale, rest, resolved
+            kernel, tail = SphereKernel.resolved(*arguments)
             if kernel is not None:
                 return kernel
             if not (analytic or tail <= resolved ** (degree / FINEST_DEGREE)):
@@ -644,6 +657,7 @@ class _Octant:
     """
 
     def __init__(self, degree: int) -> None:
+        """Gauss nodes in the height and equal longitudes, in the octant x, y, z > 0."""
         from ..lowlevel.legendre import gauss
 
         self.degree = degree
@@ -740,7 +754,7 @@ def kernels_of(space: Space) -> Kernels:
     """
     kind = ancestor(type(space), KERNELS_BY_SPACE)
     if kind is None:
-        names = " and ".join(each.__name__ for each in KERNELS_BY_SPACE)
+        names = " and ".join(kernel_class.__name__ for kernel_class in KERNELS_BY_SPACE)
         raise MeanfieldError(
             f"Attention moves densities on {names}; got {space!r}. Use one of these spaces, or "
             "solve for Tokens."

@@ -67,6 +67,7 @@ class MomentField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
+        """Raise NotSmooth: products of moments are not quotients."""
         raise NotSmooth(
             f"{self.drift!r} is a product of moments, and no quotient of linear functions."
         )

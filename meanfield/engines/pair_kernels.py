@@ -125,6 +125,7 @@ class LowRank:
     def __init__(
         self, rows: Rows, x: np.ndarray, y: np.ndarray, components: int, tolerance: float
     ) -> None:
+        """Matrix k(x_i, y_j), whole up to DENSE_ENTRIES, beyond by cross approximation."""
         self._rows, self._x, self._y, self._c = rows, x, y, components
         self.shape = len(x) * components, len(y)
         self.error, self._whole = 0.0, None
@@ -256,6 +257,7 @@ class PairField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
+        """Quotient K mu / Z mu of linear maps of the density, without derivatives."""
         masses, space = self._masses(functions.coefficients), self.space
         pulled = (self.kernel @ masses).reshape(len(space.points), space.dimension, -1)
         numerator = np.einsum("fnd,ndr->frn", space.frame, pulled)
@@ -263,6 +265,7 @@ class PairField(DensityField):
         return [Quotient(numerator, denominator, transposed=self._transposed)]
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
+        """Gradient (modes,) of <F, numerator> + <s, denominator> by the density."""
         fine, weights = self._sources, self.space.weights
         pushed = np.einsum("fnd,fn->nd", self.space.frame, weights * F).reshape(-1, 1)
         values = self.kernel.transposed(pushed)[:, 0]

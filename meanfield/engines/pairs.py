@@ -1,6 +1,6 @@
 """Exponential kernels, and their derivatives, summed over pairs of tokens.
 
-With u = x / |x|, the weight of a pair and the two sums over tokens, pull and level, are
+With u = x / |x|, the weight of a pair and the two sums over tokens, pull and denominator, are
 
     w_ij = exp(beta <u_i, u_j> - |beta|) = exp(offset - (beta / 2) |u_i - u_j|^2)
     D_i = sum_j m_j w_ij (u_j - u_i),    L_i = sum_j m_j w_ij
@@ -12,7 +12,7 @@ A tangent changes directions by tangential du, masses by dm, and beta at the rat
 
     dw_ij = w_ij (-beta <u_j - u_i, du_j - du_i> - (1/2) rate |u_j - u_i|^2)
 
-pulls and levels change by the sums of
+pulls and denominators change by the sums of
 
     (dm_j w + m_j dw) (u_j - u_i) + m_j w (du_j - du_i),    dm_j w + m_j dw
 
@@ -20,8 +20,8 @@ The common factor exp(|beta|) of all weights, and its change, are left to the ca
 
 A system is an array `columns` (rows + 1, n): coordinates of u, and masses in the last row. Changes
 along p tangents are (p, rows + 1, n), sums and their changes (1 + p, rows + 1, n): pulls, and
-levels in the last row. Up to d = 3 there are three rows of coordinates, the last 0 on the circle,
-and the loops are unrolled.
+denominators in the last row. Up to d = 3 there are three rows of coordinates (the last is 0 on the
+circle), and the loops are unrolled.
 
 The functions are compiled for each combination of optional arguments: without tangents if `changes`
 and `rates` are None, for three rows of coordinates if `more` is None, and for the sums of only one
@@ -247,11 +247,11 @@ def _add_of_three(
     masses, kernel, squares = columns[3, begin:end], scratch[0], scratch[1]
     if both is not None:
         back_x, back_y, back_z = sums[0, 0, begin:end], sums[0, 1, begin:end], sums[0, 2, begin:end]
-        levels = sums[0, 3, begin:end]
+        denominators = sums[0, 3, begin:end]
     for i in range(rows[0], rows[1]):
         k, mass = i - shift, columns[3, i]
         own_x, own_y, own_z = columns[0, i], columns[1, i], columns[2, i]
-        dx, dy, dz, level = 0.0, 0.0, 0.0, 0.0
+        dx, dy, dz, denominator = 0.0, 0.0, 0.0, 0.0
         for j in range(x.size):
             to_x, to_y, to_z = x[j] - own_x, y[j] - own_y, z[j] - own_z
             square = to_x * to_x + to_y * to_y + to_z * to_z
@@ -260,17 +260,17 @@ def _add_of_three(
                 kernel[j], squares[j] = w, square
             weight = w * masses[j]
             dx, dy, dz = dx + weight * to_x, dy + weight * to_y, dz + weight * to_z
-            level += weight
+            denominator += weight
             if both is not None:
                 back = w * mass
                 back_x[j] -= back * to_x
                 back_y[j] -= back * to_y
                 back_z[j] -= back * to_z
-                levels[j] += back
+                denominators[j] += back
         sums[0, 0, k] += dx
         sums[0, 1, k] += dy
         sums[0, 2, k] += dz
-        sums[0, 3, k] += level
+        sums[0, 3, k] += denominator
         if changes is not None:
             for a in range(changes.shape[0]):
                 by_x, by_y, by_z = (
@@ -290,8 +290,8 @@ def _add_of_three(
                         sums[1 + a, 1, begin:end],
                         sums[1 + a, 2, begin:end],
                     )
-                    by_levels = sums[1 + a, 3, begin:end]
-                dx, dy, dz, level = 0.0, 0.0, 0.0, 0.0
+                    by_denominators = sums[1 + a, 3, begin:end]
+                dx, dy, dz, denominator = 0.0, 0.0, 0.0, 0.0
                 for j in range(x.size):
                     to_x, to_y, to_z = x[j] - own_x, y[j] - own_y, z[j] - own_z
                     move_x, move_y, move_z = by_x[j] - at_x, by_y[j] - at_y, by_z[j] - at_z
@@ -303,18 +303,18 @@ def _add_of_three(
                     dx += change * to_x + weight * move_x
                     dy += change * to_y + weight * move_y
                     dz += change * to_z + weight * move_z
-                    level += change
+                    denominator += change
                     if both is not None:
                         back = kernel[j] * mass
                         change = kernel[j] * by_mass - back * along
                         moved_x[j] -= change * to_x + back * move_x
                         moved_y[j] -= change * to_y + back * move_y
                         moved_z[j] -= change * to_z + back * move_z
-                        by_levels[j] += change
+                        by_denominators[j] += change
                 sums[1 + a, 0, k] += dx
                 sums[1 + a, 1, k] += dy
                 sums[1 + a, 2, k] += dz
-                sums[1 + a, 3, k] += level
+                sums[1 + a, 3, k] += denominator
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
@@ -338,13 +338,13 @@ def _add_of_any(
     masses, d = columns[-1, begin:end], columns.shape[0] - 1
     squares = kernel = weights = scratch[0]  # each overwrites the one before, unless needed later
     if both is not None:
-        levels, weights = sums[0, -1, begin:end], scratch[1]
+        denominators, weights = sums[0, -1, begin:end], scratch[1]
     if changes is not None:
         kernel, weights = scratch[2], scratch[1]
     for i in range(rows[0], rows[1]):
         k, mass = i - shift, columns[-1, i]
         _squares(columns, i, begin, end, squares)
-        level = 0.0
+        denominator = 0.0
         for j in range(masses.size):
             exponent = offset - 0.5 * beta * squares[j]
             w = exponential(0.0 if exponent > 0.0 else exponent)  # > 0 only for tokens without mass
@@ -352,10 +352,10 @@ def _add_of_any(
                 kernel[j] = w
             if both is None or changes is not None:
                 weights[j] = w * masses[j]
-            level += w * masses[j]
+            denominator += w * masses[j]
             if both is not None:
-                levels[j] += w * mass
-        sums[0, -1, k] += level
+                denominators[j] += w * mass
+        sums[0, -1, k] += denominator
         for c in range(d):
             row, at, pull = columns[c, begin:end], columns[c, i], 0.0
             if both is not None:
@@ -372,7 +372,7 @@ def _add_of_any(
             for a in range(changes.shape[0]):
                 along, change, to_other = scratch[3], scratch[4], scratch[5]
                 by_masses, by_mass = changes[a, -1, begin:end], changes[a, -1, i]
-                half, level = 0.5 * rates[a], 0.0
+                half, denominator = 0.5 * rates[a], 0.0
                 along[: masses.size] = 0.0
                 for c in range(d):
                     row, at = columns[c, begin:end], columns[c, i]
@@ -380,15 +380,15 @@ def _add_of_any(
                     for j in range(row.size):
                         along[j] += (row[j] - at) * (by_row[j] - by_at)
                 if both is not None:
-                    by_levels = sums[1 + a, -1, begin:end]
+                    by_denominators = sums[1 + a, -1, begin:end]
                 for j in range(masses.size):
                     fall = half * squares[j] + beta * along[j]
                     change[j] = kernel[j] * by_masses[j] - weights[j] * fall
-                    level += change[j]
+                    denominator += change[j]
                     if both is not None:
                         to_other[j] = kernel[j] * (by_mass - mass * fall)
-                        by_levels[j] += to_other[j]
-                sums[1 + a, -1, k] += level
+                        by_denominators[j] += to_other[j]
+                sums[1 + a, -1, k] += denominator
                 for c in range(d):
                     row, at, pull = columns[c, begin:end], columns[c, i], 0.0
                     by_row, by_at = changes[a, c, begin:end], changes[a, c, i]

@@ -36,6 +36,7 @@ class SpherePointTransforms(PointTransforms):
         return AngleTransforms(angles, self.degree, self.accuracy)
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Moments sum_j m_j conj Y(x_j), (R, modes)."""
         size = (self.degree + 1) * (self.degree + 2) // 2
         modes = np.empty((len(coordinates), parts_of(coordinates), size), dtype=complex)
 
@@ -46,12 +47,13 @@ class SpherePointTransforms(PointTransforms):
         return modes.sum(axis=1)
 
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
+        """Values (R, rows, n) of spherical harmonic series (R, rows, modes) at the tokens."""
         values = np.empty((*series.shape[:2], coordinates.shape[1]))
 
         def work(r: int, _part: int, tokens: slice) -> None:
             points = self.at(coordinates[r, tokens])
-            for c, one in enumerate(series[r]):
-                values[r, c, tokens] = points.values(one)
+            for c, row in enumerate(series[r]):
+                values[r, c, tokens] = points.values(row)
 
         self.each_part(coordinates, work)
         return values
@@ -71,7 +73,7 @@ class SphereModes(HarmonicEngine):
     scattered: SpherePointTransforms
     transform = 50.0, 50e-3, 0.05
 
-    _levels = np.empty((0, 0))
+    _denominators = np.empty((0, 0))
 
     @cached_property
     def _chart(self) -> SphereNodeChart:
@@ -85,30 +87,33 @@ class SphereModes(HarmonicEngine):
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Velocities from gradients, in colatitude and longitude, of spherical harmonic series."""
-        velocity, levels = np.empty(x.shape), None
+        velocity, denominators = np.empty(x.shape), None
         numerators = self.attraction[..., self.degrees] * modes
         if self.normaliser is not None:
-            if self._levels.shape != x.shape[:2]:
-                self._levels = np.empty(x.shape[:2])
-            levels, denominators = self._levels, self.normaliser[..., self.degrees] * modes
+            if self._denominators.shape != x.shape[:2]:
+                self._denominators = np.empty(x.shape[:2])
+            denominators = self._denominators
+            denominator_modes = self.normaliser[..., self.degrees] * modes
 
         def work(r: int, _part: int, tokens: slice) -> None:
+            """Fill velocities and denominators of some tokens of system r."""
             angles = coordinates[r, tokens]
             points = self.scattered.at(angles)
             slope, turn = points.gradient(numerators[r])
-            if levels is not None:
-                levels[r, tokens] = level = points.values(denominators[r])
-                slope, turn = slope / level, turn / level
+            if denominators is not None:
+                denominators[r, tokens] = denominator = points.values(denominator_modes[r])
+                slope, turn = slope / denominator, turn / denominator
             _embed(x[r, tokens], angles, slope, turn, velocity[r, tokens])
 
         self.scattered.each_part(x, work)
-        return velocity, levels
+        return velocity, denominators
 
     def fields_along(
         self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
         multipliers: Multipliers, changes: list[Multipliers],
         computed: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        """Velocities and changes by `SphereNodeChart.field_tangents`."""
         system = x, masses, dx, dm, multipliers, changes
         return self._chart.field_tangents(
             *system, max(TRANSFORM_ACCURACY, self.accuracy), computed, modes

@@ -123,11 +123,11 @@ class TorusSums(Engine):
         if self._summed is not None:
             radius = self._circles**0.5
             return radius * self._summed.velocity(x / radius, masses)
-        waves, found = self._waves, np.empty_like(x)
-        for one, points, m in zip(found, x, masses, strict=True):
+        waves, sums = self._waves, np.empty_like(x)
+        for target, points, m in zip(sums, x, masses, strict=True):
             at = WavesAt(waves.space.rows, points)
-            one[:] = waves.velocity(points, waves.space.empirical_at(at, m), at)
-        return found
+            target[:] = waves.velocity(points, waves.space.empirical_at(at, m), at)
+        return sums
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """(1/2) sum_ij m_i m_j W(x_i - x_j), (R,)."""

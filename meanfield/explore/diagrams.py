@@ -9,7 +9,7 @@ from meanfield import SA, USA, branches, phase_diagram
 
 from .scene import PAGE_SPACES, Scene
 
-DIAGRAM_DEGREES = {"Circle": 64, "Sphere": 32}
+DIAGRAM_DEGREES = {"Circle": 64, "Sphere": 32, "Torus": 8}
 LOWEST_KAPPA, HIGHEST_KAPPA = 0.3, 4.0  # the range of kappa of the branches, in units of kappa_1
 BRANCH_STEP = 0.3  # largest step along branches
 PLANE_BETAS = (0.25, 6.0)  # range of beta

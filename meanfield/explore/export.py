@@ -10,11 +10,11 @@ from io import BytesIO
 from pprint import pformat
 from typing import Any
 
-from meanfield import MeanfieldError, Tokens
-from meanfield.extending import fitting
+from meanfield import MeanfieldError
+from meanfield.extending import require
 
 from .frames import LONGEST_COMPUTING
-from .scene import Scene, UserFile
+from .scene import KINDS_OF_TOKENS, Scene, UserFile
 
 MOST_DRAWINGS = 3  # figures that are drawn at the same time
 FAIR_SECONDS = 10.0  # seconds after which a figure gives way to another one
@@ -59,7 +59,7 @@ def exported(
     stem, _, ending = name.partition(".")
     names = [f"{layer}.{e}" for e in ("toml", *FIGURE_TYPES) for layer in ("density", "tokens")]
     names.append("explored.py")
-    fitting("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
+    require("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
     if name == "explored.py":
         return "text/x-python", script(scene, file).encode()
     tables = scene.tables(file)
@@ -199,7 +199,7 @@ def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
     """The lines of a script that define the initial state mu0."""
     if scene.start == "file":
         table = pformat(law, width=96, sort_dicts=False)
-        space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
+        space = "None" if law["kind"] in KINDS_OF_TOKENS else f"mf.{scene.initial_space!r}"
         if law["kind"] == "LastState":
             return [f"mu0 = mf.LastState({law['file']!r}).begin({space})"]
         return [f"law = {table}", f"mu0 = mf.build(mf.Start, law).begin({space})"]

@@ -10,10 +10,14 @@ import numpy as np
 
 import meanfield as mf
 
-DRAWN_DEGREES = {2: (64, 512), 3: (32, 32)}  # lowest and highest degree that is drawn, by dimension
+DRAWN_DEGREES = {
+    2: (64, 512),
+    3: (32, 32),
+    4: (32, 32),
+}  # lowest and highest degree that is drawn, by dimension
 NODE_BANDWIDTH = 0.05  # radians by which characteristics are smoothed to be drawn as a density
 NODE_DEGREE = 128  # degree of this density
-MEASURED_EVERY = {2: 1, 3: 5}  # frames per measured energy, by dimension: on S^2 it is expensive
+MEASURED_EVERY = {2: 1, 3: 5, 4: 5}  # frames per measured energy, by dimension: beyond 2 costly
 LONGEST_COMPUTING = 120.0  # seconds after which a run or a figure is stopped
 
 
@@ -32,7 +36,8 @@ class Frame:
         The free energy; nan if there is none, as for tokens, or if it was not measured.
     values : ndarray of float32
         Values of a density on equally spaced angles of the circle, (n,), or on latitudes and
-        longitudes of S^2, (n, m); or positions (n, d) of tokens.
+        longitudes of S^2, (n, m), or on both angles of the torus, (n^2,); or positions (n, d) of
+        tokens.
     """
 
     index: int
@@ -44,7 +49,7 @@ class Frame:
 
 def frame_values(state: Any) -> np.ndarray:
     """The `values` of a frame that shows a state; points with masses as a smoothed density."""
-    if isinstance(state, mf.Tokens):
+    if isinstance(state, mf.Tokens | mf.TorusTokens):
         return state.x.astype(np.float32)
     low, high = DRAWN_DEGREES[state.dimension]
     if isinstance(state, mf.Characteristics):
@@ -62,10 +67,11 @@ def _smoothed(state: mf.Characteristics) -> mf.Density:
 
 def quantities(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
     """The order parameter, and for a density with `fully` the free energy; otherwise nan."""
-    if isinstance(state, mf.Tokens) or not fully:
-        return float(np.linalg.norm(state.expect(lambda x: x))), math.nan
-    values = mf.measure(model, state, t)
-    return float(values["order_parameter"]), float(values["free_energy"])
+    if fully and isinstance(state, mf.Density | mf.Characteristics):
+        values = mf.measure(model, state, t)
+        return float(values["order_parameter"]), float(values["free_energy"])
+    circles = 2 if state.dimension == 4 else 1
+    return float(np.linalg.norm(state.expect(lambda x: x)) / math.sqrt(circles)), math.nan
 
 
 def play(

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import meanfield as mf
-from meanfield.extending import Index, Kind, Leaf, as_given, fitting, path_of, real
+from meanfield.extending import Index, Kind, Leaf, as_given, path_of, real, require
 
-Space = mf.Circle | mf.Sphere
-PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere}
-INITIAL_DEGREES = {"Circle": 64, "Sphere": 64}  # degrees of the initial law
-MOST_DEGREE = {"Circle": 1024, "Sphere": 64}
-FRAME_COUNTS = {"Circle": 301, "Sphere": 151}
+Space = mf.Circle | mf.Sphere | mf.Torus
+PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere, "Torus": mf.Torus}
+PAGE_DIMENSIONS = {"Circle": 2, "Sphere": 3, "Torus": 4}
+INITIAL_DEGREES = {"Circle": 64, "Sphere": 64, "Torus": 48}  # degrees of the initial law
+MOST_DEGREE = {"Circle": 1024, "Sphere": 64, "Torus": 64}
+FRAME_COUNTS = {"Circle": 301, "Sphere": 151, "Torus": 151}
+KINDS_OF_TOKENS = (mf.Tokens.__name__, mf.TorusTokens.__name__)
 PAGE_RTOL = 1e-6
 MOST_TOKENS = 1000
 NOISE_STEPS = 120  # time steps of tokens with noise in the time kappa_1
@@ -47,7 +49,7 @@ class Scene(Kind, family=True):
     Parameters
     ----------
     space : str
-        Where tokens live: the circle or the sphere S^2.
+        Where tokens live: the circle, the sphere S^2 or the torus of two angles.
     drift : str
         USA, SA, or Kuramoto's drift, which has no beta.
     beta : float
@@ -55,7 +57,7 @@ class Scene(Kind, family=True):
     kappa : float
         Noise parameter: 1/kappa is the strength of the noise, inf means none.
     normalisation : str
-        Normalisation of the tokens. Densities are those of PostLN.
+        Normalisation of the tokens, PostLN on the torus. Densities are those of PostLN.
     start : str
         The law at the start: a mixture of peaks, the uniform law with a mode, or your own file.
     peaks : int
@@ -67,7 +69,8 @@ class Scene(Kind, family=True):
     share : float
         Mass of the first peak; the others share the rest equally.
     mode : int
-        Degree of the perturbation: cos(mode theta), or the Legendre polynomial of this degree.
+        Degree of the perturbation: cos(mode theta), on the torus its mean over both angles, on the
+        sphere the Legendre polynomial of this degree.
     amplitude : float
         Amplitude of the perturbation.
     tokens : int
@@ -81,7 +84,7 @@ class Scene(Kind, family=True):
 
     default_kind = "Scene"
 
-    space: Literal["Circle", "Sphere"] = "Circle"
+    space: Literal["Circle", "Sphere", "Torus"] = "Circle"
     drift: Literal["USA", "SA", "Kuramoto"] = "USA"
     beta: Annotated[float, number_between(0.25, 6.0)] = 4.0
     kappa: Annotated[float, number_between(0.01, 1000.0, infinity=", or inf")] = 0.6
@@ -109,7 +112,7 @@ class Scene(Kind, family=True):
         for name, text in texts.items():
             is_short = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
             expected = f"of at most {LONGEST_TEXT} characters"
-            fitting(as_given(name, 40), text, expected, is_short, mf.ConfigError)
+            require(as_given(name, 40), text, expected, is_short, mf.ConfigError)
         return mf.build(cls, {name: _read(text) for name, text in texts.items()})
 
     @property
@@ -119,11 +122,6 @@ class Scene(Kind, family=True):
         return {name: str(value) for name, value in table.items() if name != "kind"}
 
     # The model -----------------------------------------------------------------------------
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d of the ambient space R^d."""
-        return {"Circle": 2, "Sphere": 3}[self.space]
 
     @property
     def initial_space(self) -> Space:
@@ -144,7 +142,7 @@ class Scene(Kind, family=True):
     @property
     def onset(self) -> float:
         """kappa_1, at which the uniform state becomes unstable to degree 1."""
-        return float(1 / self.zonal.attraction(1, self.dimension)[1])
+        return float(1 / PAGE_SPACES[self.space](1).attraction(self.zonal)[1])
 
     @property
     def t_end(self) -> float:
@@ -166,11 +164,11 @@ class Scene(Kind, family=True):
                 raise mf.MeanfieldError(
                     "start: there is no file: start with `meanfield explore FILE`."
                 )
-            fitting(
+            require(
                 "space", self.space, f"{file.space}, that of {file.name}", self.space == file.space
             )
             return file.law
-        if self.start == "mode" and self.space == "Circle":
+        if self.start == "mode" and self.space != "Sphere":
             return {"kind": "Fourier", "cos": [0.0] * (self.mode - 1) + [self.amplitude]}
         if self.start == "mode":
             series = [0.0] * (self.mode - 1) + [self.amplitude]
@@ -184,8 +182,11 @@ class Scene(Kind, family=True):
         return {"kind": "Mixture", "components": parts}
 
     def _peak(self, angle: float) -> dict[str, Any]:
-        """The law of one peak at an angle, on the sphere on the equator, as a table."""
-        if self.space == "Circle":
+        """The law of one peak as a table: at an angle, on the torus at twice the same angle.
+
+        On the sphere it lies on the equator.
+        """
+        if self.space != "Sphere":
             return {"kind": "VonMises", "mean": angle, "concentration": self.concentration}
         mean = [math.cos(angle), math.sin(angle), 0.0]  # on the equator
         return {"kind": "VonMisesFisher", "mean": mean, "concentration": self.concentration}
@@ -194,11 +195,11 @@ class Scene(Kind, family=True):
         """The configurations of the density and of the tokens, as plain data.
 
         Without noise a density concentrates at points and needs ever more modes: on the circle it
-        is followed along characteristics, on the sphere, where those are expensive, as long as
+        is followed along characteristics, elsewhere, where those are expensive, as long as
         `max_degree` resolves it. A file of tokens has no density; 0 tokens are left out.
         """
         law, space = self.law(file), {"kind": self.space, "degree": INITIAL_DEGREES[self.space]}
-        law_of_tokens = self.start == "file" and law["kind"] == mf.Tokens.__name__
+        law_of_tokens = self.start == "file" and law["kind"] in KINDS_OF_TOKENS
         model = {"drift": self.drift_table, "kappa": self.kappa}
         times = {"kind": "Linspace", "count": FRAME_COUNTS[self.space]}
         solve: dict[str, Any] = {"t_span": [0.0, self.t_end], "t_eval": times}
@@ -249,7 +250,7 @@ class UserFile:
     name : str
         Name of the file.
     space : str
-        "Circle" or "Sphere".
+        "Circle", "Sphere" or "Torus".
     law : dict
         The initial law as a table of a configuration.
     scene : Scene
@@ -285,11 +286,11 @@ class UserFile:
             initial = mf.describe(config.tables["initial"])
         else:
             raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
-        expected = "an initial law or a run of a density on Circle or Sphere, or of at most "
-        fitting(f"{path}: it", state, f"{expected}{MOST_TOKENS} tokens there", _fits(state),
-                mf.MeanfieldError)  # fmt: skip
-        law = mf.describe(state) if isinstance(state, mf.Tokens) else initial
-        space = "Circle" if state.dimension == 2 else "Sphere"
+        expected = "an initial law or a run of a density on Circle, Sphere or Torus of two angles, "
+        require(f"{path}: it", state, f"{expected}or of at most {MOST_TOKENS} tokens there",
+                _fits(state), mf.MeanfieldError)  # fmt: skip
+        law = initial if isinstance(state, mf.Density) else mf.describe(state)
+        space = next(name for name, d in PAGE_DIMENSIONS.items() if d == state.dimension)
         values = {"drift": mf.describe(model.drift)["kind"]} | {
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
         }
@@ -302,9 +303,12 @@ class UserFile:
 
 
 def _fits(state: Any) -> bool:
-    """True for a single density, or at most `MOST_TOKENS` tokens, on Circle or Sphere."""
+    """True for a single density, or at most `MOST_TOKENS` tokens, on a space of the page."""
     if isinstance(state, mf.Tokens):
-        fits = state.on_sphere and len(state) <= MOST_TOKENS
+        fits = state.on_sphere and state.dimension in (2, 3) and len(state) <= MOST_TOKENS
+    elif isinstance(state, mf.TorusTokens):
+        fits = state.dimension == 4 and len(state) <= MOST_TOKENS
     else:
         fits = isinstance(state, mf.Density) and type(state.space) in PAGE_SPACES.values()
-    return fits and not state.shape and state.dimension in (2, 3)
+        fits = fits and state.dimension in PAGE_DIMENSIONS.values()
+    return fits and not state.shape

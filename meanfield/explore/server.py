@@ -113,6 +113,7 @@ class Socket(WebSocketHandler):
         self.left, self.refilled = float(SCENES_AT_ONCE), time.monotonic()
 
     def open(self, *_: str, **__: str) -> None:
+        """Begin a session, which sends its messages through an outbox in their order."""
         stream: Any = self.ws_connection.stream if self.ws_connection else None
         stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self.connections.became_a_page(stream, self)
@@ -173,6 +174,7 @@ class Export(tornado.web.RequestHandler):
             self.set_header(name, value)
 
     async def get(self, name: str) -> None:
+        """Answer with one export of the scene in the query; figures wait for their turn."""
         if self.request.headers.get("Sec-Fetch-Site", "same-origin") == "cross-site":
             return self.refuse(403, "Files are exported to this page only.")
         texts = {key: self.get_query_argument(key) for key in self.request.query_arguments}

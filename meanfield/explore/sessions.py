@@ -129,7 +129,7 @@ class Session:
         message |= {"type": "accepted", "layers": list(configurations), "frames": frames}
         self.tell(version, message)
         for layer, config in configurations.items():
-            coded = layer == "density" and scene.space == "Sphere"
+            coded = layer == "density" and scene.space != "Circle"
             self._runs[layer].put(partial(self._run, version, layer, config, coded))
         self._draw(version, scene)
 

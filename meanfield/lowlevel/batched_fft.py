@@ -103,6 +103,7 @@ def _turn(at: int, re: Any, im: Any, turn: int) -> None:
 
 @njit(**INNER)
 def _pass_3(source: int, target: int, count: int, stride: int, turns: int) -> None:
+    """Pass of the transform with factor 3: `count` groups of three rows, `stride` rows apart."""
     step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 32 * p
@@ -120,6 +121,7 @@ def _pass_3(source: int, target: int, count: int, stride: int, turns: int) -> No
 
 @njit(**INNER)
 def _pass_4(source: int, target: int, count: int, stride: int, turns: int) -> None:
+    """Pass of the transform with factor 4: `count` groups of four rows, `stride` rows apart."""
     step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 48 * p
@@ -146,6 +148,7 @@ def _four(at: int, step: int) -> tuple[Any, ...]:
 
 @njit(**INNER)
 def _pass_5(source: int, target: int, count: int, stride: int, turns: int) -> None:
+    """Pass of the transform with factor 5: `count` groups of five rows, `stride` rows apart."""
     step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 64 * p
@@ -171,6 +174,7 @@ def _pass_5(source: int, target: int, count: int, stride: int, turns: int) -> No
 
 @njit(**INNER)
 def _pass_8(source: int, target: int, count: int, stride: int, turns: int) -> None:
+    """Pass of the transform with factor 8: `count` groups of eight rows, `stride` rows apart."""
     step_in, step_out = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 112 * p

@@ -46,6 +46,7 @@ def _array_of(dtype: types.Type) -> Any:
 
     @intrinsic
     def array(_typing: Any, address: Any, shape: Any) -> Any:
+        """Array of this dtype and shape at an address, as an intrinsic of numba."""
         kind = types.Array(dtype, len(shape), "C")
 
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -131,6 +132,7 @@ class PythonFunction:
         dtype: Any = np.complex128,
         target_size: int | None = None,
     ) -> None:
+        """Callback of a Python function on `size` numbers, which writes `target_size` numbers."""
         self._function, self._dtype = function, np.dtype(dtype)
         self._size, self._target_size = size, size if target_size is None else target_size
         self._error: BaseException | None = None
@@ -148,6 +150,7 @@ class PythonFunction:
             raise error
 
     def _called(self, _context: int, member: int, source: int, target: int) -> None:
+        """Call the function; keep its first error for the caller, and write nan then and later."""
         values = self._array(target, self._target_size)
         if self._error is not None:
             values[:] = np.nan

@@ -98,6 +98,7 @@ class CodeCache(caching.NullCache):
                 turn.end()
 
     def _read(self, name: str, target_context: Any) -> Any:
+        """Compiled code from the first folder that has it intact; None without."""
         for folder in folders():
             code = _unsealed(folder / name)
             if code is not None:
@@ -212,6 +213,7 @@ _CHECKSUMS: dict[str, tuple[str, ...]] = {}  # by the file of the module
 
 
 def _reached_from(module: dict[str, Any]) -> tuple[str, ...]:
+    """Checksums of a module and of all compiled modules that it imports, directly or not."""
     checksums: dict[str, str] = {}
     modules = [module]
     while modules:
@@ -300,6 +302,7 @@ class Turn:
     _file: int | None = None  # stays open: closing it would release all locks of the process
 
     def __init__(self, name: str) -> None:
+        """Wait for the lock on the byte of this name, up to COMPILATION_WAIT seconds."""
         self._position = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
         self.waited = self._holds = False
         end = time.monotonic() + COMPILATION_WAIT
@@ -325,6 +328,7 @@ class Turn:
 
     @classmethod
     def _opened(cls) -> int | None:
+        """The lock file in the first folder that can be written; None without."""
         if cls._file is None:
             for folder in folders(create=True):
                 with suppress(OSError):

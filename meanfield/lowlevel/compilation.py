@@ -49,6 +49,7 @@ class Subroutine(Part):
     """A `Part` that is not inlined: one function within each caller, for all calls."""
 
     def add_ir_module(self, ir_module: Any) -> None:
+        """Add a module whose functions are not inlined."""
         for function in ir_module.functions:
             if not function.is_declaration:
                 function.attributes.add("noinline")
@@ -61,6 +62,7 @@ class PartCompiler(Compiler):
     library: type[Part] = Part
 
     def define_pipelines(self) -> Any:
+        """The pipelines of numba, with the library of this class."""
         if self.state.library is None:
             code = cpu_target.target_context.codegen()
             self.state.library = self.library(code, self.state.func_id.func_qualname)
@@ -114,6 +116,7 @@ def njit(
     """
 
     def compiled(function: Callable[..., Any]) -> Any:
+        """Dispatcher of a function, with the package's cache, name and pipeline."""
         dispatcher = numba.njit(**options)(function)
         if not isinstance(dispatcher, CPUDispatcher):
             raise MeanfieldError(
@@ -170,12 +173,14 @@ class _Listener(event.Listener):
         self._callback, self._depth = callback, 0
 
     def on_start(self, started: Any) -> None:
+        """Announce the function at the outermost compilation."""
         self._depth += 1
         if self._depth == 1:
             dispatcher = started.data["dispatcher"]
             self._callback(getattr(dispatcher, "announced", dispatcher.py_func.__name__))
 
     def on_end(self, _ended: Any) -> None:
+        """Announce the end of the outermost compilation."""
         if self._depth == 0:  # it began before this listener, in another thread
             return
         self._depth -= 1

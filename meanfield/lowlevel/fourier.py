@@ -106,6 +106,7 @@ class RealTransform:
     """
 
     def __init__(self, length: int, rows: int, *, measure: bool = False) -> None:
+        """Plan transforms of real rows: inverse ones of all rows, forward ones of one."""
         library = _library()
         stride = -(-(length // 2 + 1) // 4) * 4
         self.length, self.rows, self.stride = length, rows, stride

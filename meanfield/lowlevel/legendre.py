@@ -121,6 +121,7 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_only(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights, read-only."""
     for array in arrays:
         array.setflags(write=False)
     nodes, weights = arrays

@@ -44,6 +44,7 @@ class Progress(ExitStack):
     def __init__(
         self, title: str, enabled: bool | None, done: float = 0.0, form: str = REMAINING_FORMAT
     ) -> None:
+        """Show the bar if `enabled`; with None in a terminal, after a second."""
         super().__init__()
         self._what = title
         self._bar: Any = None
@@ -76,13 +77,13 @@ class Progress(ExitStack):
             self._compiles_since = time.time()
             self._bar.set_description_str(f"{self._what}: compiling {function} ...")
 
-    def show(self, part: float, text: str) -> None:
-        """Show that a fraction `part` of the work is done, and a text."""
+    def show(self, fraction: float, text: str) -> None:
+        """Show that this fraction of the work is done, and a text."""
         if self._bar is not None:
-            if part - self._begun >= FORESEEN_PART:
+            if fraction - self._begun >= FORESEEN_PART:
                 self._bar.bar_format = self._form
             self._bar.set_description_str(text, refresh=False)
-            self._bar.update(part - self._bar.n)
+            self._bar.update(fraction - self._bar.n)
 
 
 def _is_watched() -> bool:
@@ -122,6 +123,7 @@ class Interruption:
         self._request()
 
     def _request(self) -> None:
+        """Request the end of this and of all enclosing blocks."""
         self._requested = True
         around = getattr(self._previous, "__self__", None)
         if isinstance(around, Interruption):

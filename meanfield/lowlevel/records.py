@@ -54,6 +54,7 @@ Field = Union[type, ArrayField, "Layout"]
 
 class _RecordType(types.Type):
     def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
+        """Type of a record, with types, indices and shapes of its fields."""
         super().__init__(name=f"Record({name})")
         self.shapes = {n: f.shape for n, f in fields.items() if isinstance(f, ArrayField)}
         self.fields = {field: _compiled_type(kind) for field, kind in fields.items()}
@@ -91,6 +92,7 @@ def _pointer(builder: Any, record: _RecordType, address: Any, name: str) -> Any:
 
 @lower_getattr_generic(_RecordType)
 def _read(context: Any, builder: Any, record: _RecordType, address: Any, name: str) -> Any:
+    """Generate code that loads a field, as an array if it has a shape."""
     value = builder.load(_pointer(builder, record, address, name))
     if name not in record.shapes:
         return value
@@ -143,6 +145,7 @@ class Layout:
     """
 
     def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
+        """Lay fields out in 8 bytes each; lengths named in shapes become fields of integers."""
         self.fields = dict(fields)
         for kind in fields.values():
             if isinstance(kind, ArrayField):

@@ -86,6 +86,8 @@ def store(_typing: Any, address: Any, value: Any) -> Any:
 
 
 def _store_two_from(first: int) -> Any:
+    """Intrinsic that stores lanes `first` and `first` + 1 of a vector at an address."""
+
     @intrinsic
     def operation(_typing: Any, address: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

@@ -34,6 +34,7 @@ class TorusTransform:
     """
 
     def __init__(self, length: int, circles: int) -> None:
+        """Plan both real transforms of functions on a grid of `length` points on each circle."""
         library, lengths = _library(), (length,) * circles
         self.size, width = length**circles, length ** (circles - 1) * (length // 2 + 1)
         self.spectrum = aligned(2 * width).view(complex)

@@ -14,7 +14,7 @@ from ..bifurcation.multistability import same_state
 from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import covariances
 from ..core.calls import checked_call
-from ..core.checks import finite_array, fitting, whole_number
+from ..core.checks import finite_array, require, whole_number
 from ..core.errors import MeanfieldError
 from ..spaces import Circle
 from .saddles import Saddle, Saddles, check_stable, multiplicity, saddles, saddles_of
@@ -241,7 +241,7 @@ def escape_time(
     check_stable("state", state)
     if not any(part.interacts for _, part in state.model.drift.terms):
         return _of_one_token(state, n, start)
-    fitting("start", start, "left out for tokens that interact", start is None)
+    require("start", start, "left out for tokens that interact", start is None)
     if np.isnan(state.free_energy):
         raise MeanfieldError(
             f"{state.model!r} has no free energy that is known here, so no law for times: the "
@@ -250,9 +250,9 @@ def escape_time(
             "quasi_potential."
         )
     found = saddles(state) if around is None else around
-    fitting("around", found, "the Saddles of the state", isinstance(found, Saddles), TypeError)
+    require("around", found, "the Saddles of the state", isinstance(found, Saddles), TypeError)
     same = found.state is state or same_state(found.state, state)
-    fitting("around", found, "the saddles of this state", same)
+    require("around", found, "the saddles of this state", same)
     ways = [one for one in found if not _leads_back(one)]
     if not ways:
         raise MeanfieldError(
@@ -297,7 +297,7 @@ def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:
     if start is None:
         start = density.space.points[int(np.argmax(density.values))]
     start = finite_array("start", start)
-    fitting("start", start, "a point (2,) of the circle", start.shape == (2,) and start.any())
+    require("start", start, "a point (2,) of the circle", start.shape == (2,) and start.any())
     theta = np.arctan2(start[1], start[0]) + np.linspace(-2 * pi, 2 * pi, 2 * TURN + 1)
     x = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
     along = np.stack([-x[:, 1], x[:, 0]], axis=-1)

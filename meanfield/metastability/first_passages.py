@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, fitting, positive, whole_number
+from ..core.checks import check_memory, positive, require, whole_number
 from ..core.forms import Natural
 from ..models.transformer import Transformer
 from ..states import Tokens
@@ -125,13 +125,13 @@ def first_passages(
     """
     seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt)
     lowest = -np.inf if source is None else source
-    fitting("target", target, f"a level above source = {lowest:g}", target > lowest)
+    require("target", target, f"a level above source = {lowest:g}", target > lowest)
     steps = int(np.ceil(positive("t_max", t_max) / step))
     check_memory(f"replicas = {replicas}", (replicas, 4), "replicas")
     work = PlainEnsembles(model, tokens, level, target, step, seed, lowest, steps)
     levels = work.levels(work.all_starts)
     inside = lowest < levels.min() and levels.max() < target
-    fitting("level(tokens)", levels, "starts between source and target", inside)
+    require("level(tokens)", levels, "starts between source and target", inside)
     done, about = work.outcomes(
         -(-replicas // TRAJECTORIES), store, executor=executor, batch=batch, progress=progress,
         name="first passages",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import fitting, path_of, plain_array, positive, takes
+from ..core.checks import path_of, plain_array, positive, require, takes
 from ..core.errors import MeanfieldError
 from ..core.identity import digest
 from ..dynamics.motion import motion_for
@@ -100,7 +100,7 @@ class Passages(Work):
     together: ClassVar[int]  # ensembles that move in one array by default
 
     def __post_init__(self) -> None:
-        fitting("level", self.level, "a function of Tokens", takes(self.level, 1), TypeError)
+        require("level", self.level, "a function of Tokens", takes(self.level, 1), TypeError)
 
     @abstractmethod
     def ensemble(self, rng: np.random.Generator) -> Any:
@@ -257,18 +257,18 @@ def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | N
     """
     dt = None if dt is None else positive("dt", dt)
     wanted = "a function of tokens (R, n, d) that returns R real numbers"
-    fitting("level", level, wanted, callable(level), TypeError)
-    fitting("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
+    require("level", level, wanted, callable(level), TypeError)
+    require("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
     replicas = tokens.shape
-    fitting("tokens", tokens, "a single set, or replicas (M,)", len(replicas) <= 1)
-    fitting("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
-    fitting("model", model, "a single model", not model.shape)
+    require("tokens", tokens, "a single set, or replicas (M,)", len(replicas) <= 1)
+    require("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
+    require("model", model, "a single model", not model.shape)
     advice = "Without it a trajectory is certain: solve with events finds its passage."
-    fitting("model", model, "one with noise", model.noisy, MeanfieldError, advice=advice)
+    require("model", model, "one with noise", model.noisy, MeanfieldError, advice=advice)
     motion = motion_for(tokens)(model, tokens)
     constant = motion.autonomous and model.steady_noise
-    fitting("model", model, "one whose parameters do not depend on t", constant, MeanfieldError)
+    require("model", model, "one whose parameters do not depend on t", constant, MeanfieldError)
     _, chosen = motion.chosen_scheme(None, dt, 0.0)
     assert chosen is not None  # with noise
     expected = f"above {LEAST_STEP:.1g}, as shorter steps leave tokens where they are"
-    return float(fitting("dt", chosen, expected, chosen > LEAST_STEP))
+    return float(require("dt", chosen, expected, chosen > LEAST_STEP))

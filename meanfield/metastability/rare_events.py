@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import finite, fitting, generator
+from ..core.checks import finite, generator, require
 from ..core.provided import FIGURES
 from ..results.files import Interruptible
 
@@ -141,7 +141,7 @@ class SplittingStudy(_MeasuredPassages):
             Without an entrance.
         """
         wanted = "a study with entrance=, from which loops are known"
-        fitting("mean_time", self.data.attrs["entrance"], wanted, self.has_times)
+        require("mean_time", self.data.attrs["entrance"], wanted, self.has_times)
         names = "probability", "loop_time", "reactive_time", "first_time", "direct"
         columns = {name: self.data[name].values for name in names}
         time, count = _mean_time(columns), len(columns["probability"])
@@ -237,7 +237,7 @@ class FirstPassages(_MeasuredPassages):
         ValueError
             If trajectories end at a source.
         """
-        fitting(
+        require(
             "mean_time", self.data.attrs["source"], "passages without source", not self.has_source
         )
         times = self.data["time"].values
@@ -267,10 +267,10 @@ class FirstPassages(_MeasuredPassages):
             With censored trajectories, or fewer than 5 passages.
         """
         times, random = self.times, generator(rng)
-        fitting("after", finite("after", after), "a time >= 0", after >= 0)
+        require("after", finite("after", after), "a time >= 0", after >= 0)
         times = times[times > after] - after
         wanted = "at least 5 passages, none of them censored: give a larger t_max"
-        fitting("passages", len(times), wanted, len(times) >= 5 and not self.censored)
+        require("passages", len(times), wanted, len(times) >= 5 and not self.censored)
         statistic = _distance_to_exponential(times[None])[0]
         others = _distance_to_exponential(random.exponential(size=(KS_RESAMPLES, len(times))))
         return float(statistic), float((1 + (others >= statistic).sum()) / (1 + KS_RESAMPLES))

@@ -25,7 +25,7 @@ from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import GROWING_RATE
 from ..bifurcation.stationary import check_model, state_near
 from ..core.calls import checked_call
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
@@ -234,7 +234,7 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
 def check_stable(name: str, state: Any) -> None:
     """Raise unless the argument `name` is a converged, stable stationary state."""
     wanted = "a StationaryState, as `stationary` returns"
-    fitting(name, state, wanted, isinstance(state, StationaryState), TypeError)
+    require(name, state, wanted, isinstance(state, StationaryState), TypeError)
     if not state.converged or not state.stable:
         kind = "unstable" if state.converged else f"not converged ({state.status})"
         advice = (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, finite, fitting, whole_number
+from ..core.checks import check_memory, finite, require, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..models.transformer import Transformer
@@ -349,15 +349,15 @@ def splitting(
     """
     seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt)
     source, target = finite("source", source), finite("target", target)
-    fitting("target", target, f"a level above source = {source:g}", target > source)
-    fitting("replicas", replicas, "a whole number >= 2", replicas >= 2)
-    fitting("repetitions", repetitions, "a whole number >= 2", repetitions >= 2)
-    fitting("loops", loops, "a whole number >= 2", loops >= 2)
+    require("target", target, f"a level above source = {source:g}", target > source)
+    require("replicas", replicas, "a whole number >= 2", replicas >= 2)
+    require("repetitions", repetitions, "a whole number >= 2", repetitions >= 2)
+    require("loops", loops, "a whole number >= 2", loops >= 2)
     least = _number_killed(killed, replicas)
     if entrance is not None:
         between = isinstance(entrance, float | int) and source < entrance < target
         entrance = float(
-            fitting("entrance", entrance, "a level between source and target", between)
+            require("entrance", entrance, "a level between source and target", between)
         )
     work = MultilevelSplitting(
         model, tokens, level, target, step, seed, source, entrance, replicas, least, loops
@@ -382,7 +382,7 @@ def _number_killed(killed: Any, replicas: int) -> int:
     share = isinstance(killed, float) and 0 < killed < 1
     number = isinstance(killed, int) and not isinstance(killed, bool) and 1 <= killed < replicas
     wanted = f"a whole number from 1 to {replicas - 1}, or a share of replicas between 0 and 1"
-    fitting("killed", killed, wanted, share or number)
+    require("killed", killed, wanted, share or number)
     return min(max(round(killed * replicas), 1), replicas - 1) if share else killed
 
 
@@ -390,10 +390,10 @@ def _check_start(work: MultilevelSplitting) -> None:
     """Raise ValueError if levels of the start are not where trajectories can begin."""
     levels = work.levels(work.all_starts)
     wanted = f"a start below target = {work.target:g}"
-    fitting("level(tokens)", levels.max(), wanted, levels.max() < work.target)
+    require("level(tokens)", levels.max(), wanted, levels.max() < work.target)
     if work.entrance is None:
         wanted = f"a start above source = {work.source:g}, or entrance= for mean times"
-        fitting("level(tokens)", levels.min(), wanted, levels.min() > work.source)
+        require("level(tokens)", levels.min(), wanted, levels.min() > work.source)
 
 
 def _records(work: MultilevelSplitting) -> int:

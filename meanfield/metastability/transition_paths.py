@@ -29,7 +29,7 @@ from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
 from ..bifurcation.stationary import state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import fitting, whole_number
+from ..core.checks import require, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.provided import FIGURES
@@ -268,7 +268,7 @@ def transition_path(
     _check_ends(a, b)
     images = whole_number("images", images, least=FEWEST_IMAGES, most=MOST_IMAGES)
     wanted = '"manifold" or "string"'
-    fitting("method", method, wanted, method in ("manifold", "string"))
+    require("method", method, wanted, method in ("manifold", "string"))
     if np.isnan(a.free_energy):
         course, action, error = _of_least_action(a, b, method, symmetry)
     else:

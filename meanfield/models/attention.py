@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from ..core.annotations import ArrayIndex, Function, Parameters, Values
-from ..core.checks import common_shape, finite, finite_array, fitting
+from ..core.checks import common_shape, finite, finite_array, require
 from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
 from .drift import Drift
@@ -526,13 +526,13 @@ def rescaled(x: Values, V: Values, t: float) -> np.ndarray:
     x, V = finite_array("x", x), finite_array("V", V)
     d = x.shape[-1] if x.ndim > 1 else None
     shapes, fits = (x.shape, V.shape), d is not None and V.shape in [(), (d, d)]
-    fitting("x.shape, V.shape", shapes, "(..., n, d), () or (d, d)", fits)
+    require("x.shape, V.shape", shapes, "(..., n, d), () or (d, d)", fits)
     t = finite("t", t)
     from scipy.linalg import expm
 
     with np.errstate(over="ignore", invalid="ignore"):
         z = x * np.exp(-t * V) if V.ndim == 0 else x @ expm(-t * V).T
-    fitting("t V", z, "so small that e^(-t V) x is finite", bool(np.isfinite(z).all()))
+    require("t V", z, "so small that e^(-t V) x is finite", bool(np.isfinite(z).all()))
     return z
 
 

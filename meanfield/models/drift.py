@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import numpy as np
 
 from ..core.annotations import ArrayIndex, TypeHint, UserValue, Values
-from ..core.checks import common_shape, fitting
+from ..core.checks import common_shape, require
 from ..core.descriptions import KindOf
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
@@ -151,7 +151,7 @@ class Drift(Kind, family=True):
     def along(self, rates: Mapping[str, Array]) -> Self:
         """The drift with `Dual` parameters, which change at the rates (p,) along p tangents."""
         values = self.parameters
-        fitting("tangents", [*rates], f"parameters among {[*values]}", {*rates} <= {*values})
+        require("tangents", [*rates], f"parameters among {[*values]}", {*rates} <= {*values})
         return self._with({name: rising(values[name], by) for name, by in rates.items()})
 
     def _with(self, parameters: Mapping[str, Values]) -> Self:
@@ -258,7 +258,7 @@ def _added(other: UserValue) -> Drift:
     """The argument of an addition; raises TypeError if it is not a drift."""
     advice = "A function of points is Field(f), a multiple of a drift is number * drift."
     is_drift = isinstance(other, Drift)
-    return fitting("What is added to a drift", other, "a drift", is_drift, TypeError, advice)
+    return require("What is added to a drift", other, "a drift", is_drift, TypeError, advice)
 
 
 def _sum(*terms: tuple[Values, Drift]) -> "Sum":

@@ -165,6 +165,8 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
     weight = _products(space, scale**-power)
     if power == 2:
         stiffness = sparse.diags_array(-_laplacian(space)).tocsr()
+    elif not space.spherical:
+        stiffness = _stiffness(space, scale ** (2 - power))
     else:
         finer = space.with_degree(space.degree + 1)
         series = space.resample(space.to_coefficients(scale ** (2 - power)), finer.degree)
@@ -231,6 +233,19 @@ def _products(space: Space, values: np.ndarray) -> OfLibrary:
         row = (image.view(float) * factors)[:, live]
         rows.append(sparse.csr_array(np.where(np.abs(row) > rounding, row, 0)))
     return sparse.vstack(rows, format="csr")
+
+
+def _stiffness(space: Space, values: np.ndarray) -> OfLibrary:
+    """The matrix of the integrals of f <grad Y_j, grad Y_k>, from the values of f."""
+    live, factors = orthonormal(space)
+    rows, unit = [], np.zeros(factors.size)
+    for index in live:
+        unit[index] = 1 / factors[index]
+        flux = values * space.gradient(unit.view(complex))
+        rows.append((space.minus_divergence(flux).view(float) * factors)[live])
+        unit[index] = 0.0
+    matrix = np.stack(rows)
+    return _cleaned((matrix + matrix.T) / 2)
 
 
 def _fields(space: Space) -> tuple[list[OfLibrary], list[OfLibrary]]:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.forms import INTEGER, Many
 from .drift import Drift
 
@@ -57,7 +57,7 @@ class HigherOrder(Drift):
         modes = tuple(int(k) for k in self.modes)
         fits = 0 < len(modes) <= MOST_BODIES and all(0 < abs(k) <= MOST_MODE for k in modes)
         expected = f"1 to {MOST_BODIES} whole numbers, none 0, of modulus up to {MOST_MODE}"
-        fitting("modes", modes, expected, fits)
+        require("modes", modes, expected, fits)
         self._set(modes=modes)
 
     @property

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from ..core.annotations import Function, Json, UserValue
-from ..core.checks import fitting, returned
+from ..core.checks import require, returned
 from ..core.descriptions import KindOf
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading, Schema
@@ -65,7 +65,7 @@ class Causal(Kind, family=True):
     def validate(self) -> None:
         if self.sink is None:
             return
-        fitting("sink", self.sink, "a mass, 0 < sink < 1", self.sink < 1)
+        require("sink", self.sink, "a mass, 0 < sink < 1", self.sink < 1)
         if self.window is None:
             raise ValueError(
                 f"sink = {self.sink:g} is what is seen beyond a window: give window= too, or leave "
@@ -111,16 +111,16 @@ class _CausalForm(Form):
     expected = 'true, "mean", "sum", or a table Causal'
     names = ("Causal",)
 
-    def read(self, data: Json, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Json, where: str, reading: Reading) -> UserValue:
         if isinstance(data, bool | np.bool_):
             return Causal() if data else None
         if isinstance(data, str) and data in ("mean", "sum"):
             return Causal(data)  # type: ignore[arg-type]
         if isinstance(data, str) and data != "Causal":
-            return reading.expected(at, self.expected, data, ("mean", "sum"))
+            return reading.expected(where, self.expected, data, ("mean", "sum"))
         if reading.in_python and not isinstance(data, Causal):
-            return reading.expected(at, self.expected, data)
-        return KindOf(Causal).read(data, at, reading)
+            return reading.expected(where, self.expected, data)
+        return KindOf(Causal).read(data, where, reading)
 
     def json(self, definitions: Schema) -> Schema:
         words = {"enum": [True, False, "mean", "sum"]}

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..core.annotations import FromAbove, OfLibrary
 from ..core.cached import cached_property
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import MeanfieldError
 from ..spaces.contract import Space
 from ..spaces.density import Density
@@ -48,7 +48,7 @@ class MeanField(Drift):
         states: FromAbove = getattr(run, "states", [])
         first: FromAbove = states[0] if len(states) else None
         fits = type(first) is Density and not first.space.axisymmetric
-        fitting("run", run, "one of densities on the circle, S^2 or a torus", fits, TypeError)
+        require("run", run, "one of densities on the circle, S^2 or a torus", fits, TypeError)
         if first.shape or len(states) < SPLINE_POINTS:
             raise ValueError(
                 f"MeanField expects a run of a single density with {SPLINE_POINTS} outputs or "

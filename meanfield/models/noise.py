@@ -6,17 +6,18 @@ Compiled code is imported at the first step, so that models are created quickly.
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ..core.annotations import Function
 from ..core.cached import cached_property
-from ..core.checks import fitting, returned
+from ..core.checks import require, returned
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
-from ..states.points import unit
+from ..states.points import along_circles, on_circles, unit
 from ..steppers.splitting import kutta_step
 from .common_noise import CommonMatrix as CommonMatrix
 from .common_noise import CommonNoise as CommonNoise
@@ -54,6 +55,8 @@ class Noise(Kind, family=True):
         Whether it is defined on the sphere alone, not in R^d.
     moves_densities : bool
         Whether densities can have it: the law of a token is then moved by d mu/dt = L* mu/kappa.
+    turns_angles : bool
+        Whether it is defined on the torus too, by the method `turned`.
     laplacian : bool
         Whether L is the Laplacian, and the noise of tokens independent: only then there are free
         energies, and the uniform density stays as it is.
@@ -62,10 +65,11 @@ class Noise(Kind, family=True):
     known_rate: ClassVar[bool] = False
     on_sphere_only: ClassVar[bool] = True
     moves_densities: ClassVar[bool] = False
+    turns_angles: ClassVar[bool] = False
     laplacian: ClassVar[bool] = False
     _internal: ClassVar[str] = (
         "check_densities covariance_in_space generator_on known_rate least_degree moved_in_space "
-        "on_densities"
+        "on_densities turned"
     )
 
     @property
@@ -137,7 +141,7 @@ class Noise(Kind, family=True):
                 f"Densities have no {name}: their equation is not that of one token. Solve for "
                 "Tokens."
             )
-        if not space.spherical:
+        if not (space.spherical or self.turns_angles):
             raise MeanfieldError(f"{name} is known on spheres; on {space!r} take Isotropic().")
         if space.axisymmetric:
             raise MeanfieldError(
@@ -183,6 +187,12 @@ class Noise(Kind, family=True):
     def moved_in_space(self, x: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Tokens x (R, n, d) of R^d after noise of strengths s = dt/kappa (R,), in law exactly."""
         raise MeanfieldError(f"{self!r} is defined on the sphere; in R^d use Isotropic().")
+
+    # On the torus --------------------------------------------------------------------------
+
+    def turned(self, angles: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Angles (R, n, m) of points of a torus after noise of strengths s = dt/kappa (R,)."""
+        raise MeanfieldError(f"{self!r} is not known on the torus: take Isotropic(), the default.")
 
     # Tokens --------------------------------------------------------------------------------
 
@@ -232,7 +242,7 @@ class Noise(Kind, family=True):
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         subject, fits = f"The tokens of {type(self).__name__}", len(shape) == 3 and shape[2] >= 2
         advice = "One replica is x[None]."
-        fitting(subject, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
+        require(subject, shape, "of shape (R, n, d) with d >= 2", fits, advice=advice)
 
     def _check(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> None:
         """Raise ValueError unless strengths s (R,) and increments fit tokens x (R, n, d)."""
@@ -240,10 +250,10 @@ class Noise(Kind, family=True):
         self._check_shape(x.shape)
         wanted = f"one finite s = dt/kappa >= 0 for each of {len(x)} replicas"
         fits = s.shape == x.shape[:1] and (np.isfinite(s) & (s >= 0)).all()
-        fitting(f"The strengths of {name}", s, wanted, fits, advice="No noise is s = 0.")
+        require(f"The strengths of {name}", s, wanted, fits, advice="No noise is s = 0.")
         shape, expected = np.shape(increments), self.increments_shape(*x.shape)
         advice = "Draw them with increments(x.shape, rng)."
-        fitting(f"Increments of {name}", shape, f"of shape {expected}", shape == expected,
+        require(f"Increments of {name}", shape, f"of shape {expected}", shape == expected,
                 advice=advice)  # fmt: skip
 
 
@@ -274,13 +284,16 @@ class Isotropic(Noise):
 
     known_rate = True
     on_sphere_only = False
-    moves_densities = laplacian = True
+    moves_densities = laplacian = turns_angles = True
 
     def covariance_in_space(self, d: int) -> np.ndarray:
         return np.eye(d)
 
     def moved_in_space(self, x: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return x + np.sqrt(2 * s)[:, None, None] * rng.standard_normal(x.shape)
+
+    def turned(self, angles: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.moved_in_space(angles, s, rng)
 
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
@@ -358,13 +371,13 @@ class Anisotropic(Noise):
         sigma, shape = self.sigma, self.sigma.shape
         square = len(shape) == 2 and shape[0] == shape[1] > 1
         advice = "Independent components are np.diag(variances)."
-        fitting("sigma.shape", shape, "(d, d) with d >= 2", square, advice=advice)
+        require("sigma.shape", shape, "(d, d) with d >= 2", square, advice=advice)
         rounding, advice = 1e-12 * np.abs(sigma).max(), "The law of B dW is that of B @ B.T."
         asymmetry = float(np.abs(sigma - sigma.T).max())
-        fitting("The largest entry of sigma - sigma.T", asymmetry, "0: a covariance is symmetric",
+        require("The largest entry of sigma - sigma.T", asymmetry, "0: a covariance is symmetric",
                 asymmetry <= rounding, advice=advice)  # fmt: skip
         least, wanted = float(np.linalg.eigvalsh(sigma)[0]), ">= 0: sigma is positive semidefinite"
-        fitting("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
+        require("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
 
     @property
     def dimension(self) -> int:
@@ -442,7 +455,7 @@ class _Multiplicative(Noise):
         The stationary density is proportional to scale^-power.
     """
 
-    moves_densities = True
+    moves_densities = turns_angles = True
     power: ClassVar[int]
 
     scale: Function
@@ -472,22 +485,34 @@ class _Multiplicative(Noise):
 
     def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         """The tokens carried by the flows of the fields V_k(x) = scale(x) P_x e_k."""
+        return self._composed(x, s, increments, _towards, self.values)
+
+    def turned(self, angles: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Angles carried by the flows of scale(x) in one angle after another."""
+        increments = rng.standard_normal((*angles.shape[:2], angles.shape[2] + 1))
+        return self._composed(angles, s, increments, _onwards, self._values_at)
+
+    def _composed(
+        self, x: np.ndarray, s: np.ndarray, increments: np.ndarray,
+        along: Callable[..., np.ndarray], values: Callable[[np.ndarray], np.ndarray],
+    ) -> np.ndarray:  # fmt: skip
+        """Points after the flows of all fields, in either order.
+
+        `along(x, axis, tau)` is the flow of the field of one axis with the scale 1, and `values(x)`
+        is the scale.
+        """
         d = x.shape[2]
         times = np.sqrt(2 * s)[:, None, None] * increments
         reverse = increments[..., d:] > 0
         for step in range(d):
             axis = np.where(reverse, d - 1 - step, step)
             time = np.take_along_axis(times, axis, axis=2)[..., 0]
-            x = _towards(x, axis, self._travel(x, axis, time))
+            x = along(x, axis, _travel(x, axis, time, along, values))
         return x
 
-    def _travel(self, x: np.ndarray, axis: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """The solution at `time` of tau' = scale(x(tau)), tau(0) = 0, by one Runge-Kutta step."""
-
-        def rate(tau: np.ndarray, _t: float) -> np.ndarray:
-            return self.values(_towards(x, axis, tau) if tau.any() else x)
-
-        return kutta_step(rate, np.zeros_like(time), 0.0, time)  # type: ignore[arg-type]
+    def _values_at(self, angles: np.ndarray) -> np.ndarray:
+        """The values of the scale at angles (..., m)."""
+        return self.values(on_circles(angles))
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """The checked values scale(x), (...), at unit vectors (..., d)."""
@@ -508,13 +533,14 @@ class MultiplicativeStratonovich(_Multiplicative):
     normal, in this order or the reverse one with probability 1/2 for each token (Ninomiya and
     Victoir). A flow follows the great circle from x to e_k: only the time tau that P_x e_k needs
     for the way is unknown, and tau' = scale(x(tau)) is solved by the classical Runge-Kutta
-    method. Its error, odd in xi_k to leading order, has the mean O(s^3): weak order 2.
+    method. Its error, odd in xi_k to leading order, has the mean O(s^3): weak order 2. On the
+    torus the fields are scale(x) times the derivatives by the angles.
 
     Parameters
     ----------
     scale : callable
-        Takes unit vectors (..., d), returns finite numbers (...) >= 0. Four times differentiable,
-        or the order is lower. It must not write into its argument.
+        Takes points (..., d), unit vectors or m pairs (cos, sin), returns finite numbers (...) >=
+        0. Four times differentiable, or the order is lower. It must not write into its argument.
 
     Raises
     ------
@@ -582,6 +608,27 @@ class MultiplicativeIto(_Multiplicative):
         x = super().move(x, s, increments)
         return self._descended(x, half)
 
+    def turned(self, angles: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        half = s[:, None, None] / 2
+        angles = self._slid(angles, half)
+        angles = super().turned(angles, s, rng)
+        return self._slid(angles, half)
+
+    def _slid(self, angles: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Angles after the flow of -scale grad scale for a time, by the midpoint rule."""
+        middle = angles + bounded(time / 2 * self._slide(angles))
+        return angles + bounded(time * self._slide(middle))
+
+    def _slide(self, angles: np.ndarray) -> np.ndarray:
+        """Rates of change of the angles (..., m) by -scale grad scale."""
+        if self.gradient is not None:
+            slopes = along_circles(on_circles(angles), self._gradient(on_circles(angles)))
+        else:
+            steps = SCALE_DIFFERENCE * np.eye(angles.shape[-1])
+            values = [self._values_at(angles + h) - self._values_at(angles - h) for h in steps]
+            slopes = np.stack(values, axis=-1) / (2 * SCALE_DIFFERENCE)
+        return -self._values_at(angles)[..., None] * slopes
+
     def _descended(self, x: np.ndarray, time: np.ndarray) -> np.ndarray:
         """The flow of -scale grad scale for a time, by the midpoint rule."""
         middle = unit(x + bounded(time / 2 * self._descent(x)))
@@ -608,3 +655,23 @@ def _towards(x: np.ndarray, axis: np.ndarray, tau: np.ndarray) -> np.ndarray:
     result = x.copy()
     np.put_along_axis(result, axis, component * cosh + sinh, axis=-1)
     return unit(result)
+
+
+def _travel(
+    x: np.ndarray, axis: np.ndarray, time: np.ndarray,
+    along: Callable[..., np.ndarray], values: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """The solution at `time` of tau' = scale, tau(0) = 0, by one Runge-Kutta step."""
+
+    def rate(tau: np.ndarray, _t: float) -> np.ndarray:
+        return values(along(x, axis, tau) if tau.any() else x)
+
+    return kutta_step(rate, np.zeros_like(time), 0.0, time)  # type: ignore[arg-type]
+
+
+def _onwards(angles: np.ndarray, axis: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """Angles (..., m) of which that of index `axis` (..., 1) grows by tau (...)."""
+    result = angles.copy()
+    moved = np.take_along_axis(angles, axis, axis=-1) + bounded(tau)[..., None]
+    np.put_along_axis(result, axis, moved, axis=-1)
+    return result

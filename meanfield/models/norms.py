@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 
 from ..core.annotations import Parameters
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.forms import NonNegative
 from ..core.kinds import Kind
 from .parameters import Bias, at, changing, jumps_of, sizes_of
@@ -27,7 +27,7 @@ class Norm(Kind, family=True):
     def validate(self) -> None:
         for name, value in self._array_parameters.items():
             if value.shape is not None:
-                fitting(f"{name}.shape", value.shape, "(d,)", len(value.shape) == 1)
+                require(f"{name}.shape", value.shape, "(d,)", len(value.shape) == 1)
         self.dimension  # noqa: B018  (raises if gain and bias differ)
 
     @property

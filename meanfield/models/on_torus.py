@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import fitting, returned
+from ..core.checks import require, returned
 from ..core.errors import MeanfieldError
 from .potentials import CosineSeries, Interaction
 from .zonal import ROUNDED_COEFFICIENT, ZonalDrift
@@ -168,4 +168,4 @@ def values_on_grid(kernel: Callable[..., np.ndarray], size: int, circles: int) -
     angles = np.meshgrid(*[axis] * circles, indexing="ij")
     values = returned("kernel", kernel(*angles), angles[0].shape)
     count = np.count_nonzero(~np.isfinite(values))
-    return fitting("values of the kernel", values, f"finite, but {count} are not", count == 0)
+    return require("values of the kernel", values, f"finite, but {count} are not", count == 0)

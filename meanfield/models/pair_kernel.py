@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from ..core.annotations import Function
-from ..core.checks import fitting, plain_array, returned, takes
+from ..core.checks import plain_array, require, returned, takes
 from ..core.forms import Positive
 from .drift import Drift
 from .pointwise import shown
@@ -64,7 +64,7 @@ class PairKernel(Drift):
         super().validate()
         for name, function in (("kernel", self.kernel), ("weight", self.weight)):
             fits = function is None or takes(function, 2)
-            fitting(name, function, "a function of points x and y, (..., d)", fits, TypeError)
+            require(name, function, "a function of points x and y, (..., d)", fits, TypeError)
 
     @property
     def normalised(self) -> bool:  # type: ignore[override]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.annotations import Function, Json, Parameters, UserValue, Values
 from ..core.arrays import read_numbers
-from ..core.checks import finite_array, fitting, real_array, takes
+from ..core.checks import finite_array, real_array, require, takes
 from ..core.descriptions import KindOf
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
@@ -112,22 +112,22 @@ def _layers(name: str, value: UserValue) -> np.ndarray:
     """Array (layers, ...) of PerLayer values; ValueError if empty, a number, or with nan."""
     array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
     numbers = bool((array == array).all())
-    fitting(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
+    require(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
     expected, constant = (
         "a sequence with an entry for each layer",
         "A parameter that never changes is given without PerLayer.",
     )
-    fitting(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
+    require(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
     return array
 
 
 class _Layers(Leaf):
     """Form of a list with one entry for each layer: numbers of one shape, or tables."""
 
-    def read(self, data: Json, at: str, reading: Reading) -> UserValue:
+    def read(self, data: Json, where: str, reading: Reading) -> UserValue:
         if isinstance(data, list | tuple) and any(isinstance(e, Mapping | Given) for e in data):
-            return Many(Either((ARRAY, KindOf(Given)))).read(data, at, reading)
-        return super().read(data, at, reading)
+            return Many(Either((ARRAY, KindOf(Given)))).read(data, where, reading)
+        return super().read(data, where, reading)
 
 
 LAYER_LIST = _Layers("an array, one entry for each layer", _layers, {"type": "array"})
@@ -376,7 +376,7 @@ def _in_time(
         expected = "an array or a function of time"
         layer = "Of a layer of a network it is an array such as layer.weight.detach().numpy()."
         fits = takes(value, 1) and not hasattr(value, "state_dict")
-        fitting(name, value, expected, fits, TypeError, layer)
+        require(name, value, expected, fits, TypeError, layer)
         return FunctionOfTime(changing, name, value)
     return constant(name, value)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.annotations import Function
 from ..core.cached import cached_property
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from .on_torus import by_quadrature, values_on_grid
@@ -64,7 +64,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
 
     def validate(self) -> None:
         potential_name = getattr(self.potential, "__qualname__", type(self.potential).__qualname__)
-        fitting("circles", self.circles, "1, 2 or 3", self.circles <= 3)
+        require("circles", self.circles, "1, 2 or 3", self.circles <= 3)
         self._set(name=self.name or potential_name)
 
     @property

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ..core.annotations import Function, Parameters, UserValue, Values
-from ..core.checks import fitting, plain_array, real_array, returned, takes
+from ..core.checks import plain_array, real_array, require, returned, takes
 from ..core.descriptions import KindOf
 from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, applied, changes_of
@@ -26,14 +26,14 @@ ACTIVATION_PROBE = np.array([-1.0, 0.5])  # numbers on which an activation is tr
 
 def _activation(name: str, f: UserValue) -> UserValue:
     """The function f, if it returns as many real numbers as it gets; else TypeError, ValueError."""
-    fitting(name, f, ACTIVATION_NAMES, callable(f), TypeError)
+    require(name, f, ACTIVATION_NAMES, callable(f), TypeError)
     try:
         values = f(ACTIVATION_PROBE.copy())
     except MeanfieldError:  # the placeholder of a function that a file does not store
         return f
     except (TypeError, AttributeError) as error:
         expected = "a function of arrays of numpy"
-        fitting(name, f, expected, False, TypeError, f"It raised {type(error).__name__}: {error}")
+        require(name, f, expected, False, TypeError, f"It raised {type(error).__name__}: {error}")
     returned(name, values, ACTIVATION_PROBE.shape)
     return f
 
@@ -138,7 +138,7 @@ class Field(Pointwise):
     def validate(self) -> None:
         super().validate()
         fits = takes(self.function, 1) and not hasattr(self.function, "state_dict")
-        fitting("function", self.function, "a function of points (..., d)", fits, TypeError)
+        require("function", self.function, "a function of points (..., d)", fits, TypeError)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.function(x)
@@ -266,15 +266,15 @@ class FeedForward(Pointwise):
         if any(value.shape is None for value in self._array_parameters.values()):  # not known yet
             return
         for name, value in changing(self._array_parameters).items():
-            fitting(name, value, "finite numbers", np.isfinite(value.values).all())
+            require(name, value, "finite numbers", np.isfinite(value.values).all())
         gated = self.gate is not None or self.gate_bias is None
-        fitting("gate_bias", self.gate_bias, "left out without a gate", gated)
+        require("gate_bias", self.gate_bias, "left out without a gate", gated)
         axes, arrays = self._axes, self._array_parameters
         numbers = not any(v.shape for name, v in arrays.items() if name in FEEDFORWARD_MATRICES)
         for name, value in arrays.items():
             fits = len(value.shape) == len(axes[name])
             fits |= value.shape == () and (numbers or name in FEEDFORWARD_MATRICES)
-            fitting(f"{name}.shape", value.shape, f"({', '.join(FEEDFORWARD_AXES[name])})", fits)
+            require(f"{name}.shape", value.shape, f"({', '.join(FEEDFORWARD_AXES[name])})", fits)
         sizes = self._sizes
         if self.bias is None:
             self._set(bias=np.zeros(() if numbers else sizes[axes["bias"]]))

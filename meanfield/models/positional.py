@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import finite_array, fitting
+from ..core.checks import finite_array, require
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
 
@@ -87,7 +87,7 @@ class Rotary(PositionalEncoding):
 
     def validate(self) -> None:
         even = self.size is None or self.size % 2 == 0
-        fitting("size", self.size, "an even number of coordinates", even)
+        require("size", self.size, "an even number of coordinates", even)
 
     def check_size(self, size: int) -> None:
         if size < (self.size or 2) or (self.size is None and size % 2):
@@ -134,7 +134,7 @@ class ALiBi(PositionalEncoding):
 
     def validate(self) -> None:
         shape = self.slopes.shape
-        fitting("slopes.shape", shape, "() or (H,)", len(shape) <= 1 and self.slopes.size > 0)
+        require("slopes.shape", shape, "() or (H,)", len(shape) <= 1 and self.slopes.size > 0)
 
     @property
     def heads(self) -> int | None:
@@ -172,7 +172,7 @@ class RelativeBias(PositionalEncoding):
     def validate(self) -> None:
         values = finite_array("values", self.values)
         fits = values.ndim in (1, 2) and values.size > 0 and values.shape[-1] % 2 == 1
-        fitting("values.shape", values.shape, "(2m + 1,) or (H, 2m + 1)", fits)
+        require("values.shape", values.shape, "(2m + 1,) or (H, 2m + 1)", fits)
 
     @property
     def heads(self) -> int | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core.annotations import Function, UserValue
 from ..core.cached import cached_property
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.forms import Array, Positive
 from ..spaces.kernels import (
     exponential_multipliers,
@@ -358,7 +358,7 @@ class CosineSeries(_OfPotential, hides=("derivative",)):
     def validate(self) -> None:
         _check_argument("derivative", self.derivative)
         shape = self.coefficients.shape
-        fitting("coefficients.shape", shape, "(n,), n >= 1", len(shape) == 1 and shape[0])
+        require("coefficients.shape", shape, "(n,), n >= 1", len(shape) == 1 and shape[0])
 
     @cached_property
     def _potential(self) -> np.polynomial.Chebyshev:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ..core.annotations import ArrayIndex, Function, PassedOn, Values
-from ..core.checks import common_shape, fitting
+from ..core.checks import common_shape, require
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, shown
@@ -111,7 +111,7 @@ class Sum(Drift):
 
     def along(self, rates: Mapping[str, Array]) -> Self:
         names = [*self.parameters]
-        fitting("tangents", [*rates], f"parameters among {names}", {*rates} <= {*names})
+        require("tangents", [*rates], f"parameters among {names}", {*rates} <= {*names})
         factors, drifts = [], []
         for k, (factor, drift) in enumerate(self.terms):
             prefix, key = f"drifts[{k}].", f"factors[{k}]"

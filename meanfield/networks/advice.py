@@ -14,9 +14,9 @@ from meanfield.extending import (
     PassedOn,
     RandomSource,
     Values,
-    fitting,
     generator,
     real,
+    require,
     whole_number,
 )
 from meanfield.steppers import Layers
@@ -124,18 +124,18 @@ def advise(
     """
     n, d = whole_number("n", n, least=FEWEST_ADVISED_TOKENS), whole_number("d", d, least=4)
     depth, heads = whole_number("depth", depth), whole_number("heads", heads)
-    fitting("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
+    require("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
     expected = "a Normalisation without norms that have gains, as mf.PreLN()"
     kind = isinstance(normalisation, mf.Normalisation)
-    fitting("normalisation", normalisation, expected, kind, TypeError)
-    fitting("normalisation", normalisation, expected, not normalisation.norms)
+    require("normalisation", normalisation, expected, kind, TypeError)
+    require("normalisation", normalisation, expected, not normalisation.norms)
     expected = f"between 0 and {LARGEST_LOGITS:g}"
     logits = real("logits", logits, expected, lambda x: 0 <= x <= LARGEST_LOGITS)
     strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
     strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
-    fitting("values and identity", (values, identity), "not both 0", values or identity)
+    require("values and identity", (values, identity), "not both 0", values or identity)
     is_known = isinstance(activation, str) and activation in mf.activations.ACTIVATIONS
-    fitting("activation", activation, f"one of {', '.join(mf.activations.ACTIVATIONS)}", is_known)
+    require("activation", activation, f"one of {', '.join(mf.activations.ACTIVATIONS)}", is_known)
     rho = real("rho", rho, f"between {-1 / (n - 1):.6g} = -1/(n - 1) and 1",
                lambda x: -1 / (n - 1) < x < 1)  # fmt: skip
     threshold = real("threshold", threshold, "above rho, and below 1", lambda x: rho < x < 1)

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield import UnresolvedWarning
-from meanfield.extending import fitting, positive
+from meanfield.extending import positive, require
 
 from .heads import heads_of
 from .quantities import Quantity
@@ -88,9 +88,9 @@ def attribute(
     ----------
     Sundararajan, Taly and Yan, Axiomatic attribution for deep networks, ICML 2017, equation (1).
     """
-    fitting("trace", trace, "a Trace", isinstance(trace, Trace), TypeError)
+    require("trace", trace, "a Trace", isinstance(trace, Trace), TypeError)
     expected = "a Quantity, as mf.networks.MeanCosine()"
-    fitting("quantity", quantity, expected, isinstance(quantity, Quantity), TypeError)
+    require("quantity", quantity, expected, isinstance(quantity, Quantity), TypeError)
     tolerance = positive("tolerance", tolerance)
     if not trace.streams:
         raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")

@@ -11,7 +11,7 @@ import numpy as np
 
 import meanfield as mf
 from meanfield import ConfigError
-from meanfield.extending import Function, Json, JsonTable, as_given, fitting, shown
+from meanfield.extending import Function, Json, JsonTable, as_given, require, shown
 
 Shapes = dict[str, tuple[int, ...]]
 Weights = dict[str, np.ndarray]
@@ -274,7 +274,7 @@ def _refuse(key: str, value: Json, supported: str = "") -> None:
 
 def _check(key: str, value: Json, expected: str, fits: bool, advice: str = "") -> None:
     """Raise ConfigError, with the option's name, unless a value fits."""
-    fitting(f"config.json: {key}", value, expected, fits, ConfigError, advice)
+    require(f"config.json: {key}", value, expected, fits, ConfigError, advice)
 
 
 def _check_size(key: str, value: Json, limit: int = LARGEST_SIZE, minimum: int = 1) -> None:
@@ -446,7 +446,7 @@ FAMILIES = {
 
 def family_of(config: JsonTable) -> Family:
     """The family of a configuration; raise ConfigError unless it is supported."""
-    fitting("config", config, "a dict", isinstance(config, dict), TypeError)
+    require("config", config, "a dict", isinstance(config, dict), TypeError)
     kind: Json = config.get("model_type")
     supported = isinstance(kind, str) and kind in FAMILIES
     _check("model_type", kind, f"one of {', '.join(FAMILIES)}", supported, OTHER_MODELS)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meanfield.extending import UserValue, fitting
+from meanfield.extending import UserValue, require
 
 EXPECTED_STATES = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
 STATES_OF_ONE_TEXT = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
@@ -60,10 +60,10 @@ def without_padding(name: str, hidden: np.ndarray, mask: UserValue) -> list[np.n
     mask = array_of(mask)
     shape = hidden.shape[1:3]
     expected = f"of shape {shape}, the texts of the batch and their tokens"
-    fitting(f"{name}, its shape,", mask.shape, expected, mask.shape == shape)
+    require(f"{name}, its shape,", mask.shape, expected, mask.shape == shape)
     is_valid = np.isin(mask, (0, 1)).all() and mask.any(axis=1).all()
     expected = "1 for tokens, 0 for padding, with tokens in each text"
-    fitting(f"{name}, an array,", mask, expected, is_valid)
+    require(f"{name}, an array,", mask, expected, is_valid)
     return [hidden[:, text, row == 1] for text, row in enumerate(mask)]
 
 

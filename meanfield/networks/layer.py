@@ -59,7 +59,7 @@ class Gain(NamedTuple):
 
     @property
     def model(self) -> mf.Norm:
-        """This norm as one of the package, in double precision."""
+        """The norm as one of the package, in double precision."""
         if self.bias is None:
             return mf.RMSNorm(self.gain, self.epsilon)
         return mf.LayerNorm(self.gain, self.bias, self.epsilon)

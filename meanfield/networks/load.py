@@ -15,9 +15,9 @@ from meanfield.extending import (
     RandomSource,
     UserValue,
     check_memory,
-    fitting,
     generator,
     path_of,
+    require,
     shown,
 )
 
@@ -84,7 +84,7 @@ def untrained(config: JsonTable, rng: RandomSource, dtype: DTypeLike = float) ->
     dtype, family, rng = _precision(dtype), family_of(config), generator(rng)
     deviation = config.get("initializer_range", 0.02)
     fits = type(deviation) in (int, float) and 0 <= deviation < 1e300
-    fitting("config.json: initializer_range", deviation, "a number >= 0", fits, ConfigError)
+    require("config.json: initializer_range", deviation, "a number >= 0", fits, ConfigError)
     shapes, weights = family.shapes(config), {}
     check_memory("config.json: its weights", (sum(map(prod, shapes.values())),), "the sizes in it")
     for name, shape in shapes.items():
@@ -96,7 +96,7 @@ def untrained(config: JsonTable, rng: RandomSource, dtype: DTypeLike = float) ->
 def _precision(dtype: DTypeLike) -> np.dtype:
     """The dtype, if it is float32 or float64."""
     dtype = np.dtype(dtype)
-    return fitting("dtype", dtype, "float32 or float64", dtype in (np.float32, np.float64))
+    return require("dtype", dtype, "float32 or float64", dtype in (np.float32, np.float64))
 
 
 def checked_folder(path: UserValue) -> Path:
@@ -137,7 +137,7 @@ def files_of(folder: Path) -> list[Path]:
     names: list[Json] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     for name in names:
         is_name = isinstance(name, str) and name == shown(name) and Path(name).name == name
-        fitting(f"{index.name}: weight_map must name files; each", name, "*.safetensors",
+        require(f"{index.name}: weight_map must name files; each", name, "*.safetensors",
                 is_name and name.endswith("safetensors"), StorageError)  # fmt: skip
     files = [folder / name for name in sorted(set(names))]
     for part in files:

@@ -21,8 +21,8 @@ from meanfield.extending import (
     RandomSource,
     UserValue,
     check_memory,
-    fitting,
     generator,
+    require,
     whole_number,
 )
 
@@ -222,7 +222,7 @@ class Network:
             texts = [np.asarray(texts)] if texts.ndim == 1 else list(np.asarray(texts))
         if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
             texts = [texts]
-        fitting("texts", texts, "one text at least", len(texts) > 0)
+        require("texts", texts, "one text at least", len(texts) > 0)
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
         notes = []
         for number, text in enumerate(read):
@@ -296,7 +296,7 @@ class Network:
             )
         ends, largest = (int(ids.min()), int(ids.max())), self.vocabulary - 1
         is_valid = 0 <= ends[0] and ends[1] <= largest
-        fitting("smallest and largest ids", ends, f"from 0 to {largest}", is_valid)
+        require("smallest and largest ids", ends, f"from 0 to {largest}", is_valid)
         if len(ids) > self.positions:
             raise ValueError(
                 f"The text has {len(ids)} ids, and {self._limit_text}; give ids[:{self.positions}]."

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from meanfield.extending import RandomSource, UserValue, as_given, fitting, generator, whole_number
+from meanfield.extending import RandomSource, UserValue, as_given, generator, require, whole_number
 
 from .load import untrained
 from .network import Network
@@ -71,10 +71,10 @@ def nulls(
     TypeError, ValueError
         For unknown kinds, and texts that the network refuses.
     """
-    fitting("measure", measure, "a function of a trace and a network", callable(measure), TypeError)
+    require("measure", measure, "a function of a trace and a network", callable(measure), TypeError)
     kinds, draws, random = list(kinds), whole_number("draws", draws), generator(rng)
     is_known = set(kinds) <= set(NULL_MODELS) and len(kinds) > 0
-    fitting("kinds", kinds, f"some of {', '.join(NULL_MODELS)}", is_known)
+    require("kinds", kinds, f"some of {', '.join(NULL_MODELS)}", is_known)
     ids = net.trace(texts).ids
     rows = []
     for kind in kinds:
@@ -82,6 +82,6 @@ def nulls(
         measured = [measure(model.trace(list(shuffled)), model) for model, shuffled in drawn]
         for one in measured:
             expected = "an xarray.Dataset from measure"
-            fitting("the result", as_given(one), expected, isinstance(one, xr.Dataset), TypeError)
+            require("the result", as_given(one), expected, isinstance(one, xr.Dataset), TypeError)
         rows.append(xr.concat(measured, "draw"))
     return xr.concat(rows, "null").assign_coords(null=kinds)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from meanfield import Tokens, wasserstein
-from meanfield.extending import UserValue, Values, boolean, fitting, real, whole_number
+from meanfield.extending import UserValue, Values, boolean, real, require, whole_number
 
 from .clustering import linked, modes_of, renyi_centres
 from .heads import heads_of, spectra_of
@@ -172,7 +172,7 @@ def as_trace(states: UserValue) -> Trace:
     for k, h in enumerate(states.hidden):
         check_states("trace" if len(states.hidden) == 1 else f"text {k} of trace", h)
     shapes = sorted({(h.shape[0], h.shape[2]) for h in states.hidden})
-    fitting("trace", shapes, "texts of one depth and dimension d", len(shapes) == 1)
+    require("trace", shapes, "texts of one depth and dimension d", len(shapes) == 1)
     sizes, counts = [h.shape[1] for h in states.hidden], [len(text) for text in states.words]
     if counts not in ([], sizes):
         raise ValueError(

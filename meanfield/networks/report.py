@@ -14,10 +14,10 @@ from meanfield.extending import (
     UserValue,
     boolean,
     counted,
-    fitting,
     generator,
     one_blas_thread,
     path_of,
+    require,
     whole_number,
     write_whole,
 )
@@ -165,7 +165,7 @@ def report(
     with_fit = boolean("fit", fit)
     net = source if isinstance(source, Network) else None
     expected = "given for a network, and for nothing else"
-    fitting("texts", texts, expected, (texts is not None) == (net is not None))
+    require("texts", texts, expected, (texts is not None) == (net is not None))
     with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from meanfield import StorageError
-from meanfield.extending import Json, JsonTable, as_given, fitting, regular_file, shown
+from meanfield.extending import Json, JsonTable, as_given, regular_file, require, shown
 
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
@@ -88,9 +88,9 @@ def checked_layout(path: Path, entries: JsonTable, available: int) -> None:
             is_valid = False
         expected = f"dtype, shape of at most {MOST_AXES} axes and data_offsets, whole numbers >= 0 "
         is_valid = is_valid and len(shape) <= MOST_AXES
-        fitting(f"{label}: its entry", entry, f"{expected}and below 2^63", is_valid, StorageError)
+        require(f"{label}: its entry", entry, f"{expected}and below 2^63", is_valid, StorageError)
         is_known = isinstance(kind, str) and kind in DTYPE_BYTES
-        fitting(f"{label}: dtype", kind, f"one of {', '.join(DTYPE_BYTES)}", is_known, StorageError)
+        require(f"{label}: dtype", kind, f"one of {', '.join(DTYPE_BYTES)}", is_known, StorageError)
         if end - start != (size := DTYPE_BYTES[kind] * prod(shape)):
             raise StorageError(
                 f"{label}: {kind} of shape {tuple(shape)} needs {size} bytes, its offsets {start} "

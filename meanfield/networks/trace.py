@@ -59,6 +59,7 @@ class Trace:
     notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
+        """Numbers of texts, layers, dimensions and tokens, and the optional data that are kept."""
         sizes = [h.shape for h in self.hidden]
         if not sizes:
             return "Trace of no text"

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.provided import FIGURES
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
@@ -45,8 +45,8 @@ def cycle(orbit: "Cycle", **options: Any) -> Figure:
     -------
     Figure
     """
-    fitting("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
-    fitting("ax", options.get("ax"), "left out: a cycle has two panels", options.get("ax") is None)
+    require("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
+    require("ax", options.get("ax"), "left out: a cycle has two panels", options.get("ax") is None)
     phases = np.linspace(0, 1, PHASES)
     means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
     with theme.style():
@@ -101,8 +101,8 @@ def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **options: Any)
     ValueError
         For other quantities.
     """
-    fitting("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
-    fitting("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
+    require("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
+    require("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
     single = y is not None or options.get("ax") is not None
     names = [y or "order_parameter"] if single else ["order_parameter", "period"]
     key = 1 + len({point.kind for point in branch.special_points})

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.typing import ColorType
 
-from ..core.checks import as_given, boolean, fitting, real
+from ..core.checks import as_given, boolean, real, require
 from ..core.errors import MeanfieldError
 from ..core.forms import TEXT, Many
 from ..core.provided import FIGURES
@@ -120,13 +120,13 @@ def bifurcation(
     ValueError
         If there is no such variable, and for several on one Axes.
     """
-    fitting("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
+    require("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
     y = _default_quantities(diagram) if y is None else y
     names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
-    fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
+    require("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
-    fitting("y, of an ax,", names, "one name", options.get("ax") is None or len(names) == 1)
+    require("y, of an ax,", names, "one name", options.get("ax") is None or len(names) == 1)
     kinds = set(_stability(diagram.data.growth.values))
     handles = [
         Line2D([], [], color=theme.INK, label=kind, **style)
@@ -488,14 +488,14 @@ def rates(
         If there is no such distance.
     """
     t = None if t is None else real("t", t, "a finite number", np.isfinite)
-    fitting("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
+    require("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
     coupled = "coupling" in study.data
     names = [*study.data.attrs["distances"], *["coupling"] * coupled]
     drawable = [*names, *["coupling up to rotation"] * coupled]
     if not names:
         raise ValueError("rates shows distances or the coupling, and this study has neither.")
     is_known = name is None or (isinstance(name, str) and name in drawable)
-    fitting("name", name, f"one of {', '.join(drawable)}", is_known)
+    require("name", name, f"one of {', '.join(drawable)}", is_known)
     main = name or ("W2" if "W2" in names else names[0])
     ax = options.get("ax")
     count = 2 if ax is None and study.data.sizes["t"] > 1 else 1
@@ -609,7 +609,7 @@ def sweep(result: "Sweep", name: str = "order_parameter", **options: Any) -> Fig
         For a sweep over more parameters, or over none that are numbers.
     """
     names = [str(n) for n, v in result.data.items() if v.dtype.kind in "fi" and result.is_scalar(n)]
-    fitting("kind", name, f"a variable: one of {', '.join(names)}", name in names)
+    require("kind", name, f"a variable: one of {', '.join(names)}", name in names)
     values = result.at_the_end(name)
     values = values.mean(REPLICA) if REPLICA in values.dims else values
     values = values.squeeze(drop=True)

@@ -16,7 +16,7 @@ from matplotlib.colors import LogNorm, Normalize, PowerNorm
 from matplotlib.image import PcolorImage
 from matplotlib.patches import StepPatch
 
-from ..core.checks import fitting, whole_number
+from ..core.checks import require, whole_number
 from ..dynamics.observables import inner_product_histogram
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
@@ -163,7 +163,7 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
     if isinstance(scale, Scale):
         return scale
     is_known = isinstance(scale, str) and scale in SCALE_NAMES
-    fitting("scale", scale, f"one of {', '.join(map(repr, SCALE_NAMES))}", is_known)
+    require("scale", scale, f"one of {', '.join(map(repr, SCALE_NAMES))}", is_known)
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ValueError(

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
+from ..core.checks import as_given, boolean, positive, real_array, require, whole_number
 from ..core.forms import nearest
 from ..results.solution import Solution
 from ..spaces.density import Density
@@ -80,7 +80,7 @@ def pick_times(
     begin, end = solution.t[0], solution.t[-1]
     slack = 1e-9 * max(abs(begin), abs(end))
     fits = targets.size and ((targets >= begin - slack) & (targets <= end + slack)).all()
-    fitting("times", times, f"between {begin:g} and {end:g}, where this solution was saved", fits)
+    require("times", times, f"between {begin:g} and {end:g}, where this solution was saved", fits)
     shown = solution.t[: drawn_count(solution)]
     return np.unique(np.abs(shown[:, None] - targets).argmin(axis=0))
 

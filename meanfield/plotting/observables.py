@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType, LineStyleType
 
-from ..core.checks import as_given, fitting
+from ..core.checks import as_given, require
 from ..core.forms import TEXT, Many
 from ..dynamics.observables import OBSERVABLE_STYLES, ObservableStyle, style_of_observable
 from ..results.solution import Solution
@@ -220,7 +220,7 @@ def observables(
     columns = layouts.columns_for(count) if ax is None else 1
     with theme.style():
         if ax is not None:
-            fitting("names", names, "of one observable, as `ax` holds no more", count == 1)
+            require("names", names, "of one observable, as `ax` holds no more", count == 1)
             figure, axes = ax.figure, [ax]
         else:
             height = 0.7 + 1.75 * -(-count // columns)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.provided import FIGURES
 from . import theme
 from .layouts import Canvas
@@ -29,7 +29,7 @@ def levels(study: "SplittingStudy", **where: Any) -> Figure:
     -------
     Figure
     """
-    fitting("study", study, "a SplittingStudy", hasattr(type(study), "curve"), TypeError)
+    require("study", study, "a SplittingStudy", hasattr(type(study), "curve"), TypeError)
     z, each = study.curve()
     each = np.where(each > 0, each, np.nan)
     with theme.style():
@@ -65,7 +65,7 @@ def passages(study: "FirstPassages", **where: Any) -> Figure:
     Figure
     """
     known = hasattr(type(study), "exponential_test")
-    fitting("study", study, "FirstPassages", known, TypeError)
+    require("study", study, "FirstPassages", known, TypeError)
     mean, count = study.mean_time, study.data.sizes["trajectory"]
     times = np.sort(study.times)
     left = 1 - np.arange(1, len(times) + 1) / count

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..core.checks import as_given, fitting
+from ..core.checks import as_given, require
 from ..core.errors import MeanfieldError
 from ..core.forms import nearest
 from ..core.provided import FIGURES, Rows, Shown
@@ -182,7 +182,7 @@ def figure(
 def expect(solution: Solution, pairs: list[tuple[type, type]]) -> None:
     """Raise TypeError unless the states of a solution and their space are among the pairs."""
     fits = isinstance(solution, Solution)
-    fitting("solution", solution, "a Solution, which solve returns", fits, TypeError)
+    require("solution", solution, "a Solution, which solve returns", fits, TypeError)
     final, space = solution.final, space_of(solution)
     if any(isinstance(final, state) and issubclass(space, place) for state, place in pairs):
         return

@@ -18,7 +18,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.patheffects import withStroke
 
-from ..core.checks import fitting
+from ..core.checks import require
 from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
@@ -49,7 +49,7 @@ def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
     """
     axis = np.asarray(direction, dtype=float)
     fits = axis.shape == (3,) and 0 < np.linalg.norm(axis) < np.inf
-    fitting("seen_from", direction, "a direction, three numbers, not all 0", fits)
+    require("seen_from", direction, "a direction, three numbers, not all 0", fits)
     axis = axis / np.linalg.norm(axis)
     right = np.array([-axis[1], axis[0], 0.0])
     length = np.linalg.norm(right)
@@ -302,12 +302,18 @@ class DotLayer:
         widths *= min(1.0, WIDEST * radius / np.median(widths))
         crowded = len(widths) > MOST_EDGED_DOTS
         places = view.place(self._panels.look.points(state)[sample.indices])
+        seen, places = self.seen(places, widths)
+        widths, colours = widths[seen], sample.colours[seen]
         style = {"edgecolors": "none", "alpha": 0.6} if crowded else {"edgecolors": "white"}
-        style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": crowded}
+        style |= {"facecolors": list(colours), "linewidths": 0.25, "rasterized": crowded}
         positions = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
         angles = np.zeros_like(widths)
         dots = EllipseCollection(widths, widths, angles, zorder=2.5, **positions, **style)
         return ax.add_collection(dots, autolim=False)
+
+    def seen(self, places: np.ndarray, _widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Index of the dot at each drawn place, and the places (n, 2)."""
+        return np.arange(len(places)), places
 
     def explain(self) -> None:
         """The meaning of a dot, beneath the panels."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -39,6 +40,18 @@ class FundamentalSquare:
 
     def place(self, points: np.ndarray) -> np.ndarray:
         return np.arctan2(points[..., 1:4:2], points[..., 0:4:2])
+
+
+class SquareDots(DotLayer):
+    """Dots on the square, whole across its edges: parts beyond one appear at the opposite one."""
+
+    def seen(self, places: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        turns = 2 * np.pi * np.array([p for p in product((-1, 0, 1), repeat=2) if any(p)])
+        images = places + turns[:, None]
+        inside = (np.abs(images) < np.pi + widths[:, None] / 2).all(axis=-1)
+        repeated = np.nonzero(inside)[1]
+        index = np.append(np.arange(len(places)), repeated)
+        return index, np.concatenate([places, images[inside]])
 
 
 def plane_values(density: Density) -> np.ndarray:
@@ -125,11 +138,8 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
     ----------
     solution : Solution
         Tokens or characteristics on a torus of two or three angles.
-    times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the measure; in an `ax` the last.
-    count : int, optional
-        How many, where `times` is not given; by default 6, or 3 for several members.
+    times, count
+        As for `rings`.
     clusters : bool
         Whether to mark the clusters with their share of the mass.
     density : Solution, optional
@@ -145,7 +155,7 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
         If the states are neither tokens nor characteristics on a torus of two or three angles, or
         those of `density` are not densities there.
     """
-    layer, square = DotLayer(panels), FundamentalSquare()
+    layer, square = SquareDots(panels), FundamentalSquare()
     beneath = None if density is None else draw_beneath(density, panels.solution)
 
     def prepare(member: Member, _row: PassedOn) -> Draw:
@@ -170,7 +180,7 @@ def draw_beneath(density: Solution, solution: Solution) -> Callable[[Axes, float
     view = DrawnMembers(density, [()])
     values = [plane_values(view.law(i)) for i in range(len(density))]
     ends = np.array([[v.min(), v.max()] for v in values])
-    norm = choose_scale(ends, heavy="power").norm
+    norm = choose_scale(ends, "power").norm
 
     def draw(ax: Axes, t: float) -> Artist:
         nearest = view.law(int(np.abs(density.t - t).argmin()))

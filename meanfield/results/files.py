@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import fitting, path_of
+from ..core.checks import path_of, require
 from ..core.descriptions import describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
@@ -106,7 +106,7 @@ def result_path(name: str, path: str | PathLike[str], table: str = "data") -> Pa
         f"{table}.to_dataframe().to_csv(path)"
     )
     path = path_of(name, path)
-    fitting(name, str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
+    require(name, str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
     return path
 
 
@@ -294,8 +294,8 @@ def _netcdf(contents: Contents) -> bytes:
             _add(file, f"{GROUP}/{name}", dims, values, {})
         for name, words in contents.words.items():
             if name.endswith("/") or not name:
-                about = {key: _for_others(value) for key, value in words.items()}
-                _group(file, name).attrs.update(about)
+                attributes = {key: _for_others(value) for key, value in words.items()}
+                _group(file, name).attrs.update(attributes)
     return buffer.getvalue()
 
 
@@ -342,8 +342,8 @@ def _for_others(value: Any) -> Any:
 
 def _group(file: Any, name: str) -> Any:
     """The group of this path in a file, created where it is missing."""
-    for part in filter(None, name.split("/")):
-        file = file.groups[part] if part in file.groups else file.create_group(part)
+    for folder in filter(None, name.split("/")):
+        file = file.groups[folder] if folder in file.groups else file.create_group(folder)
     return file
 
 
@@ -404,8 +404,8 @@ def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
     long: dict[str, np.ndarray] = {}
     variables = data.variables.items()
     arrays: Arrays = {str(name): (tuple(map(str, v.dims)), v.values) for name, v in variables}
-    about = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
-    return Contents({**describe(header, long), **about}, arrays, long, {"": dict(data.attrs)})
+    attributes = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
+    return Contents({**describe(header, long), **attributes}, arrays, long, {"": dict(data.attrs)})
 
 
 def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:

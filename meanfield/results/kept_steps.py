@@ -42,13 +42,13 @@ class KeptSteps:
         self._seen += 1
         if (self._seen - 1) % self.every:
             return
-        one = {name: np.array(values) for name, values in snapshot().items()}
-        self._add({**one, AT: np.array(elapsed), END: np.array(end)})
+        step = {name: np.array(values) for name, values in snapshot().items()}
+        self._add({**step, AT: np.array(elapsed), END: np.array(end)})
         if self._bytes > self._most and len(self.snapshots) > 2:
             self.every *= 2
             kept, self.snapshots, self._bytes = self.snapshots[::2], [], 0
-            for each in kept:
-                self._add(each)
+            for snapshot_kept in kept:
+                self._add(snapshot_kept)
 
     def _add(self, snapshot: Snapshot) -> None:
         self.snapshots.append(snapshot)
@@ -61,7 +61,7 @@ class KeptSteps:
 
     def before(self, elapsed: float) -> Snapshot | None:
         """Last snapshot at or before a time; None if there is none."""
-        i = bisect_right(self.snapshots, elapsed, key=lambda one: float(one[AT]))
+        i = bisect_right(self.snapshots, elapsed, key=lambda step: float(step[AT]))
         return self.snapshots[i - 1] if i else None
 
     def copied(self) -> "KeptSteps":
@@ -70,16 +70,16 @@ class KeptSteps:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays of all snapshots by the number of the snapshot and the name of the array."""
-        each = enumerate(self.snapshots)
-        return {f"dense.{i:09d}.{name}": v for i, one in each for name, v in one.items()}
+        numbered = enumerate(self.snapshots)
+        return {f"dense.{i:09d}.{name}": v for i, step in numbered for name, v in step.items()}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Snapshots from the arrays that `arrays` returned, among others."""
-        kept, each = cls(), dict[str, Snapshot]()
+        kept, by_number = cls(), dict[str, Snapshot]()
         for key in sorted(name for name in arrays if name.startswith("dense.")):
             _, number, name = key.split(".", 2)
-            each.setdefault(number, {})[name] = arrays[key]
-        for one in each.values():
-            kept._add(one)
+            by_number.setdefault(number, {})[name] = arrays[key]
+        for step in by_number.values():
+            kept._add(step)
         return kept

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import with_hints
-from ..core.checks import boolean, fitting, path_of
+from ..core.checks import boolean, path_of, require
 from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading, ResultFile
@@ -363,18 +363,18 @@ class Solution(Result):
             **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
         }
-        about = {
+        attributes = {
             "Conventions": "CF-1.11",
             "title": f"{state.__name__} under {self.model!r}",
             "source": "meanfield",
             "references": "Rigollet, arXiv:2512.01868",
             "coordinates": " ".join(self.model.parameters),
         }
-        each = {name: words(name, state) for name in arrays}
+        texts = {name: words(name, state) for name in arrays}
         if last := self.stored.get("last"):
             long[LAST] = np.frombuffer(archived(last), dtype=np.uint8)
             header["engine"] = self.stored["engine"]
-        return Contents(header, arrays, long, {"": about, **each})
+        return Contents(header, arrays, long, {"": attributes, **texts})
 
     @classmethod
     def made_of(cls, contents: Contents) -> "Solution":
@@ -467,6 +467,7 @@ class LastState(DensityLaw):
     file: ResultFile
 
     def begin(self, space: Space | None) -> Density:
+        """The last density of the file; ValueError if `space` is of another class."""
         density = self.density(space)
         if space is not None and type(space) is not type(density.space):
             raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")
@@ -475,7 +476,7 @@ class LastState(DensityLaw):
     def density(self, space: Space | None) -> Density:
         final = getattr(load(self.file), "final", None)
         wanted = "a density, for a run from it"
-        return fitting(f"the end of {self.file}", final, wanted, isinstance(final, Density))
+        return require(f"the end of {self.file}", final, wanted, isinstance(final, Density))
 
 
 # Labelled arrays -----------------------------------------------------------------------------

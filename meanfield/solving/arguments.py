@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.annotations import JsonTable, MovedState
 from ..core.cached import cached_property
-from ..core.checks import as_given, check_memory, fitting, generator, real_array
+from ..core.checks import as_given, check_memory, generator, real_array, require
 from ..core.forms import Natural, Positive, TimeSpan, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
@@ -56,7 +56,7 @@ class Requested(NamedTuple):
         scheme, dt = motion.chosen_scheme(self.scheme, self.dt, start)
         shortest = np.spacing(max(abs(start), abs(end)))  # shorter steps do not change the time
         expected = f"at least {shortest:.3g}, by which numbers of the size of the times differ"
-        fitting("dt", dt, expected, dt is None or dt >= shortest)
+        require("dt", dt, expected, dt is None or dt >= shortest)
         degrees = _degrees(motion, (start, end), self.min_degree, self.max_degree)
         return {"scheme": scheme, "dt": dt, "degrees": degrees}
 
@@ -166,13 +166,7 @@ class Arguments:
         """
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
-        scheme = requested.scheme
-        if not isinstance(scheme, Scheme | Splitting | None):
-            names, template = [known.name for known in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
-            raise TypeError(
-                f"scheme must be one of the objects {', '.join(map(template.format, names))}; got "
-                f"scheme = {as_given(scheme)}{nearest(scheme, names, template) or '.'}"
-            )
+        scheme = _checked_scheme(requested.scheme)
         start, times = times_of(t_span, t_eval, requested.dt if scheme is Layers else None)
         user_breaks = breaks_of(breaks, t_span)
         if isinstance(state, State):
@@ -185,16 +179,6 @@ class Arguments:
         events = (events,) if callable(events) else tuple(events)
         if callable(until):
             events, until = (*events, Condition(until)), None
-        if until is None and steady_tolerance != STEADY_TOLERANCE:
-            raise ValueError(
-                'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
-                f"{steady_tolerance!r} and until = None."
-            )
-        if until and not (model.drift.constant and model.normalisation.constant):
-            raise ValueError(
-                f'until="steady" is for models that do not change with time: under {model!r} '
-                "tokens may rest and move again. Look at observables over time instead."
-            )
         motion = kind(model, state, engine, scheme=scheme, rtol=rtol)
         motion.breaks = user_breaks
         degrees = {name: getattr(requested, name) for name in ("min_degree", "max_degree")}
@@ -206,11 +190,7 @@ class Arguments:
                 "dense=True is for runs without random numbers, whose steps can be repeated up to "
                 f"any time; for {model!r} give the times in t_eval."
             )
-        if until and motion.random:
-            raise ValueError(
-                'until="steady" is for states that come to rest; what is moved by random numbers '
-                "does not. Look at observables over time instead."
-            )
+        _check_until(until, steady_tolerance, motion)
         choice = requested.chosen(motion, start, float(times[-1]))
         merge = checked_distance(merge, motion)
         generator, seed = _random(rng, motion.random, keeper.path)
@@ -222,7 +202,7 @@ class Arguments:
         )
         own_times = motion.semilinear and state.shape != () and not motion.random
         shared_threads = 1 if own_times else threads
-        fitting("threads", threads, "1, as there is no ensemble of densities", shared_threads == 1)
+        require("threads", threads, "1, as there is no ensemble of densities", shared_threads == 1)
         return cls(
             model=model,
             state=state,
@@ -307,6 +287,37 @@ class Arguments:
         }
 
 
+def _checked_scheme(scheme: Any) -> Any:
+    """`scheme`; raises TypeError if it is neither None nor one of `mf.steppers`."""
+    if not isinstance(scheme, Scheme | Splitting | None):
+        names, template = [known.name for known in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
+        raise TypeError(
+            f"scheme must be one of the objects {', '.join(map(template.format, names))}; got "
+            f"scheme = {as_given(scheme)}{nearest(scheme, names, template) or '.'}"
+        )
+    return scheme
+
+
+def _check_until(until: Any, steady_tolerance: float, motion: Motion) -> None:
+    """Raise ValueError unless states can come to rest, or if only the tolerance is given."""
+    model = motion.model
+    if until is None and steady_tolerance != STEADY_TOLERANCE:
+        raise ValueError(
+            'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
+            f"{steady_tolerance!r} and until = None."
+        )
+    if until and not (model.drift.constant and model.normalisation.constant):
+        raise ValueError(
+            f'until="steady" is for models that do not change with time: under {model!r} '
+            "tokens may rest and move again. Look at observables over time instead."
+        )
+    if until and motion.random:
+        raise ValueError(
+            'until="steady" is for states that come to rest, which no state under random numbers '
+            "does. Look at observables over time instead."
+        )
+
+
 def _name_of(event: Any) -> str:
     """Name of the function of an event or a condition."""
     function = getattr(event, "function", event)
@@ -334,10 +345,10 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
     times of all layers.
     """
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
-    fitting("t_span", t_span, "two times (start, end), start < end", increase)
+    require("t_span", t_span, "two times (start, end), start < end", increase)
     start, end = t_span
     shorter = f"of a length of at most {LONGEST_SPAN:g}"
-    fitting("t_span", t_span, shorter, end - start <= LONGEST_SPAN)
+    require("t_span", t_span, shorter, end - start <= LONGEST_SPAN)
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
@@ -356,7 +367,7 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
     if not (np.diff(times) > 0).all():
         raise ValueError("t_eval must increase strictly.")
     is_within = start <= times[0] and times[-1] <= end
-    fitting("t_eval", t_eval, f"within t_span = [{start}, {end}]", is_within)
+    require("t_eval", t_eval, f"within t_span = [{start}, {end}]", is_within)
     return start, times
 
 
@@ -364,10 +375,10 @@ def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, 
     """Checked argument `breaks` of `solve`: increasing times within `t_span`, ends included."""
     start, end = t_span
     increase = all(earlier < later for earlier, later in pairwise(breaks))
-    fitting("breaks", breaks, "times that increase strictly", increase)
+    require("breaks", breaks, "times that increase strictly", increase)
     is_within = all(start <= t <= end for t in breaks)
     advice = "Leave out those of another part of the run."
-    fitting("breaks", breaks, f"times within t_span = [{start}, {end}]", is_within, advice=advice)
+    require("breaks", breaks, f"times within t_span = [{start}, {end}]", is_within, advice=advice)
     return tuple(breaks)
 
 
@@ -535,6 +546,7 @@ class Geomspace(Times):
     first: Positive
 
     def between(self, start: float, end: float) -> np.ndarray:
+        """The start, and times whose distances from it are geometric from `first` on."""
         check_memory(f"count = {self.count} times", (4, self.count), "count")
         if not self.first < end - start:
             raise ValueError(

@@ -33,6 +33,7 @@ class DensityBatch:
     """
 
     def __init__(self, arguments: Arguments, numbers: np.ndarray | None = None):
+        """Batch of the runs `numbers`, with equations for each degree made on demand."""
         self._arguments, self._size = arguments, 1 if numbers is None else len(numbers)
         self._motion: Any = None  # motion of all runs, if they can share one
         if numbers is not None and arguments.motion.alike:
@@ -78,7 +79,7 @@ class DensityBatch:
         The first step changes the state by rtol^(1/4) / 20 in the norm of errors, at most: see
         `first_steps`.
         """
-        part = FIRST_CHANGE * self._arguments.rtol**0.25
+        share = FIRST_CHANGE * self._arguments.rtol**0.25
         for rows, batch in _by_rows(runs):
             indices = np.array([run.row for run in batch])
             states = [run.first.coefficients.reshape(run.members, -1) for run in batch]
@@ -86,9 +87,9 @@ class DensityBatch:
             rates = rows.rates_of_change(indices, rows.metric)
             moving, growths = (0 < rates) & (rates < np.inf), np.zeros(len(indices))
             if moving.any() and not self._arguments.dt:
-                growths[moving] = rows.growths(indices[moving], part, 0.0)
+                growths[moving] = rows.growths(indices[moving], share, 0.0)
             rates[~moving] = 0.0
-            first = first_steps(part, rates, growths, runs[0].duration)
+            first = first_steps(share, rates, growths, runs[0].duration)
             for run, step in zip(batch, first.tolist(), strict=True):
                 run.stepper.check()
                 run.clock = started(run.dt or step)

@@ -50,6 +50,7 @@ class Keeper:
     """
 
     def __init__(self, checkpoint: Any, checkpoint_every: Any, resume: Any):
+        """Check the options of checkpoints; ValueError for resume without a path."""
         self._every = NON_NEGATIVE.check("checkpoint_every", checkpoint_every)
         self._resume = boolean("resume", resume)
         if self._resume and checkpoint is None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.annotations import MovedState
-from ..core.checks import as_given, fitting, takes
+from ..core.checks import as_given, require, takes
 
 EventFunction = Callable[[float, Any], Any]
 
@@ -19,7 +19,7 @@ class Condition:
 
     def __init__(self, function: Callable[[float, Any], Any]):
         takes_both = takes(function, 2) and not isinstance(function, type)
-        self.function = fitting("until", function, "a function (t, state)", takes_both, TypeError)
+        self.function = require("until", function, "a function (t, state)", takes_both, TypeError)
 
     def __call__(self, t: float, state: MovedState) -> float:
         return 1.0 if self.holds(t, state) else -1.0

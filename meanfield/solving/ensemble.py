@@ -55,6 +55,7 @@ class EnsembleIntegration(Integration):
     state: MovedState = None
 
     def __init__(self, arguments: Arguments):
+        """Put members into batches of equal equations; end those that begin at rest."""
         super().__init__(arguments)
         self._shape = arguments.state.shape
         self.members: list[SpectralIntegration] = []
@@ -254,14 +255,14 @@ class EnsembleIntegration(Integration):
         """Arrays of the ensemble, and the snapshots of all members joined array by array."""
         motion = self._arguments.motion
         last = {i: t for i, (t, _) in self._last.items()}
-        about = {
+        shared = {
             "elapsed": self.elapsed,
             "ends": self.ends,
             "t_events": self.t_events,
             "last": last,
         }
         return {
-            "ensemble": json.dumps(about),
+            "ensemble": json.dumps(shared),
             "state": motion.packed(self.state),
             **{f"last.{i}": motion.packed(state) for i, (_, state) in self._last.items()},
             **_packed([member.snapshot() for member in self.members]),
@@ -270,13 +271,14 @@ class EnsembleIntegration(Integration):
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from the data that `snapshot` returned."""
         motion = self._arguments.motion
-        about = json.loads(str(snapshot["ensemble"]))
-        self.elapsed, self.ends, self.t_events = about["elapsed"], about["ends"], about["t_events"]
+        shared = json.loads(str(snapshot["ensemble"]))
+        self.elapsed, self.ends = shared["elapsed"], shared["ends"]
+        self.t_events = shared["t_events"]
         self.state = motion.unpacked(snapshot["state"])
-        for member, part in zip(self.members, _unpacked(snapshot), strict=True):
-            member.extend(part, self.duration)
+        for member, member_data in zip(self.members, _unpacked(snapshot), strict=True):
+            member.extend(member_data, self.duration)
         self._last = {
-            int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
+            int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in shared["last"].items()
         }
         events = self._arguments.events  # watches begin at the present states
         self._watches = [EventWatch(events, m) for m in self.members if events]
@@ -304,8 +306,8 @@ def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         shapes = content[f"shapes.{name}"]
         ends = np.cumsum(shapes.prod(axis=1))
         parts = np.split(content[f"member.{name}"], ends[:-1])
-        for member, part, shape in zip(members, parts, shapes, strict=True):
-            member[name] = part.reshape(shape)
+        for member, values, shape in zip(members, parts, shapes, strict=True):
+            member[name] = values.reshape(shape)
     return members
 
 
@@ -315,7 +317,7 @@ def nested(tables: list[Any], shape: tuple[int, ...]) -> Any:
     If the values are dictionaries with common keys, the result is one dictionary of such lists.
     """
     if isinstance(tables[0], dict):
-        return {name: nested([one[name] for one in tables], shape) for name in tables[0]}
+        return {name: nested([row[name] for row in tables], shape) for name in tables[0]}
     values = np.empty(len(tables), dtype=object)
     values[:] = tables
     return values.reshape(shape).tolist()

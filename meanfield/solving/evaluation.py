@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import fitting, real_array
+from ..core.checks import real_array, require
 from ..core.errors import MeanfieldError
 from ..core.provided import EXTENSIONS
 from ..results.kept_steps import AT, END, KeptSteps
@@ -30,10 +30,10 @@ def evaluated(run: Solution, t: Any) -> Any:
     """State of a run at the time `t`, or the run at several times; see `Solution.__call__`."""
     times = real_array("t", t)
     several = times.ndim == 1 and times.size > 0 and bool((np.diff(times) > 0).all())
-    fitting("t", t, "a time, or increasing times", times.ndim == 0 or several)
+    require("t", t, "a time, or increasing times", times.ndim == 0 or several)
     start = run.options.get("t_start", run.t[0])
     is_within = start <= times.min() and times.max() <= run.t[-1]
-    fitting("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", is_within)
+    require("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", is_within)
     states_by_time = dict(zip(run.t.tolist(), run.states, strict=True))
     integrations: dict[float, Integration] = {}
     states = tuple(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.annotations import JsonTable
 from ..core.calls import checked_call
-from ..core.checks import check_memory, fitting, real_array
+from ..core.checks import check_memory, real_array, require
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Reading
@@ -94,7 +94,7 @@ def extend(
     longer run by the error of the steps. A run that was interrupted before these steps is extended
     bit for bit. The extension has no tangents, as they need the steps from the beginning.
     """
-    fitting("run", run, "a run of solve", isinstance(run, Solution), TypeError)
+    require("run", run, "a run of solve", isinstance(run, Solution), TypeError)
     if not run.stored.get("last"):
         raise MeanfieldError(
             "This run keeps no end to go on from: only runs of solve, and files of them, do. Solve "
@@ -103,7 +103,7 @@ def extend(
     old = run.options["t_eval"]
     later = f"later than the end of the run, t = {old[-1]:g}, as a run is never shortened"
     goes_on = t_end == old[-1] and run.status in RESUMABLE
-    fitting("t_end", t_end, later, t_end > old[-1] or goes_on)
+    require("t_end", t_end, later, t_end > old[-1] or goes_on)
     functions = run.stored.get("functions")
     watched = until if events is None else events
     new_functions = {"events": watched, "observe": observe}
@@ -175,7 +175,7 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
         wanted = (
             f"increasing times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
         )
-        return fitting("t_eval", times, wanted, bool(is_later))
+        return require("t_eval", times, wanted, bool(is_later))
     first, intervals = (old[0], len(old) - 1) if len(old) > 1 else (start, 1)
     distance = (old[-1] - first) / intervals
     if not (distance > 0 and end > old[-1]):

@@ -94,6 +94,7 @@ class Integration(ABC):
     cause: Any = None  # reason why an ensemble ended, once all its members have ended
 
     def __init__(self, arguments: Arguments):
+        """Keep the arguments, with outputs relative to the start."""
         self._arguments = arguments
         self.start, self.steady = arguments.start, arguments.steady
         self.outputs = arguments.times - arguments.start
@@ -191,6 +192,7 @@ class SteppedIntegration(Integration):
     stalled: bool = False
 
     def __init__(self, arguments: Arguments):
+        """Begin without steps, in no interval between jumps."""
         super().__init__(arguments)
         self.rtol, self.dt = arguments.rtol, arguments.dt
         self.tally: dict[str, np.ndarray] = {}
@@ -320,7 +322,7 @@ class SteppedIntegration(Integration):
         TypeError, ValueError
             If the velocities are not one real number for each coordinate.
         """
-        motion, start, part = self.motion, self.start, 0.1 * self.rtol**0.125
+        motion, start, share = self.motion, self.start, 0.1 * self.rtol**0.125
         axes = tuple(range(1 if apart else 0, y.ndim))
 
         def errors(error: np.ndarray) -> np.ndarray:
@@ -336,9 +338,9 @@ class SteppedIntegration(Integration):
             fastest = np.abs(velocity).max(axis=axes)
             direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
             sizes = errors(direction)  # squares of velocities may overflow
-            nearby = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
-            growths = errors(motion.velocity(nearby, start) - velocity) / part
-            return first_steps(part, sizes * fastest, growths, self.duration)
+            nearby = y + along(share / np.where(sizes > 0, sizes, 1.0)) * direction
+            growths = errors(motion.velocity(nearby, start) - velocity) / share
+            return first_steps(share, sizes * fastest, growths, self.duration)
 
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
         """Add numbers of steps and evaluations to the tally of a scheme."""
@@ -373,6 +375,7 @@ class SteppedIntegration(Integration):
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
     def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
+        """Status, message, warning and statistics of a run that ended in `state` at t."""
         stats = self.stats(state, t)
         at = self.situation(stats)
         has_stopped = cause in FAILURES.values()
@@ -408,6 +411,7 @@ class SteppedIntegration(Integration):
         }[status]
 
     def snapshot(self) -> Snapshot:
+        """Data of a checkpoint: time elapsed, steps by scheme, and the policies' data."""
         return {
             "elapsed": self.elapsed,
             "schemes": list(self.tally),
@@ -420,13 +424,15 @@ class SteppedIntegration(Integration):
         }
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Restore time, counts and policies from the data of a checkpoint."""
         self.elapsed = float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
-            part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
-            policy.restore(part, self)
+            start, data = f"{name}.", snapshot.items()
+            policy.restore({k.removeprefix(start): v for k, v in data if k.startswith(start)}, self)
 
     def extend(self, snapshot: Snapshot, duration: float) -> None:
+        """Go on to a later end, over the jumps until then."""
         jumps, self.jumps = self.jumps, [jump for jump in self.jumps if jump <= duration]
         super().extend(snapshot, duration)
         self.jumps = jumps
@@ -468,6 +474,7 @@ class FlowIntegration(SteppedIntegration):
     """
 
     def __init__(self, arguments: Arguments, groups: int | None = None):
+        """Begin the flow of points, with a clock for each of `groups`, and its policies."""
         super().__init__(arguments)
         motion = self.motion
         self.first, self.rows = arguments.state, motion
@@ -498,6 +505,7 @@ class FlowIntegration(SteppedIntegration):
         self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray, **options: Any) -> PointFlow:
+        """Flow from y: fixed steps of a splitting with noise, else an explicit scheme."""
         scheme = self._scheme
         if isinstance(scheme, Splitting):
             streams = (self._rng,) if self._common is None else (self._rng, self._common)
@@ -518,6 +526,7 @@ class FlowIntegration(SteppedIntegration):
 
     @property
     def state(self) -> Any:
+        """State at the present time, with merged tokens at the place of their cluster."""
         y, motion = self._array, self.rows
         merging: Any = self.policies.get("merging")
         if merging is None:
@@ -573,6 +582,7 @@ class FlowIntegration(SteppedIntegration):
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
+        """Take up to `limit` steps towards `output`; return REACHED, PAUSED, STALLED or an end."""
         flow, start_time, counts = self.flow, self.clock_time, self.flow.counts.copy()
         if self.enter_piece(start_time):
             flow.renew()
@@ -602,6 +612,7 @@ class FlowIntegration(SteppedIntegration):
         return getattr(merging, "labels", None) if getattr(merging, "times", ()) else None
 
     def follow(self, code: int) -> int | None:
+        """Consult motion and policies after steps; return the code of an end, or None."""
         if not self._stepped or code not in (PAUSED, REACHED, STALLED):
             return None
         self.motion.after_step(self.flow.x, self.t)
@@ -619,6 +630,7 @@ class FlowIntegration(SteppedIntegration):
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: MovedState, elapsed: float, dt: float) -> Any:
+        """State after a single step of length dt from `state`, apart from the run."""
         merging: Any = self.policies.get("merging")
         rows = None
         if merging is not None and merging.times:
@@ -640,6 +652,7 @@ class FlowIntegration(SteppedIntegration):
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
+        """Data of a checkpoint: coordinates, clocks, generators, and the step under way."""
         flow = self.flow
         last_step = flow.before if self._ahead.size else ()
         return super().snapshot() | {
@@ -666,6 +679,7 @@ class FlowIntegration(SteppedIntegration):
         return np.flatnonzero(self.flow.clocks[:, 0] > self.elapsed)
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Go on from the data of a checkpoint; a step that was under way is repeated."""
         for name, rng in (("random", self._rng), ("common", self._common)):
             restore_random(rng, snapshot[name])
         self.motion.restore(json.loads(str(snapshot["motion"])))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.annotations import JsonTable
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import SlowWarning
 from ..dynamics.motion import Motion
 from ..states import Tokens
@@ -27,7 +27,7 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
     """Argument `merge` of `solve`, None for never; raises ValueError if tokens cannot merge."""
     if merge is None:
         return None
-    fitting(
+    require(
         "merge",
         merge,
         f"a distance > 0 and <= {FARTHEST_MERGED:g}, to be taken for none",
@@ -143,13 +143,13 @@ class Merging(Policy):
         points = rows.x
         if rows.radii is not None:
             points = np.concatenate([points, np.log(rows.radii)[:, None]], axis=1)
-        links = _links(points, self.distance)
-        if not len(links):
+        close_pairs = _links(points, self.distance)
+        if not len(close_pairs):
             return None
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        graph = coo_array((np.ones(len(links)), links.T), shape=(len(rows), len(rows)))
+        graph = coo_array((np.ones(len(close_pairs)), close_pairs.T), shape=(len(rows), len(rows)))
         labels = connected_components(graph, directed=False)[1]
         merged_tokens = _merged(rows, labels)
         with np.errstate(invalid="ignore"):
@@ -157,19 +157,20 @@ class Merging(Policy):
         shares[merged_tokens.masses[labels] == 0] = 1.0
         self.shares = self.shares * shares[self.labels]
         self.labels, self.masses = labels[self.labels], merged_tokens.masses
-        fractions = np.ones(len(links)) if step is None else self._fractions(links, step[2])
+        at_once = np.ones(len(close_pairs))
+        fractions = at_once if step is None else self._fractions(close_pairs, step[2])
         for i in np.flatnonzero(np.diff(fractions, append=2.0) > SIMULTANEOUS):
             merge_time = t if step is None else min(t, step[0] + fractions[i] * step[1])
             self.times.append((float(merge_time), len(rows) - int(i) - 1))
         return merged_tokens
 
-    def _fractions(self, links: np.ndarray, gaps: Gaps) -> np.ndarray:
+    def _fractions(self, close_pairs: np.ndarray, lengths: Gaps) -> np.ndarray:
         """Fractions of the last step at which pairs of rows came close, sorted; by bisection.
 
-        `links` (m, 2) has the indices of the rows of each pair; close is within `distance`.
+        `close_pairs` (m, 2) has the indices of the rows of each pair; close is within `distance`.
         """
-        gaps_of_links = gaps(*links.T)
-        low, high = np.zeros(len(links)), np.ones(len(links))
+        gaps_of_links = lengths(*close_pairs.T)
+        low, high = np.zeros(len(close_pairs)), np.ones(len(close_pairs))
         for _ in range(MERGE_HALVINGS):
             middle = (low + high) / 2
             closed = gaps_of_links(middle[:, None]) <= self.distance
@@ -211,6 +212,7 @@ def _gaps(interpolant: Any, motion: Any) -> Gaps:
     d = motion.dimension
 
     def gaps(rows: np.ndarray, others: np.ndarray) -> Lengths:
+        """Distances of the rows from the others as functions of the fraction s of the step."""
         separation = interpolant.of(lambda y: y[0, rows, :d] - y[0, others, :d])
         if not motion.has_radii:
             return lambda s: np.linalg.norm(separation(s), axis=1)

@@ -83,6 +83,7 @@ class BlowUp(Policy):
     memory = ("alike", "close")
 
     def __init__(self) -> None:
+        """Begin without any sign of a blow-up."""
         self.elapsed: float | None = None
         self.power: float | None = None
         # Last 1/r; p of the steps that agree, 1/r at the first of them, and their number.

@@ -33,6 +33,7 @@ class ReplicaIntegration(FlowIntegration):
     """
 
     def __init__(self, arguments: Arguments):
+        """Integration with a clock for each replica; those at rest end at once."""
         replicas = arguments.motion.members
         super().__init__(arguments, replicas)
         self.ends = np.full(replicas, RUNNING)
@@ -139,8 +140,8 @@ class ReplicaIntegration(FlowIntegration):
     def _end_where_steady(self, members: np.ndarray) -> None:
         """End those of the members, given by their indices, whose rate of change is small."""
         if members.size:
-            part = self.motion.of_members(members)
-            rates = part.rates(self.flow.x[members], self.flow.velocity[members])
+            chosen = self.motion.of_members(members)
+            rates = chosen.rates(self.flow.x[members], self.flow.velocity[members])
             self.ends[members[rates <= self.steady]] = STEADY
 
     # Counts --------------------------------------------------------------------------------

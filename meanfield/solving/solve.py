@@ -302,6 +302,7 @@ class _SolvedRun:
     """
 
     def __init__(self, arguments: Arguments, progress: Progress, earlier: Solution | None):
+        """Set up the integration; go on from a checkpoint or from the end of `earlier`."""
         self._progress = progress
         self.arguments, self._began = arguments, time.perf_counter()
         separate = None if earlier is None else separate_steps(earlier.stored["last"])
@@ -586,11 +587,11 @@ class _Record:
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
         """The record as arrays by name, for a checkpoint."""
-        about: JsonTable = {"t_events": self.t_events, "outputs": self.outputs}
-        about["times"] = self.times
-        about |= {"seconds": seconds, "end": self.end}
+        records: JsonTable = {"t_events": self.t_events, "outputs": self.outputs}
+        records["times"] = self.times
+        records |= {"seconds": seconds, "end": self.end}
         states = enumerate(map(motion.packed, self.states))
-        return {"record": np.array(json.dumps(about))} | {f"record.{i:09d}": y for i, y in states}
+        return {"record": np.array(json.dumps(records))} | {f"record.{i:09d}": y for i, y in states}
 
     @classmethod
     def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "_Record":

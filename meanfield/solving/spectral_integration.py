@@ -58,6 +58,7 @@ class SpectralIntegration(SteppedIntegration):
     _rules: Rules
 
     def __init__(self, arguments: Arguments, batch: DensityBatch | None = None, row: int = 0):
+        """Begin the integration of a density: policies, schemes, and its row of `batch`."""
         super().__init__(arguments)
         scheme, density = arguments.scheme, arguments.state
         self.batch, self.row = batch or DensityBatch(arguments), row
@@ -158,6 +159,7 @@ class SpectralIntegration(SteppedIntegration):
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
+        """State after a single step of length dt from `state`, apart from the run."""
         fine = state.resample(self.space.degree)
         first = fine.coefficients.reshape(self.stepper.state.shape)
         coefficients, _ = self.stepper.step(first, dt, elapsed)
@@ -223,6 +225,7 @@ class SpectralIntegration(SteppedIntegration):
         }
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Go on from the data of a checkpoint; a step that was under way is repeated."""
         self.journal = None  # a checkpoint does not store it
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])
@@ -261,6 +264,7 @@ class CommonNoiseIntegration(SpectralIntegration):
         super().__init__(arguments)
 
     def take_steps(self, output: float, limit: int) -> int:
+        """Take up to `limit` steps towards `output`, one by one, with noise."""
         counts, code = self.stepper.counts.tolist(), PAUSED
         steps_left = self.until_review(limit)
         while code == PAUSED and steps_left > 0:

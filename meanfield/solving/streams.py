@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.annotations import JsonTable
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.errors import CheckpointError
 
 
@@ -67,7 +67,7 @@ class Seeds:
         """
         members = int(np.prod(shape))
         expected = f"{members} seeds, one for each member"
-        fitting("rng", self, expected, shape and len(self.numbers) == members)
+        require("rng", self, expected, shape and len(self.numbers) == members)
         generators = [np.random.default_rng(seed) for seed in self.numbers]
         common_stream = Streams([_children(rng, 1)[0] for rng in generators]) if common else None
         return Streams(generators), common_stream

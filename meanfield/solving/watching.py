@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.annotations import MovedState
-from ..core.checks import as_given, fitting, real_array
+from ..core.checks import as_given, real_array, require
 from ..results.files import GROUP
 from ..results.solution import DATASET_AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
@@ -124,7 +124,7 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
         return {}
     has_names = isinstance(observe, Mapping) and all(isinstance(name, str) for name in observe)
     fits = has_names and all(map(callable, observe.values()))
-    fitting("observe", observe, "a mapping of names to functions of a state", fits, TypeError)
+    require("observe", observe, "a mapping of names to functions of a state", fits, TypeError)
     shapes_known = {name: (f, _value(name, f, start.final).shape) for name, f in observe.items()}
     state: MovedState = start.final
     arrays = observable_arrays(start) | state.stacked(start.states)
@@ -133,7 +133,7 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     taken_names = {GROUP, *arrays, *DATASET_AXES, *start.parameters}.union(*axes)
     for name in observe:
         expected = "made of letters, digits and underscores, none of the digits first"
-        fitting("a name in observe", name, expected, name.isidentifier())
+        require("a name in observe", name, expected, name.isidentifier())
         if name in taken_names:
             raise ValueError(
                 f"observe: {name!r} is an observable, an array, a parameter or an axis of a run "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting, positive, real_array, whole_number
+from ..core.checks import check_memory, positive, real_array, require, whole_number
 from ..core.dual import Dual, value_of
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
@@ -102,9 +102,9 @@ class Characteristics(State):
     def __init__(
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
     ) -> None:
-        fitting("density", density, "a Density", isinstance(density, Density), TypeError)
+        require("density", density, "a Density", isinstance(density, Density), TypeError)
         advice = "Choose a member: Characteristics(density[i])."
-        fitting("density", density, "a single density", not density.shape, advice=advice)
+        require("density", density, "a single density", not density.shape, advice=advice)
         density.checked_positive()
         space = density.space
         if limit is None:
@@ -172,7 +172,7 @@ class Characteristics(State):
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
         expected = f"finite, of shape {self.coordinates.shape}"
-        fitting("coordinates", coordinates, expected, fits)
+        require("coordinates", coordinates, expected, fits)
         if coordinates.ndim > 1 and self.space.spherical:
             check_unit("moved", value_of(coordinates))
         masses = self.masses if masses is None else masses
@@ -250,7 +250,7 @@ class Characteristics(State):
         another latitude is a ring, not a cluster.
         """
         radius, least = positive("radius", radius), positive("least", least)
-        fitting("radius", radius, "<= pi/2", radius <= np.pi / 2)
+        require("radius", radius, "<= pi/2", radius <= np.pi / 2)
         return self.chart.clusters(self.coordinates, self.masses, radius=radius, least=least)
 
     # Judging -------------------------------------------------------------------------------

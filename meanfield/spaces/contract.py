@@ -12,10 +12,10 @@ from ..core.annotations import FromAbove, RandomSource
 from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
-    fitting,
     generator,
     positive,
     real_array,
+    require,
     whole_number,
 )
 from ..core.errors import MeanfieldError
@@ -53,7 +53,7 @@ def one_number(name: str, value: Any, expected: str, smallest: float = -np.inf) 
     """
     number = real_array(name, value)
     fits = number.shape == () and np.isfinite(number) and number >= smallest
-    fitting(name, value, f"one finite {expected}", fits, advice="For an ensemble: Density.stack.")
+    require(name, value, f"one finite {expected}", fits, advice="For an ensemble: Density.stack.")
     return float(number)
 
 
@@ -62,7 +62,7 @@ def orthogonal(rotation: Any, d: int, expected: str, reflections: bool) -> np.nd
     matrix = real_array("rotation", rotation)
     fits = matrix.shape == (d, d) and np.abs(matrix @ matrix.T - np.eye(d)).max() <= 1e-12
     fits = fits and (reflections or np.linalg.det(matrix) > 0)
-    return fitting("rotation", matrix, expected, fits)
+    return require("rotation", matrix, expected, fits)
 
 
 def bands_of(attraction: np.ndarray) -> np.ndarray:
@@ -205,16 +205,16 @@ class Space(Kind, family=True):
         d = self.dimension
         unit = point.shape == (d,) and abs(np.linalg.norm(point) - 1) <= UNIT
         expected = f"a unit vector of shape ({d},)"
-        fitting(name, point, expected, unit, advice="Divide it by its norm.")
+        require(name, point, expected, unit, advice="Divide it by its norm.")
         return point / np.linalg.norm(point)
 
     def check_points(self, caller: str, points: np.ndarray) -> None:
         """Raise ValueError unless rows of an array are points of the space, as `caller` wants."""
         check_unit(caller, points)
 
-    def tokens(self, points: np.ndarray) -> "State":
-        """Tokens of equal masses at points (n, d) of the space."""
-        return Tokens(points)
+    def tokens(self, points: np.ndarray, masses: np.ndarray | None = None) -> "State":
+        """Tokens at points (*replicas, n, d) of the space, by default of equal masses."""
+        return Tokens(points, masses)
 
     def mean_direction(self, density: Density) -> np.ndarray:
         """Direction of int x dmu, (d,); the last axis if the integral is 0 to rounding."""
@@ -353,7 +353,7 @@ class Space(Kind, family=True):
         numbers = real_array("degrees", default if degrees is None else degrees)
         known = np.isin(numbers, self.degrees[1:]).all()
         fits = numbers.ndim == 1 and known and 0 < numbers.size == np.unique(numbers).size
-        fitting("degrees", degrees, f"different whole numbers between 1 and {self.degree}", fits)
+        require("degrees", degrees, f"different whole numbers between 1 and {self.degree}", fits)
         coefficients = self.uniform().coefficients.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             for l in numbers.astype(int):
@@ -377,7 +377,7 @@ class Space(Kind, family=True):
         expected = f"that of {letter}_0, ..., {letter}_{self.degree} at most, on {self!r}"
         advice = f"Use a degree of {count - 1} or more."
         fits = count <= self.degree + 1
-        fitting("The shape of the coefficients", shape, expected, fits, advice=advice)
+        require("The shape of the coefficients", shape, expected, fits, advice=advice)
         result = np.zeros((*coefficients.shape[:-1], self.degree + 1), dtype=coefficients.dtype)
         result[..., : coefficients.shape[-1]] = coefficients
         return result
@@ -388,7 +388,7 @@ class Space(Kind, family=True):
         number = one_number("concentration", concentration, expected, smallest)
         multipliers = exponential_multipliers(number, self.degree, self.dimension)
         fits = np.isfinite(multipliers / multipliers[0]).all()
-        fitting("concentration", number, "smaller: its law is one point", fits)
+        require("concentration", number, "smaller: its law is one point", fits)
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:

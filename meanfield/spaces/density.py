@@ -11,10 +11,10 @@ from ..core.cached import cached_property
 from ..core.checks import (
     check_memory,
     complex_array,
-    fitting,
     generator,
     real,
     real_array,
+    require,
     whole_number,
 )
 from ..core.errors import UnresolvedWarning
@@ -77,14 +77,14 @@ class Density(State):
         from .contract import Space
 
         a_space = isinstance(space, Space)
-        fitting("space", space, "a space, such as Circle(64)", a_space, TypeError)
+        require("space", space, "a space, such as Circle(64)", a_space, TypeError)
         checked_array = real_array if space.dtype.kind == "f" else complex_array
         coefficients = checked_array(f"The coefficients of a density on {space!r}", coefficients)
         modes = space.degrees.size
         shape, expected = coefficients.shape, f"(..., {modes}) on {space!r}"
-        fitting("coefficients.shape", shape, expected, shape[-1:] == (modes,) and coefficients.size)
+        require("coefficients.shape", shape, expected, shape[-1:] == (modes,) and coefficients.size)
         count = np.count_nonzero(~np.isfinite(coefficients))
-        fitting("coefficients", coefficients, f"finite, but {count} are not", count == 0)
+        require("coefficients", coefficients, f"finite, but {count} are not", count == 0)
         error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
         if error > UNIT_MASS:
             raise ValueError(
@@ -93,7 +93,7 @@ class Density(State):
             )
         imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
         expected = "real in the coefficients of order 0"
-        fitting("The imaginary part", imaginary, expected, imaginary <= REAL_ENOUGH)
+        require("The imaginary part", imaginary, expected, imaginary <= REAL_ENOUGH)
         self._set(space=space, coefficients=coefficients)
 
     @classmethod
@@ -219,7 +219,7 @@ class Density(State):
         points, d = real_array("points", points), self.space.dimension
         advice = "Angles on the circle: at(circle.embed(theta))."
         expected, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
-        fitting("points.shape", points.shape, expected, fits, advice=advice)
+        require("points.shape", points.shape, expected, fits, advice=advice)
         self.space.check_points("at(points)", points)
         return self.space.at(self.coefficients, points)
 
@@ -333,7 +333,7 @@ class Density(State):
         densities = DENSITIES.check("densities", densities)
         shapes = {density.shape for density in densities}
         expected = "at least one density, all of one ensemble shape"
-        fitting("densities", sorted(shapes), expected, len(shapes) == 1)
+        require("densities", sorted(shapes), expected, len(shapes) == 1)
         fine = _on_one_space(densities)
         kind = type(fine[0])
         ensemble = kind(fine[0].space, np.stack([density.coefficients for density in fine]))
@@ -362,12 +362,12 @@ class Density(State):
     def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":
         """sum_i weights_i densities_i, weights >= 0 of sum 1; also ``0.3 * a + 0.7 * b``."""
         densities = DENSITIES.check("densities", densities)
-        fitting("densities", densities, "one density at least", len(densities) > 0)
+        require("densities", densities, "one density at least", len(densities) > 0)
         weights = real_array("weights", weights).ravel().tolist()
         valid = len(weights) == len(densities) > 0 and all(weight >= 0 for weight in weights)
         valid = valid and abs(sum(weights) - 1) <= UNIT_MASS
         expected = f"{len(densities)} numbers >= 0 of sum 1, one for each density"
-        fitting("weights", weights, expected, valid)
+        require("weights", weights, expected, valid)
         fine = _on_one_space(densities)
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
         return type(fine[0])(fine[0].space, total)
@@ -454,5 +454,5 @@ def _on_one_space(densities: Sequence[Density]) -> list[Density]:
 def checked_degree(k: Any) -> int:
     """Degree of a moment as an int; raises TypeError if it is not a whole number."""
     is_whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
-    fitting("k", k, "a whole number", is_whole, TypeError)
+    require("k", k, "a whole number", is_whole, TypeError)
     return whole_number("k", k, least=-(2**63))

@@ -16,10 +16,10 @@ from ..core.cached import cached_property
 from ..core.checks import (
     as_given,
     check_memory,
-    fitting,
     plain_array,
     real,
     real_array,
+    require,
     returned,
     whole_number,
 )
@@ -107,19 +107,19 @@ class Index(Kind, family=True):
         divided = any(part.normalised and part.interacts for _, part in model.drift.terms)
         fits = not divided or ((J >= 0).all() and (J.sum(axis=1) > 0).all())
         needed = f">= 0, and not all 0 for any index, under {model.drift!r}, which divides by sums"
-        return fitting("coupling", J, needed, fits) * self.weights
+        return require("coupling", J, needed, fits) * self.weights
 
     def _coupling(self, coupling: Any) -> np.ndarray:
         """Matrix (P, P) of a coupling, which is a matrix or a function of two arrays (P, P)."""
         shape = (len(self),) * 2
         if not callable(coupling):
             expected = f"a matrix of shape {shape}, one number for each pair of nodes"
-            return fitting("coupling", coupling, expected, coupling.shape == shape)
+            return require("coupling", coupling, expected, coupling.shape == shape)
         s, tau = np.broadcast_arrays(self.nodes[:, None], self.nodes[None])
         values = coupling(s.copy(), tau.copy())
         values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
         J = returned("coupling", values, shape)
-        return fitting("The values of coupling", J, "finite", np.isfinite(J).all())
+        return require("The values of coupling", J, "finite", np.isfinite(J).all())
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """Matrix `influence` (P, P) if only positions at or before a node act on it.
@@ -164,8 +164,8 @@ class Positions(Index):
     def validate(self) -> None:
         b = self.breaks
         fits = b.ndim == 1 and b.size >= 2 and b[0] == 0 and b[-1] == 1 and (np.diff(b) > 0).all()
-        fitting("breaks", b, "numbers that increase from 0 to 1", fits)
-        fitting("sink", self.sink, "a mass, 0 <= sink < 1", 0 <= self.sink < 1)
+        require("breaks", b, "numbers that increase from 0 to 1", fits)
+        require("sink", self.sink, "a mass, 0 <= sink < 1", 0 <= self.sink < 1)
         check_memory("the positions", (4, b.size * self.order), "order or breaks")
 
     @classmethod
@@ -177,7 +177,7 @@ class Positions(Index):
         pieces = whole_number("pieces", pieces)
         real("ratio", ratio, "a number > 1", lambda number: 1 < number < np.inf)
         smallest = float(ratio) ** (1 - pieces)
-        fitting("pieces", pieces, "fewer, or a smaller ratio", smallest > np.finfo(float).tiny)
+        require("pieces", pieces, "fewer, or a smaller ratio", smallest > np.finfo(float).tiny)
         breaks = np.concatenate([[0.0], float(ratio) ** np.arange(1 - pieces, 1)])
         return cls(breaks, order, **options)
 
@@ -294,12 +294,12 @@ class Positions(Index):
             error = np.abs(influence - coarse).max() / (np.abs(influence).max() or 1.0)
             expected = f"smooth, but two rules for its integrals differ by {error:.1g}"
             is_smooth, advice = error <= DECAY_TOLERANCE, "A jump is a window."
-            fitting("decay", causal.decay, expected, is_smooth, advice=advice)
+            require("decay", causal.decay, expected, is_smooth, advice=advice)
         if mean:
             sums = influence.sum(axis=1, keepdims=True)
             s, fits = self.nodes[np.argmin(sums)], (sums > 0).all()
             blind_spot = f"position {s:g} sees nothing: decay is 0, or the window too short"
-            fitting("causal", causal, "seen from every position", fits, advice=blind_spot)
+            require("causal", causal, "seen from every position", fits, advice=blind_spot)
             influence /= sums
         return influence
 
@@ -324,7 +324,7 @@ class Positions(Index):
         if causal.sink is None:
             return 0.0
         expected = f">= {self.sink:g}, the mass of the atom at s = 0, which is seen as a whole"
-        fitting("causal.sink", causal.sink, expected, causal.sink >= self.sink - SINK_ROUNDING)
+        require("causal.sink", causal.sink, expected, causal.sink >= self.sink - SINK_ROUNDING)
         return float(self._at_level(np.array(causal.sink)))
 
 
@@ -347,11 +347,11 @@ class Classes(Index):
     def validate(self) -> None:
         v = self.values
         fits = v.ndim == 1 and v.size >= 1 and (np.diff(v) > 0).all()
-        fitting("values", v, "different numbers (P,), increasing", fits)
+        require("values", v, "different numbers (P,), increasing", fits)
         shares = np.full(v.shape, 1 / v.size) if self.shares is None else self.shares
         valid = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
         expected = f"numbers > 0 of sum 1, one for each of {v.size} values"
-        fitting("shares", self.shares, expected, valid)
+        require("shares", self.shares, expected, valid)
         self._set(shares=shares)
 
     @property
@@ -389,7 +389,7 @@ class NormalIndex(Index):
 
     def validate(self) -> None:
         largest_count = MOST_HERMITE_NODES
-        fitting("count", self.count, f"at most {largest_count} nodes", self.count <= largest_count)
+        require("count", self.count, f"at most {largest_count} nodes", self.count <= largest_count)
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:
@@ -411,8 +411,8 @@ def _values_in(s: Any, expected: str, fits: Callable[[np.ndarray], Any]) -> np.n
     `expected` describes the allowed values in the message.
     """
     values, expected = real_array("s", s), f"{expected}, or an array of them"
-    fitting("s", s, expected, plain_array("s", s).dtype != bool, TypeError)
-    fitting("s", s, expected, values.size > 0 and fits(values).all())
+    require("s", s, expected, plain_array("s", s).dtype != bool, TypeError)
+    require("s", s, expected, values.size > 0 and fits(values).all())
     return values
 
 

@@ -10,8 +10,8 @@ from ..core.cached import cached_property
 from ..core.checks import (
     boolean,
     check_memory,
-    fitting,
     generator,
+    require,
     whole_number,
 )
 from ..core.errors import MeanfieldError
@@ -61,9 +61,9 @@ class IndexedSpace(Space):
         space = slice_space
         product = isinstance(space, IndexedSpace)
         a_space = isinstance(space, Space) and not product
-        fitting("slice_space", space, "a space, such as Circle(64)", a_space, TypeError)
+        require("slice_space", space, "a space, such as Circle(64)", a_space, TypeError)
         an_index = isinstance(index, Index)
-        fitting("index", index, "an Index, such as Positions()", an_index, TypeError)
+        require("index", index, "an Index, such as Positions()", an_index, TypeError)
         count = len(index)
         check_memory("densities at all nodes", (count, 16, space.degrees.size), "degree or nodes")
         self._set(
@@ -230,7 +230,7 @@ class Indexed(Density):
     def __init__(self, space: Any, coefficients: Any) -> None:
         product = isinstance(space, IndexedSpace)
         expected = "a product of a space and an index: use circle.indexed(f, index)"
-        fitting("space", space, expected, product, TypeError)
+        require("space", space, expected, product, TypeError)
         super().__init__(space, coefficients)
 
     @classmethod
@@ -251,7 +251,7 @@ class Indexed(Density):
         """Indexed densities from P single densities, one for each node of an index."""
         stacked = Density.stack(densities)
         expected = f"{len(index)} single densities, one for each node"
-        fitting("densities", stacked.shape, expected, stacked.shape == (len(index),))
+        require("densities", stacked.shape, expected, stacked.shape == (len(index),))
         space = IndexedSpace(stacked.space, index)
         return cls(space, space.joined(stacked.coefficients))
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from ..core.annotations import Narrowed
 from ..core.arrays import read_numbers
-from ..core.checks import check_memory, fitting
+from ..core.checks import check_memory, require
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
-from ..states import Start, Tokens
+from ..states import Start, State, Tokens
 from .characteristics import Characteristics
 from .contract import Space
 from .density import Density
@@ -80,6 +80,8 @@ class Uniform(_OfMethod):
 
 class Fourier(DensityLaw):
     """The density 1 + sum_k a_k cos(k theta) + b_k sin(k theta), k = 1, 2, ..., on the circle.
+
+    On the torus its mean over the angles.
 
     Parameters
     ----------
@@ -302,7 +304,7 @@ class AlongIndex(Law):
         _check_entries("laws", self.laws)
         if self.at is not None:
             fits = self.at.shape == (len(self.laws),) and (np.diff(self.at) > 0).all()
-            fitting("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
+            require("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
 
     def begin(self, space: Space | None) -> Indexed:
         """Densities at the nodes of the index: the laws, interpolated linearly."""
@@ -373,21 +375,28 @@ class SampledTokens(Law):
     masses: np.ndarray | None = None
     radii: np.ndarray | None = None
 
-    def begin(self, space: Space | None) -> Tokens:
+    def begin(self, space: Space | None) -> State:
         density = self.law.begin(space)
         shape = () if self.replicas is None else (self.replicas,)
         dimension = density.space.dimension
         check_memory(f"n = {self.n} tokens", (*shape, 3 * self.n, dimension), "n or replicas")
         tokens = density.sample(self.n * (self.replicas or 1), rng=self.rng)
-        return Tokens(tokens.x.reshape(*shape, self.n, tokens.dimension), self.masses, self.radii)
+        if self.replicas is None and self.masses is None and self.radii is None:
+            return tokens
+        points = tokens.x.reshape(*shape, self.n, dimension)
+        if self.radii is not None:
+            with_radii = isinstance(tokens, Tokens)
+            require("radii", self.radii, f"None: tokens of {space!r} have none", with_radii)
+            return Tokens(points, self.masses, self.radii)
+        return density.space.tokens(points, self.masses)
 
 
 def _check_series(name: str, coefficients: np.ndarray) -> None:
-    fitting(name, coefficients, "an array of numbers [a_1, a_2, ...]", coefficients.ndim == 1)
+    require(name, coefficients, "an array of numbers [a_1, a_2, ...]", coefficients.ndim == 1)
 
 
 def _check_entries(name: str, entries: Sequence[Any]) -> None:
-    fitting(name, entries, "an array with at least one entry", len(entries) > 0)
+    require(name, entries, "an array with at least one entry", len(entries) > 0)
 
 
 def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> list[Density]:
@@ -405,10 +414,10 @@ def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
     """Array (n,) or (n, d) as it is, or one layer of an array (layers, n, d)."""
     expected = "that of angles (n,), unit vectors (n, 2), or hidden states (n, d) or (layers, n, d)"
     fits = array.ndim in (1, 2, 3) and 0 not in array.shape
-    fitting("The shape of the file", array.shape, expected, fits)
+    require("The shape of the file", array.shape, expected, fits)
     if array.ndim < 3:
-        fitting("layer", layer, f"left out for an array {array.shape}", layer is None)
+        require("layer", layer, f"left out for an array {array.shape}", layer is None)
         return array
     last = len(array) - 1
     fits = layer is not None and layer <= last
-    return array[fitting("layer", layer, f"0 to {last}, a layer of the array", fits)]
+    return array[require("layer", layer, f"0 to {last}, a layer of the array", fits)]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import read_numbers
-from ..core.checks import finite_array, fitting, path_of, real_array
+from ..core.checks import finite_array, path_of, real_array, require
 from ..states import Tokens
 from ..states.points import check_unit
 
@@ -30,7 +30,7 @@ def checked_sample(sample: Any, dimension: int) -> np.ndarray:
         sample = read_numbers(path_of("sample", sample))
     if isinstance(sample, Tokens):
         equal, advice = np.ptp(sample.masses) <= SAMPLE_MASS_ERROR, "Draw tokens by their masses."
-        fitting("The masses of a sample", sample.masses, "equal", equal, advice=advice)
+        require("The masses of a sample", sample.masses, "equal", equal, advice=advice)
         sample = sample.x
     sample = finite_array("A sample", sample)
     angles = dimension == 2 and sample.ndim == 1
@@ -38,7 +38,7 @@ def checked_sample(sample: Any, dimension: int) -> np.ndarray:
     alternative = " or angles (n,) in radians" if dimension == 2 else ""
     expected = f"that of at least 2 unit vectors (n, {dimension}){alternative}"
     advice = "Tokens of higher dimension: see principal_circle and principal_sphere."
-    fitting("The shape of a sample", sample.shape, expected, fits, advice=advice)
+    require("The shape of a sample", sample.shape, expected, fits, advice=advice)
     if not angles:
         check_unit("A sample", sample, SAMPLE_LENGTH_ERROR)
     return np.arctan2(sample[:, 1], sample[:, 0]) if sample.shape[1:] == (2,) else sample
@@ -105,7 +105,7 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
     deviations = np.angle(np.exp(1j * (angles - centre)))
     reach = np.abs(deviations).max()
     advice = "All points of the sample coincide: estimate(sample, bandwidth=...)."
-    fitting("bandwidth", None, "a number", reach >= 1e-12, advice=advice)
+    require("bandwidth", None, "a number", reach >= 1e-12, advice=advice)
     stretch = max(1.0, np.pi / 2 / reach)
     return _sheather_jones(deviations * stretch) / stretch
 
@@ -194,7 +194,7 @@ def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
     """Unit vectors (n, count) along the leading principal directions; `name` is for messages."""
     tokens = real_array("Tokens", tokens)
     expected, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
-    fitting("tokens.shape", tokens.shape, expected, fits)
+    require("tokens.shape", tokens.shape, expected, fits)
     norms = np.linalg.norm(tokens, axis=1, keepdims=True)
     lost_counts = np.count_nonzero(~np.isfinite(norms)), np.count_nonzero(norms == 0)
     if any(lost_counts):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting, real_array, whole_number
+from ..core.checks import check_memory, real_array, require, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import HarmonicChart, Multipliers, Nodes, graded_rule
@@ -225,7 +225,7 @@ class Sphere(Space):
         C_km are Racah's harmonics, Y_km / sqrt(2k + 1): C_10 = z, C_k0 = P_k(z).
         """
         if not 0 <= k <= self.degree:
-            fitting("k", k, "the degree of a moment, >= 0", k >= 0)
+            require("k", k, "the degree of a moment, >= 0", k >= 0)
             shape = (*coefficients.shape[:-1], k + 1)
             check_memory(f"k = {k}, of which a moment has {k + 1} numbers", (*shape, 2), "k")
             return np.zeros(shape, dtype=complex)
@@ -413,8 +413,8 @@ def from_pyshtools(field: "pyshtools.SHCoeffs | pyshtools.SHGrid") -> Density:
     if hasattr(field, "expand") and hasattr(field, "to_array") and not hasattr(field, "coeffs"):
         field = field.expand(normalization="4pi", csphase=1)
     fits = hasattr(field, "convert")
-    fitting("field", field, "an SHCoeffs or SHGrid of pyshtools", fits, TypeError)
-    fitting("field.kind", field.kind, "real, as a density is", field.kind == "real")
+    require("field", field, "an SHCoeffs or SHGrid of pyshtools", fits, TypeError)
+    require("field.kind", field.kind, "real, as a density is", field.kind == "real")
     real = field.convert(normalization="4pi", csphase=1).coeffs
     sphere = Sphere(real.shape[1] - 1)
     cos, sin = real[:, sphere.degrees, sphere.orders]
@@ -441,7 +441,7 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
         ) from error
     sphere = density.space if isinstance(density, Density) else None
     is_single = isinstance(sphere, Sphere) and not density.shape
-    fitting("density", density, "a single one on a Sphere", is_single, TypeError)
+    require("density", density, "a single one on a Sphere", is_single, TypeError)
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))
     scale = np.where(sphere.orders == 0, 1, np.sqrt(2))
     real[0, sphere.degrees, sphere.orders] = scale * density.coefficients.real

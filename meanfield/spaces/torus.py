@@ -8,11 +8,11 @@ import numpy as np
 
 from ..core.annotations import FromAbove
 from ..core.cached import cached_property
-from ..core.checks import check_memory, finite_array, fitting, real_array, whole_number
+from ..core.checks import check_memory, finite_array, real_array, require, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
-from ..states.points import UNIT
-from .circle import _inverted
+from ..states.points import UNIT, on_circles
+from .circle import Circle, _inverted
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
 from .torus_transforms import TorusGridTransforms
@@ -213,7 +213,7 @@ class Torus(Space):
         if self.circles == 1 and angles.shape[-1:] != (1,):
             angles = angles[..., None]
         wanted = f"(..., {self.circles}), of angles in radians"
-        fitting("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
+        require("angles.shape", angles.shape, wanted, angles.shape[-1:] == (self.circles,))
         return on_circles(angles)
 
     def angles_of(self, points: np.ndarray) -> np.ndarray:
@@ -236,14 +236,34 @@ class Torus(Space):
 
         angles = finite_array("mean", mean)
         wanted = f"{self.circles} angles in radians, or one"
-        fitting("mean", mean, wanted, angles.shape in ((), (self.circles,)))
+        require("mean", mean, wanted, angles.shape in ((), (self.circles,)))
         angles = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         number = one_number("concentration", concentration, "concentration >= 0", 0)
         series = ive(np.arange(self.degree + 1), number) / ive(0, number)
         fits = np.isfinite(series).all()
-        fitting("concentration", number, "smaller: its law is one point", fits)
+        require("concentration", number, "smaller: its law is one point", fits)
         series = series[np.abs(self.waves)].prod(axis=1) * np.exp(-1j * self.waves @ angles)
         return Density(self, series).warn_if_unresolved()
+
+    def fourier(self, coefficients: Any) -> Density:
+        """The mean over the angles, sum_i f(theta_i) / m, of a density f on the circle.
+
+        Parameters
+        ----------
+        coefficients : array of complex
+            Fourier coefficients c_0 = 1, c_1, ... of f, at most degree + 1.
+
+        Raises
+        ------
+        ValueError
+            If there are more, c_0 is not 1, or f is negative somewhere.
+        """
+        on_circle = Circle(self.degree).fourier(coefficients).coefficients
+        series = np.zeros(self.degrees.size, dtype=complex)
+        series[0] = 1
+        for k, c in enumerate(on_circle[1:], start=1):
+            series[self.harmonics(k)[0]] = c / self.circles
+        return Density(self, series).checked_positive()
 
     def product(self, factors: Sequence[Density]) -> Density:
         """The product mu_1(x_1) ... mu_m(x_m) of densities on the circle, one for each direction.
@@ -254,7 +274,7 @@ class Torus(Space):
         fits = len(factors) == self.circles and all(
             kind is not None and kind.dimension == 2 and not kind.axisymmetric for kind in kinds
         )
-        fitting("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
+        require("factors", factors, f"{self.circles} densities on a Circle", fits, TypeError)
         series = np.ones(self.degrees.size, dtype=complex)
         for factor, k in zip(factors, self.waves.T, strict=True):
             c = factor.resample(self.degree).coefficients[np.abs(k)]
@@ -291,7 +311,7 @@ class Torus(Space):
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = real_array(name, point)
         d = self.dimension
-        fitting(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
+        require(name, point, f"a point of the torus of shape ({d},)", point.shape == (d,))
         self.check_points(name, point)
         return on_circles(self.angles_of(point))
 
@@ -300,10 +320,10 @@ class Torus(Space):
         angles = np.where(np.abs(means) > NO_MEAN, np.angle(means), np.pi / 2)
         return on_circles(angles)
 
-    def tokens(self, points: np.ndarray) -> "TorusTokens":
+    def tokens(self, points: np.ndarray, masses: np.ndarray | None = None) -> "TorusTokens":
         from ..states.torus_tokens import TorusTokens
 
-        return TorusTokens(self.angles_of(points))
+        return TorusTokens(self.angles_of(points), masses)
 
     def with_modes(self, modes: int) -> "Torus":
         root = round((2 * modes - 1) ** (1 / self.circles))
@@ -376,7 +396,7 @@ class Torus(Space):
         n, m = self.angles.size, self.circles
         grid = values.reshape(len(values), *(n,) * m)
         spectrum = np.fft.rfftn(grid, axes=tuple(range(1, m + 1)), norm="forward")
-        return spectrum.reshape(len(values), -1)[:, self._spectrum(n)[0]]
+        return spectrum.reshape(len(values), -1).take(self._spectrum(n)[0], axis=1)
 
     @cached_property
     def _square(self) -> tuple[np.ndarray, np.ndarray]:
@@ -411,7 +431,7 @@ class Torus(Space):
         """Translation by an angle in radians in each direction, (m,), or by one in all."""
         angles = finite_array("rotation", rotation)
         wanted = f"{self.circles} angles in radians, or one"
-        fitting("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
+        require("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
         shift = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
         return coefficients * np.exp(-1j * self.waves @ shift)
 
@@ -477,12 +497,6 @@ class Torus(Space):
         return bands_of(by_degree)
 
 
-def on_circles(angles: np.ndarray) -> np.ndarray:
-    """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
-    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    return pairs.reshape(*angles.shape[:-1], -1)
-
-
 def _powers(z: np.ndarray, most: int) -> np.ndarray:
     """Powers 0, ..., `most` of complex numbers (n,), by doubling, (n, most + 1)."""
     powers = np.ones((z.size, most + 1), dtype=complex)
@@ -492,11 +506,6 @@ def _powers(z: np.ndarray, most: int) -> np.ndarray:
         np.multiply(powers[:, : new.shape[1]], power, out=new)
         known, power = 2 * known, power**2
     return powers
-
-
-def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Rates of change (..., m) of the angles of points (..., 2m) with these velocities."""
-    return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
 
 
 def _conditional(series: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from ..states.points import along_circles, on_circles
 from .chart import NodeChart, Nodes
 from .clusters import Cluster, clusters_among
 from .contract import Space
-from .torus import along_circles, on_circles
 
 NO_DIRECTION = 1e-12  # lengths of means below this count as 0
 USUAL_NODES = {1: 4096, 2: 4096, 3: 32768}  # by the number of angles

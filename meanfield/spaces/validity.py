@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import called, fitting, real_array
+from ..core.checks import called, real_array, require
 
 if TYPE_CHECKING:
     from .contract import Space
@@ -77,7 +77,7 @@ def expanded(
     sides = zip(values.shape[::-1], shape[::-1], strict=False)
     broadcast = leading and values.ndim <= len(shape) and all(n in (1, m) for n, m in sides)
     fits, advice = broadcast or values.shape == shape, "Write it with numpy functions of arrays."
-    fitting(f"The shape of {signature}", values.shape, f"{shape}", fits, advice=advice)
+    require(f"The shape of {signature}", values.shape, f"{shape}", fits, advice=advice)
     values = np.broadcast_to(values, shape)
     with np.errstate(over="ignore", invalid="ignore"):
         mass = (values @ space.weights)[..., None]

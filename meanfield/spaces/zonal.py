@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting, real_array, whole_number
+from ..core.checks import check_memory, real_array, require, whole_number
 from ..core.dual import differentiable
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
@@ -82,7 +82,7 @@ class Zonal(Space):
         l, d = self.degree, self.dimension
         check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
         fits = not _overflows(d, l)
-        fitting("degree", l, f"lower for dimension = {d}, as the harmonics overflow", fits)
+        require("degree", l, f"lower for dimension = {d}, as the harmonics overflow", fits)
         fine = (k for k in (4096, 2048, 1024, 512, 256, 128) if not _overflows(d, k))
         self.largest_degree = next(fine, l)
         self._set(degrees=np.arange(l + 1), parseval=np.ones(l + 1))
@@ -174,7 +174,7 @@ class Zonal(Space):
         for other in (mirrored, turned):
             change = np.abs(f(other.copy()) - 1.0 * values).max(initial=0)
             needed = f"symmetric about the axis e_d: a rotation about it changes f by {change:.2g}"
-            fitting("f", f, needed, change <= 1e-9 * np.abs(values).max(initial=0))
+            require("f", f, needed, change <= 1e-9 * np.abs(values).max(initial=0))
         return values
 
     def dirac(self, degree: int) -> float:
@@ -196,7 +196,7 @@ class Zonal(Space):
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int P_k(x) dmu with Legendre's polynomial, P_k(1) = 1; 0 beyond the degree."""
-        fitting("k", k, "the degree of a moment, >= 0", k >= 0)
+        require("k", k, "the degree of a moment, >= 0", k >= 0)
         if k > self.degree:
             return np.zeros(coefficients.shape[:-1])
         return coefficients[..., k] / self._sizes[k]
@@ -208,7 +208,7 @@ class Zonal(Space):
         """
         expected = "1 or -1, the reflection of the axis, which is fixed"
         fits = real_array("rotation", rotation).ndim == 0 and rotation in (1, -1)
-        fitting("rotation", rotation, expected, fits, advice="In d = 3, use Sphere.")
+        require("rotation", rotation, expected, fits, advice="In d = 3, use Sphere.")
         return coefficients * float(rotation) ** self.degrees
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -221,7 +221,7 @@ class Zonal(Space):
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = super().checked_point(point, name)
         expected = "e_d or -e_d, the axis of the densities"
-        return fitting(name, point, expected, abs(point[-1]) == 1)
+        return require(name, point, expected, abs(point[-1]) == 1)
 
     def mean_direction(self, density: Density) -> np.ndarray:
         last = np.eye(self.dimension)[-1]

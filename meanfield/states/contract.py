@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..core.annotations import ArrayIndex, FromAbove, OfLibrary, Parameters, PassedOn, Values
-from ..core.checks import fitting
+from ..core.checks import require
 from ..core.dual import Dual
 from ..core.identity import digest
 from ..core.kinds import Kind
@@ -169,7 +169,7 @@ class State(Start, Shown):
         forms = [{name: array.shape for name, array in arrays.items()} for arrays in tables]
         are_alike = all(form == forms[0] for form in forms)
         are_alike = are_alike and all(state.header() == first.header() for state in remaining)
-        fitting("states", forms, "states with arrays of the same shapes, of state space", are_alike)
+        require("states", forms, "states with arrays of the same shapes, of state space", are_alike)
         arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import fitting, real_array
+from ..core.checks import real_array, require
 from .contract import State, StatePart
 from .points import check_unit, function_values
 
@@ -31,10 +31,11 @@ class Dirac(State):
     point: Annotated[np.ndarray, StatePart("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
+        """Check that `point` is a unit vector (d,), d >= 2."""
         point = real_array("The point of a Dirac", point)
         advice = "On the circle: Dirac([cos(theta), sin(theta)]). For several points: Tokens."
         expected, fits = "that of a unit vector (d,), d >= 2", point.ndim == 1 and point.size >= 2
-        fitting("point.shape", point.shape, expected, fits, advice=advice)
+        require("point.shape", point.shape, expected, fits, advice=advice)
         check_unit("Dirac(point)", point)
         self._set(point=point)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.annotations import Parameters
 from ..core.cached import cached_property
-from ..core.checks import check_memory, common_shape, fitting, real_array, whole_number
+from ..core.checks import check_memory, common_shape, real_array, require, whole_number
 from ..core.forms import Numbers, PositiveNumbers
 from .contract import State, StatePart
 from .tokens import Tokens
@@ -63,17 +63,18 @@ class Equiangular(State):
         *,
         gap: PositiveNumbers | None = None,
     ):
+        """Broadcast the arguments; raise ValueError for rho outside (-1/(n - 1), 1)."""
         name = "rho" if gap is None else "gap"
         got, exactly_one = "neither" if rho is None else "both", (rho is None) != (gap is None)
-        fitting("Arguments of Equiangular", got, "one of rho and gap = 1 - rho", exactly_one)
+        require("Arguments of Equiangular", got, "one of rho and gap = 1 - rho", exactly_one)
         arrays = {"n": n, name: rho if gap is None else gap, "radius": radius}
         arrays = {key: real_array(key, value) for key, value in arrays.items()}
         common_shape("Equiangular", {key: array.shape for key, array in arrays.items()})
         for key, array in arrays.items():
-            fitting(key, array, "numbers, at least one", array.size > 0)
+            require(key, array, "numbers, at least one", array.size > 0)
         n, values, radius = np.broadcast_arrays(*arrays.values())
-        fitting("n", n.tolist(), "finite n >= 2 tokens", ((n >= 2) & (n < np.inf)).all())
-        fitting("radius", radius, "finite radius > 0", ((radius > 0) & (radius < np.inf)).all())
+        require("n", n.tolist(), "finite n >= 2 tokens", ((n >= 2) & (n < np.inf)).all())
+        require("radius", radius, "finite radius > 0", ((radius > 0) & (radius < np.inf)).all())
         name, rho, gap = ("rho", values, 1 - values) if gap is None else ("gap", 1 - values, values)
         _check_inside(n, rho, gap, name)
         self._set(n=np.array(n), logit=np.array(_logit(n, rho, gap)), radius=np.array(radius))
@@ -153,10 +154,10 @@ class Equiangular(State):
         """
         count = {whole_number("n", n, least=2) for n in self.n.flat}
         advice = "Convert members one by one: state[i].to_tokens()."
-        fitting("n", sorted(count), "the same in an ensemble", len(count) == 1, advice=advice)
+        require("n", sorted(count), "the same in an ensemble", len(count) == 1, advice=advice)
         (n,) = count
         d = n if d is None else whole_number("d", d)
-        fitting("d", d, f">= n = {n}, as equiangular tokens are linearly independent", d >= n)
+        require("d", d, f">= n = {n}, as equiangular tokens are linearly independent", d >= n)
         check_memory(f"n = {n} tokens of R^{d}", (*self.shape, 3 * n, d), "n or d")
         a = np.sqrt(self.gap)[..., None, None]
         b = self.rho[..., None, None] / (a + np.sqrt(n * self.square)[..., None, None])

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import check_memory, finite_array, fitting, generator, real, whole_number
+from ..core.checks import check_memory, finite_array, generator, real, require, whole_number
 from .contract import State, StatePart
 from .points import Seed
 from .tokens import Tokens
@@ -17,7 +17,7 @@ NEGLIGIBLE_VARIANCE = 1e-6  # share of the largest variance; smaller variances c
 class Gaussian(State):
     """The normal law of R^d with a mean and a covariance, which may be singular.
 
-    `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights, affine `Field`s
+    `solve` moves it under `Attention` with softmax, L2, Sinkhorn or linear weights, affine fields
     and feed-forward maps, and independent isotropic or matrix noise.
 
     Parameters
@@ -49,10 +49,11 @@ class Gaussian(State):
     ]
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
+        """Check mean (d,) and cov (d, d); compute the symmetric root of cov."""
         mean, cov = finite_array("The mean", mean), finite_array("The covariance", cov)
         shapes = mean.shape, cov.shape
         fits = mean.ndim == 1 and mean.size and cov.shape == 2 * mean.shape
-        fitting("mean.shape, cov.shape", shapes, "(d,), (d, d)", fits)
+        require("mean.shape, cov.shape", shapes, "(d,), (d, d)", fits)
         self._set(mean=mean, covariance=cov, root=_symmetric_root(cov))
 
     @classmethod
@@ -148,8 +149,8 @@ def _symmetric_root(cov: np.ndarray) -> np.ndarray:
     skew, tolerance = np.abs(scaled - scaled.T).max(), COVARIANCE_TOLERANCE * len(cov)
     got = f"{skew * largest:.2g} from its transpose, with the eigenvalue {values[0] * largest:.3g}"
     fits = skew <= tolerance and values[0] >= -tolerance
-    fitting("cov", cov, f"symmetric and positive semidefinite; it is off by {got}", fits)
+    require("cov", cov, f"symmetric and positive semidefinite; it is off by {got}", fits)
     fits = largest <= np.finfo(float).max / max(values.sum(), 1.0)
-    fitting("The trace of cov", np.inf, "a trace below 1.8e308", fits)
+    require("The trace of cov", np.inf, "a trace below 1.8e308", fits)
     roots = np.sqrt(np.maximum(values, 0.0))  # negative ones are rounding, as was checked
     return np.sqrt(largest) * (vectors * roots) @ vectors.T

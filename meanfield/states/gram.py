@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..core.checks import check_memory, finite_array, fitting, positive
+from ..core.checks import check_memory, finite_array, positive, require
 from .contract import StatePart
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
@@ -32,13 +32,14 @@ class Gram(TokenSet):
     ]
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
+        """Check that G is symmetric with unit diagonal, and without negative eigenvalues."""
         if isinstance(G, Points):
             x = G.draw()
             check_memory("G, inner products", (*x.shape[:-1], 3 * x.shape[-2]), "n")
             G = x @ np.swapaxes(x, -1, -2)
         G = finite_array("The inner products of Gram", G)
         square = G.ndim >= 2 and G.shape[-1] == G.shape[-2] and min(G.shape) > 0
-        fitting("G.shape", G.shape, "(n, n) or (*replicas, n, n)", square)
+        require("G.shape", G.shape, "(n, n) or (*replicas, n, n)", square)
         asymmetry = np.abs(G - np.swapaxes(G, -1, -2)).max()
         diagonal = np.abs(np.diagonal(G, axis1=-2, axis2=-1) - 1).max()
         lowest = np.linalg.eigvalsh(G).min()
@@ -68,6 +69,7 @@ class Gram(TokenSet):
         return sum_of_pairs(off_diagonal, self.masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        """Labels (*replicas, n) of clusters linked by angles up to `angle`."""
         angle = positive("angle", angle)
         from .clusters import labels_of_inner_products
 

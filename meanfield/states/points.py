@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.annotations import UserValue
 from ..core.arrays import read_numbers
-from ..core.checks import check_memory, fitting, generator, plain_array, real_array, values_of
+from ..core.checks import check_memory, generator, plain_array, real_array, require, values_of
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
 
@@ -23,6 +23,17 @@ ROUNDINGS = 16  # tolerance of unit lengths below double precision, in its round
 def unit(x: np.ndarray) -> np.ndarray:
     """Vectors (..., d) divided by their lengths."""
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def on_circles(angles: np.ndarray) -> np.ndarray:
+    """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
+    pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    return pairs.reshape(*angles.shape[:-1], -1)
+
+
+def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Rates of change (..., m) of the angles of points (..., 2m) with these velocities."""
+    return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
 
 
 def unit_vectors(caller: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarray:
@@ -109,7 +120,7 @@ class Orthonormal(Points):
 
     def validate(self) -> None:
         largest = self.d or self.n
-        fitting("n", self.n, f"from 2 to d = {largest}", 2 <= self.n <= largest)
+        require("n", self.n, f"from 2 to d = {largest}", 2 <= self.n <= largest)
 
     def draw(self) -> np.ndarray:
         shape = (self.n, self.d or self.n)

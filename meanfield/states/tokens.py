@@ -15,10 +15,10 @@ from ..core.checks import (
     boolean,
     check_memory,
     finite_array,
-    fitting,
     generator,
     positive,
     real_array,
+    require,
     shape_of,
     whole_number,
 )
@@ -47,13 +47,12 @@ class Estimator(Protocol[D]):
 GAPS = f"gaps up to {np.degrees(LINKED_ANGLE):.2f} degrees, in R^d up to {LINKED_ANGLE:.4f}"
 
 
-class TokenSet(State):
+class WeightedTokens(State):
     """A state of n tokens with masses, or of many independent sets of them."""
 
     masses: Annotated[np.ndarray, StatePart("masses of the tokens", ("token",), fixed=True)]
     """Masses >= 0 of sum 1, (*replicas, n)."""
     replicated = True
-    words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
 
     def __len__(self) -> int:
         return self.masses.shape[-1]
@@ -65,6 +64,12 @@ class TokenSet(State):
     @property
     def size_in_words(self) -> str:
         return f"{len(self)} tokens"
+
+
+class TokenSet(WeightedTokens):
+    """Weighted tokens with directions and their inner products."""
+
+    words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
 
     @property
     def directed_masses(self) -> np.ndarray:
@@ -139,13 +144,14 @@ class Tokens(TokenSet):
         *,
         on_sphere: bool = True,
     ):
+        """Check the arguments; x is normalised if `on_sphere`."""
         on_sphere = boolean("on_sphere", on_sphere)
         x = x.draw() if isinstance(x, Points) else x
         points, x = x, real_array("x", x) if on_sphere else finite_array("x", x)
         smallest_dimension = 2 if on_sphere else 1
         expected = f"(n, d) with d >= {smallest_dimension}, or (*replicas, n, d)"
         fits = x.ndim >= 2 and min(x.shape) >= 1 and x.shape[-1] >= smallest_dimension
-        fitting("x.shape", x.shape, expected, fits)
+        require("x.shape", x.shape, expected, fits)
         if on_sphere:
             x = unit_vectors("Tokens (x, unless on_sphere=False)", points, ADVICE)
         if radii is not None and not on_sphere:
@@ -195,7 +201,7 @@ class Tokens(TokenSet):
         expected = "on the circle or on S^2, where moments are known"
         advice = "Take expect(lambda x: ...) of the function that you need."
         has_moments = self.on_sphere and self.dimension <= 3
-        fitting("Tokens with moments", self, expected, has_moments, advice=advice)
+        require("Tokens with moments", self, expected, has_moments, advice=advice)
         k = whole_number("k", k, least=-(2**63) if self.dimension == 2 else 0)
         if self.dimension == 2:
             angles = np.arctan2(self.x[..., 1], self.x[..., 0])
@@ -224,6 +230,7 @@ class Tokens(TokenSet):
         return sum_over_pairs(self._directions, self.directed_masses)
 
     def cluster_labels(self, angle: float) -> np.ndarray:
+        """Labels (*replicas, n) of clusters linked by angles, or distances in R^d."""
         angle = positive("angle", angle)
         from .clusters import labels_of_points
 
@@ -277,7 +284,7 @@ class Tokens(TokenSet):
             As `Tokens`; and for hidden states that are 0, which have no direction.
         """
         h = finite_array("h", h)
-        fitting("h.shape", h.shape, "(n, d) or (*replicas, n, d), d >= 2", h.ndim >= 2)
+        require("h.shape", h.shape, "(n, d) or (*replicas, n, d), d >= 2", h.ndim >= 2)
         scale = np.abs(h).max(axis=-1, keepdims=True)  # its squares may overflow or underflow
         if not scale.all():
             index = ", ".join(map(str, np.argwhere(scale[..., 0] == 0)[0]))
@@ -290,7 +297,7 @@ class Tokens(TokenSet):
     def on_circle(cls, angles: ArrayLike, masses: np.ndarray | None = None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
         array = finite_array("angles", angles)
-        fitting("angles", angles, "an array (*replicas, n) of at least one", array.size > 0)
+        require("angles", angles, "an array (*replicas, n) of at least one", array.size > 0)
         return cls(vectors_of(array[..., None]), masses)
 
     @classmethod
@@ -343,7 +350,7 @@ class Tokens(TokenSet):
         """
         key = None if key is None else TEXT.check("key", key)
         on_sphere, normalise = boolean("on_sphere", on_sphere), boolean("normalise", normalise)
-        fitting("normalise", normalise, "False for tokens of R^d", on_sphere or not normalise)
+        require("normalise", normalise, "False for tokens of R^d", on_sphere or not normalise)
         array = read_numbers(path, key)
         try:
             if normalise:
@@ -356,12 +363,12 @@ class Tokens(TokenSet):
 
     def to_density(self, space: Estimator[D], bandwidth: float | None = None) -> D:
         """The kernel estimate `space.estimate` of the density of these tokens."""
-        fitting("space", space, "a space itself", not isinstance(space, type), TypeError)
+        require("space", space, "a space itself", not isinstance(space, type), TypeError)
         estimates = hasattr(space, "estimate")
-        fitting("space", space, "a Circle or a Sphere, where densities are estimated", estimates)
+        require("space", space, "a Circle or a Sphere, where densities are estimated", estimates)
         expected, is_single_set = "a single set on the sphere", not self.shape and self.on_sphere
         advice = "Estimate the replicas one by one: tokens[i].to_density(space)."
-        fitting("Tokens with a density", self, expected, is_single_set, advice=advice)
+        require("Tokens with a density", self, expected, is_single_set, advice=advice)
         return space.estimate(self, bandwidth=bandwidth)
 
     def gram(self) -> "Gram":
@@ -369,7 +376,7 @@ class Tokens(TokenSet):
         from .gram import Gram
 
         check_memory("the inner products", (*self.shape, len(self), len(self)), "the tokens")
-        fitting("Tokens of a Gram", self, "unit vectors; these are in R^d", self.on_sphere)
+        require("Tokens of a Gram", self, "unit vectors; these are in R^d", self.on_sphere)
         return Gram(self.x @ np.swapaxes(self.x, -1, -2), self.masses)
 
 

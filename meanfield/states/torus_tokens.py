@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ..core.annotations import Values
-from ..core.checks import finite_array, fitting, whole_number
-from .contract import State, StatePart
-from .points import function_values
-from .tokens import checked_masses
+from ..core.checks import finite_array, require, whole_number
+from .contract import StatePart
+from .points import function_values, on_circles
+from .tokens import WeightedTokens, checked_masses
 
 
-class TorusTokens(State):
+class TorusTokens(WeightedTokens):
     """n points of the torus with masses, or many independent sets of them.
 
     Parameters
@@ -31,28 +31,19 @@ class TorusTokens(State):
 
     angles: Annotated[np.ndarray, StatePart("angles of a token", ("token", "circle"))]
     """Angles in radians, (*replicas, n, m)."""
-    masses: Annotated[np.ndarray, StatePart("masses of the tokens", ("token",), fixed=True)]
-    """Masses >= 0 of sum 1, (*replicas, n)."""
-    replicated = True
     takes_noise = True
     words: ClassVar = {"circle": "number of the angle"}
 
     def __init__(self, angles: np.ndarray, masses: np.ndarray | None = None):
+        """Check angles (*replicas, n, m) and masses."""
         angles = finite_array("angles", angles)
         wanted = "(n, m) or (*replicas, n, m), the m angles of n tokens"
-        fitting("angles.shape", angles.shape, wanted, angles.ndim >= 2 and min(angles.shape) >= 1)
+        require("angles.shape", angles.shape, wanted, angles.ndim >= 2 and min(angles.shape) >= 1)
         self._set(angles=angles, masses=checked_masses(masses, angles.shape[:-1]))
 
     def __repr__(self) -> str:
         replicas = f", replicas={self.shape}" if self.shape else ""
         return f"TorusTokens(n={len(self)}, m={self.angles.shape[-1]}{replicas})"
-
-    def __len__(self) -> int:
-        return self.masses.shape[-1]
-
-    @property
-    def tokens(self) -> int:
-        return len(self)
 
     @property
     def dimension(self) -> int:
@@ -60,14 +51,9 @@ class TorusTokens(State):
         return 2 * self.angles.shape[-1]
 
     @property
-    def size_in_words(self) -> str:
-        return f"{len(self)} tokens"
-
-    @property
     def x(self) -> np.ndarray:
         """Cartesian coordinates, m pairs (cos, sin), (*replicas, n, 2m)."""
-        pairs = np.stack([np.cos(self.angles), np.sin(self.angles)], axis=-1)
-        return pairs.reshape(*self.angles.shape[:-1], -1)
+        return on_circles(self.angles)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Values:
         """sum_i masses_i f(x_i); f takes points (*replicas, n, 2m), returns (*replicas, n, ...).

@@ -60,15 +60,15 @@ def restored(values: np.ndarray) -> Clock:
     return clock_of(values.tolist())
 
 
-def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
-    """Sizes of first steps, in which states change by at most `part` of their size.
+def first_steps(share: float, rates: Any, growths: Any, duration: float) -> Any:
+    """Sizes of first steps, in which states change by at most `share` of their size.
 
     `rates` are relative rates of change of states, `growths` relative growth rates of these rates.
     The rate that counts is the larger of the rate and a tenth of the growth, since a state that is
-    almost at rest may accelerate. For a state at rest the step is `part` of the duration.
+    almost at rest may accelerate. For a state at rest the step is `share` of the duration.
     """
     fastest = np.maximum(rates, np.where(np.isfinite(growths), 0.1 * growths, 0.0))
-    return np.where(rates > 0, part / np.where(rates > 0, fastest, 1.0), part * duration)
+    return np.where(rates > 0, share / np.where(rates > 0, fastest, 1.0), share * duration)
 
 
 @jitable
@@ -208,19 +208,72 @@ def stalled_for_good(stall: Stall) -> bool:
 
 
 @jitable
-def _stall_of(row: Any) -> Stall:
+def stall_of(row: Any) -> Stall:
+    """The counters with these numbers, in the order of their fields."""
     return Stall(row[0], row[1], row[2], row[3], row[4])
-
-
-@jitable
-def _keep_stall(stall: Stall, row: Any) -> None:
-    row[0], row[1], row[2] = stall.rejections, stall.waited, stall.shortest
-    row[3], row[4] = stall.total, stall.mark
 
 
 ACCEPTED, STUCK, REJECTED, GIVES_UP, LOST = range(1, 6)
 """Codes of attempted steps: accepted, also without progress for long, rejected, also for the last
 time, and not finite."""
+
+
+@jitable
+def judged(
+    clock: Clock,
+    stall: Stall,
+    error: float,
+    is_finite: bool,
+    rtol: float,
+    error_order: float,
+    target: float,
+) -> tuple[Clock, Stall, int]:
+    """The clock and the counters after an attempted step, and its code.
+
+    Parameters
+    ----------
+    clock, stall
+        Before the step.
+    error : float
+        Relative error of the step.
+    is_finite : bool
+        Whether the error and the positions after the step are finite.
+    rtol : float
+        Bound of the error; 0 for fixed steps.
+    error_order : float
+        Order of the error in the length of the step.
+    target : float
+        Clock time at which the plan ends.
+    """
+    relative = -1.0
+    if rtol > 0:
+        relative = error / rtol if is_finite else math.inf
+    elif not is_finite:
+        return clock, stall, LOST
+    if relative <= 1:
+        has_moved = shows(clock.t, clock.step)
+        step, clock = clock.step, accepted(clock, relative, error_order, target)
+        stall = stall_accepted(stall, step, has_moved or clock.t == target)
+        return clock, stall, STUCK if stalled_for_good(stall) else ACCEPTED
+    stall, clock = stall_rejected(stall), rejected(clock, relative, error_order)
+    return clock, stall, GIVES_UP if stalled_for_good(stall) else REJECTED
+
+
+@jitable
+def write_down(
+    clock: Clock, stall: Stall, code: int, clocks: Any, stalls: Any, counts: Any
+) -> None:
+    """Write what `judged` returned to the rows of numbers of a group, and count the step."""
+    keep(clock, clocks)
+    stalls[0], stalls[1], stalls[2] = stall.rejections, stall.waited, stall.shortest
+    stalls[3], stalls[4] = stall.total, stall.mark
+    if code <= STUCK:
+        counts[0] += 1
+    elif code != LOST:
+        counts[1] += 1
+
+
+# A single group is planned and judged by Python; of many groups that would take too long.
 
 
 @njit(cache=True, error_model="numpy")
@@ -243,7 +296,7 @@ def judge_steps(
     target: float,
     codes: np.ndarray,
 ) -> None:
-    """Accept or reject the steps of some groups, and fill `codes` (G',), int, with what came.
+    """Accept or reject the steps of some groups as `judged`, and fill `codes` (G',), int.
 
     Parameters
     ----------
@@ -256,33 +309,20 @@ def judge_steps(
         Positions after the steps.
     errors : ndarray, (G',)
         Relative errors of the steps.
-    rtol : float
-        Bound of the errors; 0 for fixed steps.
-    error_order : float
-        Order of the errors in the length of the step.
-    target : float
-        Clock time at which the plans end.
+    rtol, error_order, target
+        As for `judged`.
     """
     for r, group in enumerate(groups):
-        clock, stall = clock_of(clocks[group]), _stall_of(stalls[group])
-        not_finite = not math.isfinite(errors[r])
+        is_finite = math.isfinite(errors[r])
         for i in range(new.shape[1]):
-            not_finite = not_finite or not math.isfinite(new[r, i])
-        relative = -1.0
-        if rtol > 0:
-            relative = math.inf if not_finite else errors[r] / rtol
-        elif not_finite:
-            codes[r] = LOST
-            continue
-        if relative <= 1:
-            has_moved = shows(clock.t, clock.step)
-            step, clock = clock.step, accepted(clock, relative, error_order, target)
-            stall = stall_accepted(stall, step, has_moved or clock.t == target)
-            codes[r] = STUCK if stalled_for_good(stall) else ACCEPTED
-            counts[0, group] += 1
-        else:
-            stall, clock = stall_rejected(stall), rejected(clock, relative, error_order)
-            codes[r] = GIVES_UP if stalled_for_good(stall) else REJECTED
-            counts[1, group] += 1
-        keep(clock, clocks[group])
-        _keep_stall(stall, stalls[group])
+            is_finite = is_finite and math.isfinite(new[r, i])
+        clock, stall, codes[r] = judged(
+            clock_of(clocks[group]),
+            stall_of(stalls[group]),
+            errors[r],
+            is_finite,
+            rtol,
+            error_order,
+            target,
+        )
+        write_down(clock, stall, codes[r], clocks[group], stalls[group], counts[:, group])

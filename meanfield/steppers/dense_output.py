@@ -39,6 +39,7 @@ class ParabolicInterpolant:
         slopes: np.ndarray,
         dt: float,
     ):
+        """Fit N along the step by a parabola through its begin, middle and end, (modes,) each."""
         self._linear, self._u, self._dt = linear, u, dt
         self._derivatives = np.empty((HIGHEST_PHI, *u.shape), dtype=u.dtype)
         first, last = slopes[:, 0], slopes[:, -1]
@@ -208,18 +209,19 @@ def combine(
 def _add_up(
     x: np.ndarray, weights: np.ndarray, slopes: np.ndarray, dt: float, result: np.ndarray
 ) -> None:
+    """Write x + dt sum_j weights_j slopes_j to `result`, in blocks; an empty x stands for 0."""
     for begin in range(0, result.size, SUM_BLOCK):
-        part = result[begin : begin + SUM_BLOCK]
-        for i in range(part.size):
-            part[i] = 0.0
+        block = result[begin : begin + SUM_BLOCK]
+        for i in range(block.size):
+            block[i] = 0.0
         for j in range(weights.size):
             weight, slope = dt * weights[j], slopes[j, begin : begin + SUM_BLOCK]
             if not np.isfinite(weight):  # dt is huge, and the slope so small that dt * slope is not
-                for i in range(part.size):
-                    part[i] += weights[j] * (dt * slope[i])
+                for i in range(block.size):
+                    block[i] += weights[j] * (dt * slope[i])
             elif weight != 0.0:
-                for i in range(part.size):
-                    part[i] += weight * slope[i]
+                for i in range(block.size):
+                    block[i] += weight * slope[i]
         if x.size > 0:
-            for i in range(part.size):
-                part[i] += x[begin + i]
+            for i in range(block.size):
+                block[i] += x[begin + i]

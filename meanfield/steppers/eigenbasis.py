@@ -58,10 +58,11 @@ class Eigenbasis(NamedTuple):
         return self._changed(self.back, modal)
 
     def _changed(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Rows (rows, n) times the matrix of `columns`; the rows themselves without a basis."""
         if not self.order.size:
             return rows
-        result, part = np.empty_like(rows), scratch(rows.shape[-1], rows.dtype)
-        _change_all(self, columns, np.ascontiguousarray(rows), result, part)
+        result, work = np.empty_like(rows), scratch(rows.shape[-1], rows.dtype)
+        _change_all(self, columns, np.ascontiguousarray(rows), result, work)
         return result
 
 
@@ -80,15 +81,16 @@ def scratch(size: int, dtype: np.dtype) -> np.ndarray:
 
 @njit(cache=True, error_model="numpy")
 def _change_all(
-    basis: Eigenbasis, columns: np.ndarray, rows: np.ndarray, result: np.ndarray, part: np.ndarray
+    basis: Eigenbasis, columns: np.ndarray, rows: np.ndarray, result: np.ndarray, work: np.ndarray
 ) -> None:
+    """Apply `change` to each of the rows."""
     for row in range(len(rows)):
-        change(basis, columns, rows[row], result[row], part)
+        change(basis, columns, rows[row], result[row], work)
 
 
 BASIS_LAYOUT = Layout(
     "Basis",
-    dict.fromkeys(("size", "blocks", "order", "starts", "offsets", "forth", "back", "part"), int),
+    dict.fromkeys(("size", "blocks", "order", "starts", "offsets", "forth", "back", "work"), int),
 )
 _basis_at = BASIS_LAYOUT.at
 FORTH, BACK = 0, 1
@@ -101,12 +103,13 @@ class CalledBasis:
     """
 
     def __init__(self, basis: Eigenbasis):
+        """Record of a basis, with a workspace, for calls by address."""
         self.address = _changed.address if basis.order.size else 0
         self._kept = basis, scratch(basis.order.size, np.dtype(float))
         self._record = np.zeros(1, BASIS_LAYOUT.dtype)
         record = self._record[0]
         record["size"], record["blocks"] = basis.order.size, basis.offsets.size
-        for name, array in (*basis._asdict().items(), ("part", self._kept[1])):
+        for name, array in (*basis._asdict().items(), ("work", self._kept[1])):
             record[name] = array.ctypes.data
 
     @property
@@ -136,19 +139,19 @@ def _changed(context: int, direction: int, source: int, target: int) -> None:
         (width + COLUMN_BLOCK - 1) // COLUMN_BLOCK * COLUMN_BLOCK
     )
     columns = float_array(record.forth if direction == FORTH else record.back, (length,))
-    part = float_array(record.part, (2, size + COLUMN_BLOCK))
-    change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), part)
+    work = float_array(record.work, (2, size + COLUMN_BLOCK))
+    change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), work)
 
 
 @njit(**INNER, error_model="numpy")
 def change(
-    basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, part: np.ndarray
+    basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, work: np.ndarray
 ) -> None:
     """Fill `result` with the matrix of these columns, `forth` or `back`, times u.
 
-    `part` is a workspace from `scratch`.
+    `work` is a workspace from `scratch`.
     """
-    coordinates, sums = part[0], part[1]
+    coordinates, sums = work[0], work[1]
     for block in range(basis.offsets.size):
         first, size = basis.starts[block], basis.starts[block + 1] - basis.starts[block]
         order, at = basis.order[first : first + size], basis.offsets[block]

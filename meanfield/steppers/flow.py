@@ -4,13 +4,28 @@ Points move in groups, each with its own clock, steps and error control. A singl
 group; replicas with separate steps are several groups on the first axis of the positions.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .attempt import embedded_error
-from .clock import GIVES_UP, LOST, STUCK, Clock, Stall, judge_steps, plan_steps, started
+from .clock import (
+    GIVES_UP,
+    LOST,
+    STUCK,
+    Clock,
+    Stall,
+    judge_steps,
+    judged,
+    plan_steps,
+    planned_to,
+    restored,
+    stall_of,
+    started,
+    write_down,
+)
 from .dense_output import (
     Interpolant,
     Velocity,
@@ -25,6 +40,11 @@ from .schemes import DenseOutput, Scheme
 NUMBERS_AT_ONCE = 1 << 15  # floats of groups that are advanced together: they fit into a cache
 NO_FLOAT_WARNINGS: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")
 """Options of `numpy.errstate`: numbers beyond 1e308 reject a step, and need no warning as well."""
+
+
+def all_finite(x: np.ndarray) -> bool:
+    """True if all numbers are finite; the sum of their squares tells it at once, as a rule."""
+    return math.isfinite(np.vdot(x, x)) or bool(np.isfinite(x).all())
 
 
 class VelocityField(Protocol):
@@ -76,7 +96,7 @@ class Stages(NamedTuple):
     @property
     def nbytes(self) -> int:
         arrays = self.velocities, *self.intermediates
-        return sum(each.nbytes for each in arrays if each is not None)
+        return sum(array.nbytes for array in arrays if array is not None)
 
 
 class PointFlow(ABC):
@@ -132,6 +152,7 @@ class PointFlow(ABC):
         smallest_change: float = 0.0,
         start: float = 0.0,
     ):
+        """Begin at x, with a clock and a first step for each of `groups` of points."""
         self.scheme, self._field, self._rtol = scheme, field, rtol
         self._error_order = scheme.estimate_order + 1.0
         self._smallest_change, self._start = smallest_change, start
@@ -196,26 +217,42 @@ class PointFlow(ABC):
     def advance(self, target: float, groups: np.ndarray | None = None) -> np.ndarray:
         """Try one step towards the clock time `target`, of all groups or of some; return codes.
 
-        The codes are those of `judge_steps`, one for each group.
+        The codes are those of `judged`, one for each group.
         """
         if self.groups == 1:
-            return self._advance(self._all, target)
+            return np.array([self._advance_alone(target)])
         groups = self._all if groups is None else groups
         size = max(1, NUMBERS_AT_ONCE // self.x[0].size)
         parts = [groups[first : first + size] for first in range(0, len(groups), size)]
-        return np.concatenate([self._advance(part, target) for part in parts])
+        return np.concatenate([self._advance(indices, target) for indices in parts])
+
+    def _advance_alone(self, target: float) -> int:
+        """Take and judge a step of the only group towards `target`; return a code of `judged`."""
+        rtol, numbers, stalls = self._rtol, self.clocks[0], self.stalls[0]
+        clock, x = planned_to(restored(numbers), target, not rtol), self.x
+        elapsed, dt = clock.t, clock.step
+        new, velocity, error = self.step(x, self.velocity, elapsed, dt)
+        error = float(error)
+        is_finite = math.isfinite(error) and all_finite(new)
+        stall = stall_of(stalls.tolist())
+        clock, stall, code = judged(clock, stall, error, is_finite, rtol, self._error_order, target)
+        write_down(clock, stall, code, numbers, stalls, self.counts[:, 0])
+        if code <= STUCK:
+            self.before = Step(x, self.t, elapsed, dt)
+            self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
+            return code
+        small = self._smallest_change  # the error of such a change is rounding
+        if small > 0 and code != LOST and self._field.relative_error(new - x, x) <= small:
+            return GIVES_UP
+        return code
 
     def _advance(self, groups: np.ndarray, target: float) -> np.ndarray:
-        """Take and judge a step of groups towards `target`; return codes of `judge_steps`."""
+        """Take and judge a step of groups towards `target`; return codes of `judged`."""
         plan_steps(self.clocks, groups, target, not self._rtol)
-        x, velocity, clocks = self.x, self.velocity, self.clocks
-        rows: tuple[np.ndarray, ...] = ()
-        elapsed, dt = clocks.item(0), clocks.item(2)
-        alone = self.groups == 1
-        if not alone:
-            rows, x, velocity = (groups,), x[groups], velocity[groups]
-            elapsed, dt = clocks[groups, 0], clocks[groups, 2]
-        new, velocity, errors = self.step(x, velocity, elapsed, dt, *rows)
+        x, clocks = self.x[groups], self.clocks
+        elapsed, dt = clocks[groups, 0], clocks[groups, 2]
+        rows: tuple[np.ndarray, ...] = (groups,)  # an argument of explicit schemes only
+        new, velocity, errors = self.step(x, self.velocity[groups], elapsed, dt, *rows)
         codes = np.empty(len(groups), dtype=np.int64)
         judge_steps(
             clocks,
@@ -223,28 +260,20 @@ class PointFlow(ABC):
             self.counts,
             groups,
             np.ascontiguousarray(new).reshape(len(groups), -1),
-            np.array(errors, dtype=float, ndmin=1),
+            errors,
             self._rtol,
             self._error_order,
             target,
             codes,
         )
-        if alone and codes[0] <= STUCK:
-            self.before = Step(x, self.t, elapsed, dt)
-            self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
-        elif alone:
-            small = self._smallest_change  # the error of such a change is rounding
-            if small > 0 and codes[0] != LOST and self._field.relative_error(new - x, x) <= small:
-                codes[0] = GIVES_UP
-        else:
-            assert self.before is not None
-            is_done = codes <= STUCK
-            ahead = groups[is_done]
-            last = x[is_done], self.t[ahead], elapsed[is_done], dt[is_done]
-            for array, values in zip(self.before, last, strict=True):
-                array[ahead] = values
-            self.x[ahead], self.velocity[ahead] = new[is_done], velocity[is_done]
-            self.t[ahead] = self._start + elapsed[is_done] + dt[is_done]
+        assert self.before is not None
+        is_done = codes <= STUCK
+        ahead = groups[is_done]
+        last = x[is_done], self.t[ahead], elapsed[is_done], dt[is_done]
+        for array, values in zip(self.before, last, strict=True):
+            array[ahead] = values
+        self.x[ahead], self.velocity[ahead] = new[is_done], velocity[is_done]
+        self.t[ahead] = self._start + elapsed[is_done] + dt[is_done]
         return codes
 
     @property
@@ -364,6 +393,7 @@ class ExplicitFlow(PointFlow):
         return velocity_of
 
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
+        """Step of length dt, with the velocities of recorded stages where there are any."""
         given = None
         if stages is not None:
             rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)
@@ -393,8 +423,8 @@ class ExplicitFlow(PointFlow):
         """
         assert self.before is not None
         if self.groups == 1:
-            part = (elapsed - self.before.elapsed) / self.before.dt
-            return self._field.projected(self.interpolant(part))
+            fraction = (elapsed - self.before.elapsed) / self.before.dt
+            return self._field.projected(self.interpolant(fraction))
         missing = groups[~self._has_terms[groups]]
         if missing.size:
             terms = self._interpolation(missing, *(array[missing] for array in self.before))
@@ -402,8 +432,8 @@ class ExplicitFlow(PointFlow):
                 self._terms = np.empty((self.groups, len(terms), terms[0].shape[1]))
             self._terms[missing], self._has_terms[missing] = np.stack(terms, axis=1), True
         x, _, begin, dt = (array[groups] for array in self.before)
-        terms, part = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
-        change = polynomial(terms, part[:, None])
+        terms, fraction = list(self._terms[groups].swapaxes(0, 1)), (elapsed - begin) / dt
+        change = polynomial(terms, fraction[:, None])
         return self._part(groups).projected(x + change.reshape(x.shape))
 
     @property

@@ -91,7 +91,7 @@ class StiffFlow(PointFlow):
         self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
     ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
-        table, t, one = _table(), self._start + elapsed, np.eye(x.size)
+        table, t, identity = _table(), self._start + elapsed, np.eye(x.size)
         J = jacobian(self._field, x, t)
         self.counts[2] += 4 * x.size + 1
         Z = self._increments(x, t, dt, J) if np.isfinite(J).all() else None
@@ -99,7 +99,7 @@ class StiffFlow(PointFlow):
             return x, velocity, np.inf
         new = self._field.projected(x + Z[-1].reshape(x.shape))
         difference = table.error @ Z + dt / table.real * velocity.ravel()
-        error = np.linalg.solve(one - dt / table.real * J, difference).reshape(x.shape)
+        error = np.linalg.solve(identity - dt / table.real * J, difference).reshape(x.shape)
         return new, self._field.velocity(new, t + dt), self._field.relative_error(error, new)
 
     def increments(self, x: np.ndarray, elapsed: float, dt: float) -> np.ndarray | None:

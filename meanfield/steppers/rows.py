@@ -86,6 +86,7 @@ class Rows:
         basis: Eigenbasis | None = None,
         speeds: np.ndarray | None = None,
     ):
+        """Describe `count` equations u' = L u + N(u), of one shape, to the compiled loop."""
         self.scheme, self.table, self.dtype = scheme, scheme.table, np.dtype(dtype)
         self.basis = NO_BASIS if basis is None else basis
         self._called_basis = CalledBasis(self.basis)
@@ -170,12 +171,12 @@ class Rows:
 
     def again(self, row: int) -> "Rows":
         """A copy of one row in separate memory, with states that are 0."""
-        single, part = object.__new__(type(self)), slice(row, row + 1)
+        single, chosen = object.__new__(type(self)), slice(row, row + 1)
         vars(single).update(vars(self))
         record = self.records[row]
-        single.linear, single._nonlinear = self.linear[part].copy(), self._nonlinear[part]
+        single.linear, single._nonlinear = self.linear[chosen].copy(), self._nonlinear[chosen]
         single._split = as_taken(self.scheme, single.linear)
-        single.speeds, single.records = self.speeds[part].copy(), np.zeros(1, EQUATION_ROW.dtype)
+        single.speeds, single.records = self.speeds[chosen].copy(), np.zeros(1, EQUATION_ROW.dtype)
         for name in ("nonlinear", "context", "speed", "time", "first"):
             single.records[name] = record[name]
         u = self.memory.u

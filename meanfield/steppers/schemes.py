@@ -185,10 +185,10 @@ class Scheme:
         c, end, middle = PROBE_NODE, len(self.nodes) + 1, self.dense.middle
         line, probe = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
         estimate = {end: 1.0, 0: -(1 - c) * (1 - 2 * c), end + 1: -c * (2 * c - 1)}
-        for j, part in ((0, -1.0), *middle.items()):
-            probe[j] = [*probe.get(j, ()), line._replace(factor=part * line.factor)]
-        for j, part in middle.items():
-            estimate[j] = estimate.get(j, 0.0) - 4 * c * (1 - c) * part
+        for j, factor in ((0, -1.0), *middle.items()):
+            probe[j] = [*probe.get(j, ()), line._replace(factor=factor * line.factor)]
+        for j, factor in middle.items():
+            estimate[j] = estimate.get(j, 0.0) - 4 * c * (1 - c) * factor
         return replace(
             self,
             nodes=(*self.nodes, c),

@@ -51,6 +51,7 @@ class Stepper:
         state: np.ndarray,
         **options: Any,
     ):
+        """Stepper of a single equation u' = L u + N(u), at `state` (members, modes)."""
         state = np.asarray(state)
         rows = Rows(scheme, linear, (state.shape[0], state.shape[1]), state.dtype, **options)
         self._take(rows, 0, linear, nonlinear, 0)
@@ -149,6 +150,7 @@ class Stepper:
 
     @weighed_step.setter
     def weighed_step(self, dt: float) -> None:
+        """Compute the weights of the scheme for the step dt; nan discards them."""
         u, elapsed, self._record["weighed_step"] = self.state, self.elapsed, np.nan
         if not np.isnan(dt):  # a step computes the weights; its result is discarded
             clock = Clock(elapsed, elapsed, dt, 1, 0, dt, 1.0)

@@ -68,6 +68,7 @@ class _SweepRun:
         self, work: Work, points: Sequence[SweepPoint], seed: int | None, store: Store,
         keep_errors: bool,
     ):  # fmt: skip
+        """Collect the stored outcomes, and the costs of the points that they cover."""
         self._work, self._points, self._seed = work, points, seed
         self._store, self._keep_errors = store, keep_errors
         self._costs = {point.key: work.cost(point) for point in points}

@@ -28,6 +28,7 @@ class InThisThread(Executor):
     """An executor that runs each job in this thread, when it is submitted."""
 
     def submit(self, fn: Callable[..., Result], /, *arguments: Any, **named: Any) -> Future[Result]:
+        """Run the function at once; its error is kept by the future."""
         future: Future[Result] = Future()
         try:
             future.set_result(fn(*arguments, **named))

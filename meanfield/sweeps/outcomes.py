@@ -125,6 +125,7 @@ def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
 
 
 def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
+    """Variable with strings as a numpy array, and attributes that are texts."""
     values = np.asarray(variable.values)
     if values.dtype.kind == "O" and all(isinstance(entry, str) for entry in values.flat):
         values = values.astype("U")
@@ -229,8 +230,8 @@ def dataset_of(
         kind = np.result_type(kind, float) if has_gaps else kind
         table = np.full((*shape, *lengths), np.nan if has_gaps else np.zeros((), kind), kind)
         for index, variable in column.items():
-            part: Any = (*index, *map(slice, variable.values.shape))
-            table[part] = variable.values
+            region: Any = (*index, *map(slice, variable.values.shape))
+            table[region] = variable.values
         _warn_of_rounding(name, table.dtype, column.values())
         name = f"{name}_of_point" if name in first.dims else name
         variables[name] = (*axes, *first.dims), table, dict(first.attributes)

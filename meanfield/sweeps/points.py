@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, check_memory, fitting, is_variable_name
+from ..core.checks import as_given, check_memory, is_variable_name, require
 from ..core.identity import digest
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption
@@ -84,12 +84,12 @@ class Grid:
         """
         expected = "a dictionary of the values of every parameter by its name"
         fits = isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters)
-        fitting("parameters", parameters, expected, fits, TypeError)
-        fitting("parameters", parameters, f"{expected}, at least one", parameters)
+        require("parameters", parameters, expected, fits, TypeError)
+        require("parameters", parameters, f"{expected}, at least one", parameters)
         for name in parameters:
             free = is_variable_name(name) and name not in (*taken, *([REPLICA] if replicas else []))
             expected = "printable, without '/', and not that of another axis or variable"
-            fitting("names of parameters", name, expected, free)
+            require("names of parameters", name, expected, free)
         return cls({name: _values(name, values) for name, values in parameters.items()}, replicas)
 
     @property
@@ -126,7 +126,7 @@ def _values(name: str, values: Any) -> list[Any]:
         values = np.asarray(values)
     fits = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
     fits = fits and getattr(values, "ndim", 1) == 1
-    fitting(f"parameters of {name}", values, "a sequence of values", fits, TypeError)
+    require(f"parameters of {name}", values, "a sequence of values", fits, TypeError)
     try:
         count = len(values) if hasattr(values, "__len__") else 0
     except OverflowError:  # of a range
@@ -137,14 +137,14 @@ def _values(name: str, values: Any) -> list[Any]:
         entries.append(value.item() if isinstance(value, np.generic) else value)
         if len(entries) % VALUES_PER_CHECK == 0:  # an iterator may have no end
             _check_count(name, len(entries))
-    fitting(f"parameters of {name}", values, "at least one value", entries)
+    require(f"parameters of {name}", values, "at least one value", entries)
     numbers = [value for value in entries if isinstance(value, Number)]
     try:
         [(repr(number), hash(number)) for number in numbers]
     except (TypeError, ValueError) as error:  # signalling nan; an integer too long to print
         raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
     expected = "values that differ: replicas= repeats points, with other random numbers"
-    fitting(f"parameters of {name}", values, expected, len(set(numbers)) == len(numbers))
+    require(f"parameters of {name}", values, expected, len(set(numbers)) == len(numbers))
     return entries
 
 
@@ -167,7 +167,7 @@ def _digests(name: str, values: Iterable[Any]) -> list[str]:
     except (TypeError, ValueError) as error:
         raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
     expected = "values that differ; replicas= repeats points, with other random numbers"
-    fitting(f"parameters of {name}", "one that occurs twice", expected,
+    require(f"parameters of {name}", "one that occurs twice", expected,
             len(set(digests)) == len(digests))  # fmt: skip
     return digests
 
@@ -229,7 +229,7 @@ class Work(ABC):
             Number of batches that can run at the same time.
         """
         expected = "1: only runs of a configuration are done in batches"
-        fitting("batch", size, expected, size in (None, 1))
+        require("batch", size, expected, size in (None, 1))
         return [[point] for point in points]
 
 
@@ -241,6 +241,7 @@ class Function(Work):
 
     @cached_property
     def _signature(self) -> inspect.Signature | None:
+        """Signature of f; None for functions of C that have none."""
         try:
             return inspect.signature(self.f)
         except ValueError:  # a function of C, which does not say
@@ -256,6 +257,7 @@ class Function(Work):
         return RNG in digests and digests[RNG].default is inspect.Parameter.empty
 
     def check(self, point: SweepPoint) -> None:
+        """Raise TypeError unless f takes the parameters of the point, and rng if it takes one."""
         if self._signature is None:
             return
         supplied = dict.fromkeys([*point.parameters, *([RNG] if self.takes_rng else [])])
@@ -267,6 +269,7 @@ class Function(Work):
             ) from None
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        """Results of f at the points, one by one, each with a copy of its parameters."""
         results = []
         for point in points:
             supplied = {}
@@ -319,6 +322,7 @@ class Job:
         return to_bytes([point.key for point in self.points], outcomes)
 
     def _outcomes(self, points: Sequence[SweepPoint]) -> list[Outcome]:
+        """Outcomes at the points; any error of f is that of all."""
         try:
             return list(map(Outcome.of, self.work.values(points, self.seed)))
         except KeyboardInterrupt:

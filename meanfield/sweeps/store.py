@@ -56,6 +56,7 @@ class Store:
     """
 
     def __init__(self, path: Path | None, identity: dict[str, Any]):
+        """Store of the outcomes of a sweep in a file; in memory if `path` is None."""
         self.path = path
         self.payloads: list[bytes] = []  # of all records after the first
         self._identity, self._waiting = identity, bytearray()
@@ -64,6 +65,7 @@ class Store:
         self._first, self._size = b"", 0  # the first record, and the bytes that are ours
 
     def __enter__(self) -> Self:
+        """Lock the file, read its outcomes and open it; CheckpointError if it cannot be."""
         if self.path is None:
             return self
         try:

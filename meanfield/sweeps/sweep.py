@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, path_of
+from ..core.checks import path_of, require
 from ..core.errors import ConfigError
 from ..core.forms import Index, Natural
 from ..core.provided import CONFIGURED_RUNS
@@ -91,7 +91,7 @@ def sweep(
     reserved = [ERROR] if errors == "keep" else []
     grid = Grid.of(parameters, replicas, reserved)
     expected = "a function of the parameters, or a configuration as a dictionary"
-    fitting("f", f, expected, callable(f) or isinstance(f, Mapping | Work), TypeError)
+    require("f", f, expected, callable(f) or isinstance(f, Mapping | Work), TypeError)
     if isinstance(f, Mapping):
         work = CONFIGURED_RUNS["Runs"](dict(f))
     else:
@@ -102,10 +102,10 @@ def sweep(
     except ConfigError as error:
         raise ConfigError(f"f: {error}" if isinstance(f, Mapping) else f"{error}") from error
     expected = "a seed, as f draws random numbers"
-    fitting("rng", rng, expected, rng is not None or RNG in grid.axes or not work.needs_rng)
+    require("rng", rng, expected, rng is not None or RNG in grid.axes or not work.needs_rng)
     if replicas is not None:
         draws = rng is not None and work.takes_rng and RNG not in grid.axes
-        fitting("replicas", replicas, "left out, as f takes no rng, or none is given", draws)
+        require("replicas", replicas, "left out, as f takes no rng, or none is given", draws)
     outcomes, finished = run_points(
         work,
         points,

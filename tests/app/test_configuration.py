@@ -68,6 +68,20 @@ def test_the_arguments_of_a_file_are_those_of_python():
     assert found["engine"] == mf.engines.Direct(threads=2)
 
 
+def test_a_run_on_the_torus_is_that_of_python():
+    data = {
+        "model": {"kappa": 2.0, "drift": {"kind": "USA", "beta": 1.0}},
+        "space": {"kind": "Torus", "degree": 10, "dimension": 2},
+        "initial": {"kind": "VonMises", "concentration": 0.5, "mean": 0.3},
+        "solve": {"t_span": [0.0, 0.1], "t_eval": [0.1]},
+    }
+    model, start = mf.Transformer(mf.USA(1.0), kappa=2.0), mf.Torus(10).von_mises(0.3, 0.5)
+    expected = mf.solve(model, start, (0.0, 0.1), t_eval=[0.1]).final
+    found = solved(data).final
+    assert found.space == expected.space
+    assert np.array_equal(found.coefficients, expected.coefficients)
+
+
 def test_times_that_no_step_passes_are_listed():
     run = solved(density(solve={"t_span": [0.0, 0.1], "t_eval": [0.1], "breaks": [0.02, 0.05]}))
     assert run.options["breaks"] == [0.02, 0.05]

@@ -99,6 +99,23 @@ def test_tokens_are_sampled_from_a_law():
     assert len(set(means)) == 4
 
 
+def test_tokens_are_sampled_on_the_torus():
+    """The tokens of `Density.sample` with their angles; with masses and replicas, without radii."""
+    torus = mf.Torus(degree=16)
+    law = {"kind": "VonMises", "mean": 0.4, "concentration": 2.0}
+    sampled = mf.build(mf.Start, {"kind": "SampledTokens", "law": law, "n": 30, "rng": 5})
+    expected = torus.von_mises(0.4, 2.0).sample(30, rng=5)
+    assert isinstance(sampled.begin(torus), mf.TorusTokens)
+    np.testing.assert_array_equal(sampled.begin(torus).angles, expected.angles)
+    masses = np.arange(3) / 3
+    table = {"kind": "SampledTokens", "law": law, "n": 3, "rng": 5, "masses": masses.tolist()}
+    many = mf.build(mf.Start, {**table, "replicas": 10}).begin(torus)
+    assert many.shape == (10,) and np.array_equal(many.masses[7], masses)
+    np.testing.assert_allclose(np.cos(many.angles.reshape(30, 2) - expected.angles), 1, atol=1e-15)
+    with pytest.raises(ValueError, match="radii must be None"):
+        mf.build(mf.Start, {**table, "radii": [1.0, 1.0, 2.0]}).begin(torus)
+
+
 def test_replicas_come_before_the_ensemble_of_the_model():
     model = {"drift": {"kind": "SA", "beta": [[1.0], [2.0]]}}
     for initial in (

@@ -7,9 +7,17 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from meanfield.bifurcation.cycle import Resolution
-from meanfield.bifurcation.cycle_branch import _Follower, _Point
+from meanfield.bifurcation.cycle_branch import _doubled, _Follower, _Point
 from meanfield.bifurcation.cycle_collocation import POINTS, Condensed, Mesh, radau
 from meanfield.bifurcation.cycle_curve import CycleCurve, Orbit
+from meanfield.lowlevel.blas import one_blas_thread
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Systems of two or three numbers take seconds if threads are started for them."""
+    with one_blas_thread():
+        yield
 
 
 class Flow:
@@ -152,9 +160,58 @@ def test_a_torus():
     assert points[-1].point.value == critical + 0.1
 
 
-@pytest.mark.long
+def half_turned(v, p):
+    """Perturbations w = (r - 1, z) turn by half the angle of the orbit r = 1.
+
+    In axes that turn with them, q' = p q - q^3 and s' = -s.
+    """
+    x, y, z = v
+    r = np.sqrt(x * x + y * y)
+    cosine, sine = x / r, y / r
+    w = np.array([r - 1, z])
+    kept = np.array([(1 + cosine) * w[0] + sine * z, sine * w[0] + (1 - cosine) * z]) / 2
+    square = kept[0] ** 2 + kept[1] ** 2
+    rate = p * kept - square * kept - (w - kept) + np.array([-z, w[0]]) / 2
+    return np.array([rate[0] * cosine - y, rate[0] * sine + x, rate[1]])
+
+
+def half_turned_jacobian(v, p):
+    return np.array([half_turned(v + 1e-30j * e, p).imag / 1e-30 for e in np.eye(3)]).T
+
+
+def half_turned_change(v, p):
+    return (half_turned(v, 1.0) - half_turned(v, -1.0)) / 2
+
+
+HALF_TURNED = Flow(half_turned, half_turned_jacobian, half_turned_change, 3)
+
+
+def test_a_doubled_branch_of_a_closed_form():
+    """Orbits of the period 4 pi with q^2 = p begin at p = 0, with the multiplier exp(-8 pi p)."""
+    begin = orbit_of(HALF_TURNED, [1.0, 0.0, 0.0], -0.03, 2 * np.pi, 8)
+    _, follower = followed(begin, (-0.03, 0.03))
+    ((kind, multiplier, place),) = follower.specials
+    assert kind == "period doubling"
+    assert place.point.value == pytest.approx(0.0, abs=1e-9)
+    assert multiplier == pytest.approx(-1.0, abs=1e-8)
+    first = _doubled(place, Resolution(1e-9, 1, 200))
+    points, follower = followed(first, (-0.1, 0.06))
+    assert follower.end == "range"
+    for one in (first, *points):
+        assert one.orbit.period == pytest.approx(4 * np.pi, abs=1e-9)
+        assert one.odd_amplitude**2 == pytest.approx(one.point.value, abs=1e-9)
+        _, others, _ = one.curve.multipliers(one.point)
+        assert others[0] == pytest.approx(np.exp(-8 * np.pi * one.point.value), abs=1e-7)
+    _, back = followed(points[-1], (-0.1, 0.2), -1.0)
+    assert back.end == "period doubling"
+    assert back.limit == pytest.approx(0.0, abs=1e-8)
+
+
 def test_a_period_doubling():
-    """Roessler's system; at the located point, scipy's monodromy matrix has the eigenvalue -1."""
+    """Roessler's system; at the located point, scipy's monodromy matrix has the eigenvalue -1.
+
+    Orbits of twice the period, which begin there, return after it and not after half of it.
+    """
 
     def f(v, c):
         x, y, z = v
@@ -180,9 +237,18 @@ def test_a_period_doubling():
     end = solve_ivp(extended, (0, orbit.period), start, method="DOP853", rtol=1e-12, atol=1e-13)
     values = np.linalg.eigvals(end.y[3:, -1].reshape(3, 3))
     assert np.abs(values + 1).min() < 1e-7
+    first = _doubled(place, Resolution(1e-9, 1, 200))
+    for one in (first, followed(first, (2.6, 2.9))[0][-1]):
+        c, p, period = one.orbit.stages[-1, -1], one.orbit.p, one.orbit.period
+        run = solve_ivp(lambda t, v, p=p: f(v, p), (0, period), c, method="DOP853", rtol=1e-12,
+                        atol=1e-13, t_eval=[period / 2, period])  # fmt: skip
+        assert np.abs(run.y[:, 1] - c).max() < 1e-8
+        assert np.abs(run.y[:, 0] - c).max() > 1e-2
+    assert one.point.value == 2.9
+    assert first.orbit.period == pytest.approx(2 * orbit.period, rel=1e-4)
+    assert first.curve.multipliers(first.point)[1][0] == pytest.approx(1.0, abs=0.01)
 
 
-@pytest.mark.long
 def test_a_homoclinic_orbit():
     """Kuznetsov, example 6.1: the loop x^2 (1 - x) = y^2 at p = 0, to a saddle with rate 1."""
 

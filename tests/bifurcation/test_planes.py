@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.families import basis_of
-from meanfield.bifurcation.planes import ParameterPlane
+from meanfield.bifurcation.planes import KappaPlane, ParameterPlane
 
 PULL = mf.Potential(lambda x: x[..., 0] + 0.3 * x[..., 0] ** 2)
 
@@ -43,3 +43,12 @@ def test_derivatives_by_both_parameters_are_those_of_differences():
     np.testing.assert_allclose(plane.kappa_slopes(p, q), expected[-2], rtol=1e-8)
     found = plane.block_change(p, q, equation, mean, m, part, left, right)
     np.testing.assert_allclose(found[-2:], expected[-1], rtol=1e-6)
+
+
+def test_lines_of_states_are_followed_in_a_range_around_a_point():
+    """Half of kappa to twice of it; of another second parameter the range that was asked for."""
+    basis = basis_of([family(0.7, 0.4)], mf.Circle(8))
+    kappas = KappaPlane(lambda p: family(p, 0.4), "p", (0.0, 2.0), basis)
+    np.testing.assert_allclose(kappas.near(kappas.coordinate(3.0)), [1.5, 6.0], rtol=1e-14)
+    others = ParameterPlane(family, "p", (0.0, 2.0), basis, "q", (-0.1, 1.0))
+    assert others.near(others.coordinate(0.5)) == (-0.1, 1.0)

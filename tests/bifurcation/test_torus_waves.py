@@ -177,3 +177,30 @@ def test_leading_rates_are_those_of_the_whole_spectrum():
         assert growth_rates(equation, m, 2.5, part)[0] == pytest.approx(every[part.rotations(m)])
         assert leading_of(matrix, every[0] - 0.1, 1 + part.eigenvalues) is None  # one is larger
     assert leading_of(np.diag(np.arange(1.0, 301.0)), 301.0, np.arange(1.0, 301.0)) is None
+
+
+@pytest.mark.long  # 15 s
+def test_transitions_under_a_sum_kernel_are_those_of_the_circle():
+    """W(x - y) = sum_i cos(x_i - y_i) + m cos 2 (x_i - y_i): a stripe is a state of the circle."""
+
+    def on_circle(m):
+        return mf.Transformer(mf.Interaction(lambda t: t + m * (2 * t**2 - 1)))
+
+    def on_torus(m):
+        def kernel(x, y):
+            return np.cos(x) + np.cos(y) + m * (np.cos(2 * x) + np.cos(2 * y))
+
+        return mf.Transformer(mf.PeriodicKernel(kernel))
+
+    asked = {"degrees": (1,), "progress": False}
+    one = mf.phase_diagram(on_circle, mf.Circle(8), (0.45, 0.62), **asked)
+    two = mf.phase_diagram(on_torus, mf.Torus(8), (0.45, 0.62), **asked)
+    for found in (one, two):
+        (corner,) = found.tricritical
+        assert corner.beta == pytest.approx(0.5, abs=1e-10)
+        assert found.transition(0.48).order == "continuous"
+    one, two = one.transition(0.6), two.transition(0.6)
+    assert two.order == one.order == "discontinuous"
+    assert two.kappa == pytest.approx(one.kappa, rel=1e-10)
+    assert two.jump == pytest.approx(one.jump, abs=1e-9)
+    assert two.hysteresis == pytest.approx(one.hysteresis, rel=1e-10)

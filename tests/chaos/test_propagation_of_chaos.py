@@ -95,6 +95,35 @@ def test_at_the_start_tokens_are_independent():
     assert abs(W2.mean() - floor.mean()) < 4 * np.hypot(W2.std(), floor.std()) / 640**0.5
 
 
+def test_rows_are_those_of_runs_by_hand():
+    """Of each time: functionals, tokens in the mean field with breaks, and samples of the floor."""
+    breaks, dt = (0.13,), 0.1
+    found = study(sizes=[16], replicas=3, distances=["W2"], breaks=breaks).data.isel(n=0)
+    batch = batches_of([16], 3)[0]
+    first_rng, noise, samples = batch.seeds(0, 3)
+    size, options = batch.size, {"t_eval": [0, 0.5], "dt": dt, "breaks": breaks}
+    tokens = mf.Tokens(START.sample(size * 16, rng=first_rng).x.reshape(size, 16, 2))
+    path = mf.solve(MODEL, tokens, (0, 0.5), rng=noise, **options)
+    means = np.stack([first(state.x).mean(axis=-1)[:3] for state in path])
+    np.testing.assert_allclose(found["x_1"], means, rtol=0, atol=1e-15)
+    law = small_study().law
+    field = MODEL.replace(drift=mf.MeanField(law))
+    limit = mf.solve(field, tokens, (0, 0.5), rng=batch.seeds(0, 3)[1], **options)
+    apart = np.linalg.norm(path.final.x - limit.final.x, axis=-1)
+    exact = np.sqrt((apart**2).mean(axis=-1))[:3]
+    np.testing.assert_allclose(found["coupling"].isel(t=1), exact, rtol=1e-6)
+    x = START.sample(size * 16, rng=samples).x.reshape(size, 16, 2)
+    floor = mf.wasserstein(mf.Tokens(x[:3]), START)
+    np.testing.assert_allclose(found["floor of W2"].isel(t=0), floor.value, rtol=1e-12)
+
+
+def test_a_store_belongs_to_one_accuracy_of_the_density(tmp_path):
+    options = {"sizes": [8], "replicas": 2, "store": tmp_path / "study.store", "distances": ["W2"]}
+    study(**options)
+    with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
+        study(**options, rtol=1e-6)
+
+
 def test_fluctuations_of_the_uniform_phase():
     """n E|m_k|^2 = 1/(1 - kappa/kappa_k): 2 for k = 1 and kappa = 1, 1 for k = 2."""
     uniform = CIRCLE.uniform()

@@ -1,9 +1,11 @@
 """Powers of n fitted to means over replicas, and their intervals."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from meanfield.chaos import rate_of
+from meanfield.chaos import Study, rate_of
 
 
 def test_rates_are_those_of_powers():
@@ -47,3 +49,48 @@ def test_intervals_hold_the_exponent_as_often_as_they_say():
         low, high = rate_of(sizes, values).interval
         held += low < -1 < high
     assert 0.88 < held / 200 <= 1
+
+
+def test_sizes_count_by_the_precision_of_their_means():
+    """The exponent of the weighted least squares, from the normal equations by hand."""
+    rng, sizes = np.random.default_rng(3), np.array([10.0, 40, 160])
+    spread = np.array([0.02, 0.02, 0.9])[:, None]
+    values = sizes[:, None] ** -0.5 * (1 + spread * rng.standard_normal((3, 50)))
+    means = values.mean(axis=1)
+    w = (means / (values.std(axis=1, ddof=1) / 50**0.5)) ** 2
+    x, y = np.log(sizes), np.log(means)
+    x0, y0 = (w @ x) / w.sum(), (w @ y) / w.sum()
+    slope = (w @ ((x - x0) * (y - y0))) / (w @ (x - x0) ** 2)
+    assert rate_of(sizes, values).exponent == pytest.approx(slope, rel=1e-12)
+    assert abs(np.polyfit(x, y, 1)[0] - slope) > 1e-3  # without weights
+
+
+def weak_study(limits, errors, noise=0.0):
+    """A study with one functional F: `limits` at two times, and weak errors (sizes, times)."""
+    xr = pytest.importorskip("xarray")
+    errors = np.asarray(errors)[:, :, None]
+    draws = noise * np.random.default_rng(0).standard_normal((*errors.shape[:2], 64))
+    draws -= draws.mean(axis=-1, keepdims=True)
+    values = np.asarray(limits)[None, :, None] + errors + draws
+    tables = {"F": (("n", "t", "replica"), values), "limit of F": ("t", np.asarray(limits))}
+    attributes = {"distances": [], "functionals": ["F"], "model": "", "status": "finished"}
+    coordinates = {"n": [10, 100, 1000][: len(values)], "t": [0.5, 1.0]}
+    law = SimpleNamespace(final=SimpleNamespace(space=None))
+    return Study(xr.Dataset(tables, coordinates, attributes), law)
+
+
+def test_weak_errors_are_taken_from_the_limit_at_their_time():
+    n = np.array([10.0, 100, 1000])
+    found = weak_study([0.3, 0.7], np.stack([2 / n, 5 / n**2], axis=1), 1e-9)
+    early, late = found.weak_rate("F", t=0.5), found.weak_rate("F")
+    assert early.exponent == pytest.approx(-1, abs=1e-4)
+    assert early.constant == pytest.approx(2, rel=1e-3)
+    assert late.exponent == pytest.approx(-2, abs=1e-2)
+
+
+def test_weak_errors_below_three_standard_errors_are_left_out():
+    n, noise = np.array([10.0, 100, 1000]), 0.04  # standard errors of 0.005
+    errors = np.stack([1 / n, np.array([0.1, 0.025, -0.001])], axis=1)
+    found = weak_study([0.3, 0.7], errors, noise).weak_rate("F")
+    assert found.exponent == pytest.approx(np.log10(0.25), abs=1e-6)  # of 10 and 100 alone
+    assert np.isnan(weak_study([0.3, 0.7], errors, 0.2).weak_rate("F", t=0.5).exponent)

@@ -109,7 +109,7 @@ def test_every_problem_is_named_at_once_with_the_nearest_valid_key():
         "others": [{"kind": "Disc", "radius": -1}],
     }
     with pytest.raises(mf.ConfigError) as caught:
-        build(Shape, table, at="shape")
+        build(Shape, table, where="shape")
     lines = str(caught.value).split("\n")
     assert len(lines) == 6
     for key, word in {

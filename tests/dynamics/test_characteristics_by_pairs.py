@@ -217,7 +217,7 @@ REFUSED = {
         "Hardmax.* moves no Characteristics: hardmax has no mean field",
     ),
     "causal": (mf.Transformer(mf.Attention(causal=True)), "causal attention goes by the order"),
-    "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no radii; got PreLN"),
+    "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "PreLN.* gives tokens radii"),
     "noise": (mf.Transformer(mf.Attention(), 2.0), r"without noise; got .*kappa=2\.0"),
     "ensemble": (mf.Transformer(mf.Attention(beta=[1.0, 2.0])), r"got an ensemble \(2,\)"),
     "dimension": (mf.Transformer(mf.Attention(np.eye(4), np.eye(4))), "is for dimension 4"),

@@ -220,3 +220,16 @@ def test_maps_and_noise_that_keep_no_gaussian_are_refused_with_the_reason(model,
     other = mf.Transformer(mf.Attention(), 2.0, noise=mf.Anisotropic(np.eye(3)))
     with pytest.raises(ValueError, match="is for dimension 3; got points of dimension 2"):
         mf.solve(other, LAW, (0, 1))
+
+
+@pytest.mark.parametrize("weights", [mf.Softmax(), mf.Linear()], ids=repr)
+def test_noise_that_spreads_a_small_law_is_no_growth_towards_a_blow_up(weights):
+    """The rate that is watched has the size of the law without noise, however strong it is."""
+    small = mf.Gaussian([0.0, 0.0], 1e-6 * LAW.cov)
+    drift = mf.Attention(Q, K, np.eye(2), BETA, weights=weights)
+    watched = []
+    for kappa in (1e-3, 1e3):
+        motion = CovarianceMotion(mf.Transformer(drift, kappa, noise=mf.Anisotropic(N)), small)
+        y = motion.coordinates(small)
+        watched.append(motion.growth(y, motion.velocity(y, 0.0), 0.0))
+    assert watched[0] == watched[1] and abs(watched[0]) < 1

@@ -255,6 +255,20 @@ def test_results_are_saved_and_resumed_bit_by_bit(tmp_path):
     np.testing.assert_array_equal(found.angles, tokens.final.angles)
 
 
+def test_events_are_located_as_on_the_circle():
+    def gathered(t, state):
+        return float(np.abs(state.moment(1)).mean()) - 0.4
+
+    model = mf.Transformer(mf.Kuramoto(), kappa=4.0)
+    one, flat = (
+        mf.solve(model, start, (0, 3), events=gathered, rtol=1e-10)
+        for start in (mf.Circle(16).von_mises(0.3, 0.5), mf.Torus(16).von_mises(0.3, 0.5))
+    )  # under Kuramoto angles are independent, so that each factor is that of the circle
+    ((expected,), (found,)) = one.t_events[0], flat.t_events[0]
+    assert 0 < found < 3
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
 def test_members_of_an_ensemble_are_as_alone():
     mu = mf.Torus(8).von_mises([0.3, 1.0], 0.4)
     both = mf.solve(mf.Transformer(mf.USA(np.array([0.5, 1.0])), kappa=3.0), mu, (0, 0.3)).final

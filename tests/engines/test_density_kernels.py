@@ -31,6 +31,7 @@ def test_multiples_of_orthogonal_matrices_are_convolutions(A):
     np.testing.assert_allclose(kernel(values), direct, atol=1e-12 * np.abs(direct).max())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", [0, 5])
 def test_uneven_keys_keep_the_symmetries_of_l2_weights(seed):
     """Eight blocks of few degrees, and the digits of sums over all pairs."""

@@ -6,7 +6,8 @@ import pytest
 import meanfield as mf
 from meanfield.dynamics import TorusTokenMotion
 from meanfield.engines import FieldSums, engine_for
-from meanfield.spaces.torus import Torus, WavesAt, on_circles
+from meanfield.spaces.torus import Torus, WavesAt
+from meanfield.states.points import on_circles
 
 ANGLES = np.random.default_rng(0).uniform(-np.pi, np.pi, (2, 20, 2))
 MASSES = np.tile(np.arange(1, 21) / 210, (2, 1))

@@ -6,7 +6,7 @@ import pytest
 
 from meanfield.explore import scene
 
-FEW = {"Circle": 13, "Sphere": 7}
+FEW = {"Circle": 13, "Sphere": 7, "Torus": 7}
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 

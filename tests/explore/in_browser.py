@@ -118,7 +118,7 @@ def all_frames(monkeypatch):
     """Those of the page, not the few of the other tests."""
     from meanfield.explore import scene
 
-    for space, count in {"Circle": 301, "Sphere": 151}.items():
+    for space, count in {"Circle": 301, "Sphere": 151, "Torus": 151}.items():
         monkeypatch.setitem(scene.FRAME_COUNTS, space, count)
 
 
@@ -129,7 +129,13 @@ pytestmark = pytest.mark.usefixtures("all_frames")
 
 
 @pytest.mark.parametrize(
-    "link", [LINK, LINK + "&kappa=inf&drift=SA", LINK + "&space=Sphere&kappa=5"]
+    "link",
+    [
+        LINK,
+        LINK + "&kappa=inf&drift=SA",
+        LINK + "&space=Sphere&kappa=5",
+        LINK + "&space=Torus&kappa=2",
+    ],
 )
 def test_the_page_shows_the_runs_of_its_link(visit, link):
     page = visit(re.sub(r"&kappa=3.0(?=.*&kappa)", "", link))
@@ -295,7 +301,7 @@ def test_everything_is_reached_by_keyboard(visit):
     assert scene_of(page).drift == "SA"
 
 
-@pytest.mark.parametrize("space", ["Circle", "Sphere"])
+@pytest.mark.parametrize("space", ["Circle", "Sphere", "Torus"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_overlaps_or_sticks_out(visit, width, scheme, space):

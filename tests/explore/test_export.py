@@ -22,6 +22,7 @@ SCENES = [
     Scene(**CHEAP | {"drift": "Kuramoto", "peaks": 3}),
     Scene(**CHEAP | {"drift": "SA", "space": "Sphere"}),
     Scene(**CHEAP | {"space": "Sphere", "start": "mode", "mode": 2, "kappa": 8.0}),
+    Scene(**CHEAP | {"space": "Torus", "start": "mode", "mode": 2, "kappa": 4.0}),
 ]
 
 

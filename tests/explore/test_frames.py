@@ -88,9 +88,23 @@ def test_values_on_the_sphere_are_those_of_latitudes_and_longitudes():
     assert j == 0 and abs(space.z[i]) == np.abs(space.z).min()
 
 
-def test_tokens_follow_their_density():
+def test_values_on_the_torus_are_those_of_both_angles():
+    """The table has the first angle by row; peaks of the page lie where both angles are equal."""
+    density = mf.Torus(degree=40).product([mf.Circle(40).von_mises(a, 3.0) for a in (0.0, 2.0)])
+    angles = mf.Torus(degree=32).angles
+    table = frame_values(density).reshape(len(angles), len(angles))
+    i, j = np.unravel_index(table.argmax(), table.shape)
+    assert abs(angles[i]) < 0.04 and abs(angles[j] - 2.0) < 0.04
+    scene = Scene(space="Torus", peaks=1, concentration=20.0)
+    tokens = frame_values(scene.configurations()["tokens"].begin())
+    first, second = tokens[:, :2], tokens[:, 2:]
+    assert first.shape == (200, 2) and (first @ [1, 0]).mean() > 0.9 < (second @ [1, 0]).mean()
+
+
+@pytest.mark.parametrize("space", ["Circle", "Torus"])
+def test_tokens_follow_their_density(space):
     """Order parameters agree to the sampling error, 1/sqrt(n), of 1000 tokens."""
-    scene = Scene(beta=1.0, kappa=4.0, tokens=1000, duration=4.0)
+    scene = Scene(space=space, beta=1.0, kappa=4.0, tokens=1000, duration=4.0)
     density, tokens = played(scene, "density")[0], played(scene, "tokens")[0]
     difference = [a.order - b.order for a, b in zip(density, tokens, strict=True)]
     assert np.abs(difference).max() < 4 / np.sqrt(1000)

@@ -17,6 +17,8 @@ SCENES = [
     Scene(space="Sphere", drift="Kuramoto", kappa=4.5, peaks=1, tokens=17),
     Scene(start="mode", mode=3, amplitude=0.2, normalisation="PreLN", rng=7),
     Scene(space="Sphere", start="mode", mode=2, beta=1.25, duration=3.0),
+    Scene(space="Torus", beta=1.5, peaks=3, kappa=0.5),
+    Scene(space="Torus", start="mode", mode=2, kappa=math.inf),
 ]
 
 
@@ -66,7 +68,7 @@ def test_every_parameter_is_explained():
 
 @pytest.mark.repeats
 @pytest.mark.parametrize("drift", ["USA", "SA", "Kuramoto"])
-@pytest.mark.parametrize("space", ["Circle", "Sphere"])
+@pytest.mark.parametrize("space", ["Circle", "Sphere", "Torus"])
 def test_the_onset_is_where_branches_bifurcate(drift, space):
     scene = Scene(drift=drift, space=space, beta=1.0)
     span = (0.8 * scene.onset, 1.2 * scene.onset)

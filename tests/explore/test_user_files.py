@@ -69,7 +69,7 @@ def test_files_that_cannot_be_shown(tmp_path):
     (tmp_path / "steep.toml").write_text(text)
     (tmp_path / "text.txt").write_text("")
     for name, words in {
-        "ensemble.nc": "Circle or Sphere",
+        "ensemble.nc": "Circle, Sphere or Torus",
         "steep.toml": "beta",
         "text.txt": "toml",
         "missing.nc": "missing.nc",

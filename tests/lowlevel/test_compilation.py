@@ -221,3 +221,38 @@ def test_code_is_kept_for_the_names_of_fields_in_a_signature():
 def test_code_depends_on_the_modules_of_the_functions_that_it_calls_and_on_no_others():
     assert len(code_cache.sources(vars(clock))) < len(code_cache.sources(vars(rows)))
     assert set(code_cache.sources(vars(attempt))) < set(code_cache.sources(vars(rows)))
+
+
+FIRST_RUNS = """
+import gc
+import numpy as np
+import meanfield as mf
+from numba.core.registry import CPUDispatcher
+from meanfield.lowlevel.code_cache import CodeCache
+
+
+def used():
+    functions = [f for f in gc.get_objects() if issubclass(type(f), CPUDispatcher)]
+    return {f.py_func.__name__ for f in functions if type(f._cache) is CodeCache and f.signatures}
+
+
+density = mf.Circle(16).density(lambda a: 1 + 0.3 * np.cos(a))
+tokens = mf.Tokens.uniform(20, 2, rng=0)
+mf.solve(mf.Transformer(mf.SA(4.0), {KAPPA}), {STATE}, (0, 0.05), progress=False)
+print(*sorted(used()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "kappa", "most"),
+    [("mf.Characteristics(density)", "np.inf", 3), ("tokens", "np.inf", 5), ("density", 6.0, 4)],
+    ids=["characteristics", "tokens", "density"],
+)
+def test_a_first_run_needs_few_compiled_functions(state, kappa, most):
+    """In a fresh process, from the cache or not; parts of other functions do not count."""
+    code = FIRST_RUNS.replace("{STATE}", state).replace("{KAPPA}", str(kappa))
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    used = done.stdout.split()
+    assert 0 < len(used) <= most, used
+    assert not {"plan_steps", "judge_steps"} & set(used)  # for several groups only

@@ -1,6 +1,7 @@
 """Saddles of the free energy against the self-consistency equation, by quadrature and bisection."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -150,3 +151,68 @@ def test_what_is_no_stable_state_is_refused():
         mf.saddles(unstable)
     with pytest.raises(TypeError, match="StationaryState"):
         mf.saddles(3.0)
+
+
+def tilted(height, space):
+    """The stable states of noisy Kuramoto in a potential with two wells and no symmetry."""
+    well = mf.Potential(
+        lambda x: height * (x[..., 0] ** 2 - x[..., 1] ** 2) + 0.02 * (x[..., 0] + x[..., 1])
+    )
+    states = mf.stationary_states(mf.Transformer(mf.Kuramoto() + well, 4.0), space)
+    return states, [state for state in states if state.stable]
+
+
+def index_by_differences(state):
+    """Negative eigenvalues of the second variation of F at a state, by differences of moments.
+
+    The critical points of F are those of kappa |m|^2/2 - log int exp(kappa (m.x + V)) in m, of the
+    same index. The gradient is kappa (m - mean of x).
+    """
+    kappa, (_, potential) = state.kappa, (part for _, part in state.model.drift.terms)
+    theta = 2 * np.pi * np.arange(256) / 256
+    x = np.stack([np.cos(theta), np.sin(theta)], axis=1)
+    here = np.array([state.density.moment(1).real, state.density.moment(1).imag])
+
+    def gradient(m):
+        law = np.exp(kappa * (x @ m + potential.function(x)))
+        return m - law @ x / law.sum()
+
+    assert np.abs(gradient(here)).max() < 1e-9
+    step = 1e-5 * np.eye(2)
+    second = np.array([(gradient(here + e) - gradient(here - e)) / 2e-5 for e in step])
+    return int((np.linalg.eigvalsh((second + second.T) / 2) < 0).sum())
+
+
+def test_saddles_are_ordered_by_barrier_and_states_of_index_two_are_left_out():
+    """Two ways around the circle, over a summit of index two between them."""
+    states, (one, other) = tilted(0.1, mf.Circle(16))
+    assert sorted(index_by_differences(state) for state in states) == [0, 0, 1, 1, 2]
+    for stable_state in (one, other):
+        found = mf.saddles(stable_state)
+        assert [index_by_differences(saddle.state) for saddle in found] == [1, 1]
+        assert found.tried == 5
+        heights = [saddle.state.free_energy - stable_state.free_energy for saddle in found]
+        np.testing.assert_allclose([saddle.barrier for saddle in found], heights, rtol=1e-12)
+        assert heights[0] < heights[1] - 0.01
+    path = mf.transition_path(one, other)
+    assert abs(path.barrier - mf.saddles(one)[0].barrier) < 1e-12
+
+
+def test_mixtures_find_the_saddle_of_usa_that_no_other_search_has(monkeypatch):
+    """Deflation is left with the stable states alone, and branches with none."""
+    one, other = (stable(mf.USA(4.0), 0.402, mf.Circle(32), ordered) for ordered in (False, True))
+    module = sys.modules[mf.saddles.__module__]
+    monkeypatch.setattr(module, "stationary_states", lambda *_, **__: [one, other])
+    nothing = types.SimpleNamespace(states_at=lambda kappa: [])
+    monkeypatch.setattr(module, "branches", lambda *_, **__: nothing)
+    for state in (one, other):
+        (saddle,) = mf.saddles(state)
+        assert abs(saddle.state.order_parameter - 0.2201262640) < 1e-9
+    monkeypatch.setattr(module, "states_between", lambda *_: [])
+    assert len(mf.saddles(one)) == 0
+
+
+def test_a_model_with_common_noise_has_no_states_to_have_saddles():
+    model = mf.Transformer(mf.Kuramoto(), 4.0, common=mf.CommonRotations(2.0))
+    with pytest.raises(ValueError, match="no stationary states, and so no saddles or paths"):
+        mf.stationary(model, mf.Circle(16).von_mises(0.0, 2.0))

@@ -67,8 +67,8 @@ def assert_equal_angles(places, angles):
 def test_tokens_are_dots_at_their_angles_on_the_square_of_the_map(tokens, density):
     figure = tokens.plot("map", times=[0])
     (ax,) = panels(figure)
-    assert_equal_angles(dots(ax), ANGLES)
-    assert np.abs(ANGLES).max() > np.pi >= np.abs(dots(ax)).max()
+    assert_equal_angles(dots(ax)[: len(ANGLES)], ANGLES)  # and copies across edges
+    assert np.abs(ANGLES).max() > np.pi >= np.abs(dots(ax)[: len(ANGLES)]).max()
     (beside,) = panels(density.plot("map", times=[0]))
     for one in (ax, beside):
         assert one.get_xlim() == one.get_ylim() == (-np.pi, np.pi)
@@ -89,6 +89,27 @@ def test_tokens_that_have_gathered_are_marked_with_their_share(tokens):
         gaps = np.angle(np.exp(1j * (dots(ax)[cluster.tokens] - mark)))
         assert np.abs(gaps).max() < 0.1
     assert "%" not in words(tokens.plot("map", clusters=False))
+
+
+def test_dots_across_an_edge_are_seen_at_both_sides():
+    inner, edge, corner = [1.0, -2.0], [0.5, np.pi - 1e-3], [-np.pi, np.pi]
+    (ax,) = panels(mf.Tokens.on_torus(np.array([inner, edge, corner])).plot("map"))
+    shown = dots(ax)
+    assert len(shown) == 1 + 2 + 4
+    assert_equal_angles(shown[:3], [inner, edge, corner])
+    assert_equal_angles(shown[3:], [edge if abs(x) < 1 else corner for x in shown[3:, 0]])
+    (found,) = drawn(ax, EllipseCollection)
+    assert len(found.get_widths()) == len(shown)
+
+
+def test_a_stationary_state_is_drawn_as_its_density():
+    start = mf.Torus(12).von_mises(0.0, 0.9)
+    state = mf.stationary(mf.Transformer(mf.Kuramoto(), kappa=2.4), start)
+    (ax,) = panels(state.plot("map"))
+    (quad,) = drawn(ax, QuadMesh)
+    np.testing.assert_array_equal(quad.get_array(), plane_values(state.density).T)
+    with pytest.raises(ValueError, match="kind"):
+        state.plot("no such kind")
 
 
 def test_a_cluster_across_the_edge_of_the_square_is_one():
@@ -116,7 +137,7 @@ def test_of_three_angles_the_axes_name_the_first_two():
         assert ax.get_xlabel() == r"angle $\theta_1$ of 3"
         assert ax.get_ylabel() == r"angle $\theta_2$ of 3"
     (ax,) = panels(solid.plot())
-    assert_equal_angles(dots(ax), ANGLES)
+    assert_equal_angles(dots(ax)[: len(ANGLES)], ANGLES)  # and copies across edges
 
 
 def test_a_density_is_drawn_beneath_tokens_and_nodes(tokens, density):

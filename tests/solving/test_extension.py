@@ -147,6 +147,8 @@ def test_outputs_go_on_at_their_mean_distance():
     short = mf.solve(SA, X, (0, 1), t_eval=np.linspace(0, 1, 5), **FIXED)
     np.testing.assert_array_equal(short.extend(1.6).t[5:], [1.25, 1.5, 1.6])
     np.testing.assert_array_equal(short.extend(2.0).t, np.linspace(0, 2, 9))
+    tenths = mf.solve(SA, X, (0, 1), t_eval=np.linspace(0, 1, 11), dt=0.1)
+    assert len(tenths.extend(1.3)) == 14  # though (1.3 - 1)/.1 is more than 3 in floating point
 
 
 def test_a_checkpoint_with_the_outputs_of_default_goes_on(tmp_path):
@@ -181,6 +183,48 @@ def test_shorter_ends_are_refused(tmp_path):
         mf.solve(SA, X, (0, 2), t_eval=[0.5, 2.0], checkpoint=path, resume=True)
     with pytest.raises(ValueError, match="t_eval must be increasing times after the last output"):
         run.extend(2.0, t_eval=[0.5, 2.0])
+    with pytest.raises(ValueError, match="up to t_end = 2"):
+        run.extend(2.0, t_eval=[1.5, 2.5])
+
+
+def test_options_of_the_run_hold_in_its_extension():
+    """Engine and callback: equal bits; `max_steps` counts the attempts of the run as well."""
+    seen = []
+    for model, state, options in (
+        (SA, STARTS, {**FIXED, "engine": mf.engines.Modes(1e-3)}),
+        (SA, X, {**FIXED, "callback": lambda t, state: seen.append(t)}),
+    ):
+        whole = mf.solve(model, state, (0, 2), t_eval=EARLY + LATE, **options)
+        called = len(seen)
+        short = mf.solve(model, state, (0, 1), t_eval=EARLY, **options)
+        np.testing.assert_equal(contents(short.extend(2.0, t_eval=LATE)), contents(whole))
+    assert set(seen[called:]) == set(seen[:called]) and called > 0
+    cut = short.extend(4.0, max_steps=128)  # of 1/64
+    assert cut.status == "max_steps" and cut.t[-1] == 2
+
+
+def test_an_extension_becomes_steady_where_the_longer_run_does():
+    options = {"until": "steady", "steady_tolerance": 1e-3, **FIXED}
+    short = mf.solve(NOISY, BUMP, (0, 1), t_eval=EARLY, **options)
+    longer = short.extend(64.0, t_eval=[8.0, 64.0])
+    whole = mf.solve(NOISY, BUMP, (0, 64), t_eval=[*EARLY, 8.0, 64.0], **options)
+    assert short.status == "finished" and longer.status == "steady"
+    np.testing.assert_equal(contents(longer), contents(whole))
+
+
+def test_a_condition_given_anew_stands_for_those_that_a_file_lacks(tmp_path):
+    done = {"until": lambda t, tokens: t > 1.3}
+    loaded = mf.load(solved("tokens", EARLY, **done).save(tmp_path / "short.nc"))
+    with pytest.raises(mf.MeanfieldError, match="a file holds no functions"):
+        loaded.extend(2.0)
+    assert loaded.extend(2.0, **done).status == "event"
+
+
+def test_an_unresolved_start_stays_known():
+    with pytest.warns(mf.UnresolvedWarning):
+        narrow = mf.Circle(4).von_mises(0.0, 1.0)
+    run = mf.solve(NOISY, narrow, (0, 1), t_eval=[1.0])
+    assert not run.resolved and not run.extend(2.0).resolved
 
 
 def test_a_copy_extends_but_has_no_functions():

@@ -119,6 +119,18 @@ def test_density_of_a_function_of_angles():
     assert np.abs(mu.coefficients[others]).max() < 1e-15
 
 
+@pytest.mark.parametrize("torus", TORI, ids=repr)
+def test_fourier_is_the_mean_over_the_angles(torus):
+    series = [1.0, 0.1 - 0.2j, 0.0, 0.05j]
+    on_circle = mf.Circle(torus.degree).fourier(series)
+    mean = np.mean(
+        [on_circle.at(np.stack([np.cos(a), np.sin(a)], axis=1)) for a in grid_of(torus).T], axis=0
+    )
+    np.testing.assert_allclose(torus.fourier(series).values, mean, atol=20 * EPS)
+    with pytest.raises(ValueError, match="negative"):
+        torus.fourier([1.0, 0.9])
+
+
 def test_von_mises_is_the_product_of_its_factors():
     circle, torus = mf.Circle(20), mf.Torus(20)
     mu = torus.von_mises([0.3, -1.0], 2.0)

@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.dynamics import TorusTokenMotion
-from meanfield.spaces.torus import on_circles
+from meanfield.states.points import on_circles
 
 ANGLES = np.random.default_rng(0).uniform(-np.pi, np.pi, (3, 12, 2))
 

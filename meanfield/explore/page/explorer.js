@@ -4,12 +4,12 @@
 // number of its scene; nothing of an earlier scene is kept or drawn.
 
 import { Chart, colourOf, short } from "./charts.js";
-import { drawCircle, SphereView } from "./views.js";
+import { drawCircle, drawSquare, SphereView } from "./views.js";
 
 const $ = (id) => document.getElementById(id);
 const POST_EVERY = 40; // milliseconds
 const CLOSED_FOR_OTHERS = 4001; // the server's code for a page that was used longest ago
-const PER_SECOND = { Circle: 30, Sphere: 15 }; // frames
+const PER_SECOND = { Circle: 30, Sphere: 15, Torus: 15 }; // frames
 const GROUPS = [
   ["Model", ["space", "drift", "beta", "kappa"]],
   ["Law at the start", ["start", "peaks", "separation", "concentration", "share", "mode", "amplitude"]],
@@ -31,8 +31,9 @@ const USED = {
   share: (t) => t.start === "mixture" && t.peaks !== "1",
   mode: (t) => t.start === "mode",
   amplitude: (t) => t.start === "mode",
+  normalisation: (t) => t.space !== "Torus",
 };
-const WORDS = { Circle: "circle", Sphere: "sphere S²", mixture: "peaks", mode: "one mode", file: "file" };
+const WORDS = { Circle: "circle", Sphere: "sphere S²", Torus: "torus", mixture: "peaks", mode: "one mode", file: "file" };
 const CURVES = {
   critical: ["onset of order", "ink", []],
   fold: ["fold: ordered states begin", "density", [8, 4]],
@@ -128,7 +129,7 @@ function accepted(message) {
   $("scrub").max = Math.max(...Object.values(message.frames)) - 1;
   const t = run.texts, beta = t.drift === "Kuramoto" ? "" : `β = ${short(Number(t.beta))}, `;
   $("model").textContent = `${t.drift} on the ${WORDS[t.space]}, ${beta}κ = ${t.kappa === "inf" ? "∞" : short(Number(t.kappa))}`;
-  $("show").classList.toggle("sphere", t.space === "Sphere");
+  $("show").classList.toggle("map", t.space !== "Circle");
   $("projection").hidden = t.space !== "Sphere";
   const keys = { plane: `${t.space} ${t.drift}`, branches: `${t.space} ${t.drift} ${beta}` };
   for (const [name, key] of Object.entries(keys)) {
@@ -315,6 +316,7 @@ function number(name, form, parent) {
 function set(name, value) {
   texts = { ...texts, [name]: value };
   if (name === "start" && value === "file") texts.space = told.first.space || "Circle";
+  if (texts.space === "Torus") texts.normalisation = "PostLN"; // the only one there
   refresh();
   begin();
 }
@@ -359,6 +361,7 @@ function draw(index) {
   if (draws.length > 5000) draws.shift();
   const density = at("density", index), tokens = at("tokens", index);
   if (run.texts.space === "Circle") drawCircle($("view"), density, tokens?.values);
+  else if (run.texts.space === "Torus") drawSquare($("view"), density, tokens?.values, sphere.colours);
   else sphere.draw($("view"), density, tokens?.values);
   const t = (density || tokens).t > (tokens || density).t ? density.t : (tokens || density).t;
   $("scrub").value = index;

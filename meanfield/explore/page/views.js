@@ -1,4 +1,5 @@
-// The state: the circle with a density outside and tokens inside; the sphere as a globe or a map.
+// The state: the circle with a density outside and tokens inside; the sphere as a globe or a map;
+// the torus as the square of its two angles.
 
 import { colourOf, fresh } from "./charts.js";
 
@@ -65,6 +66,46 @@ export function drawCircle(canvas, density, tokens) {
     }
     g.globalAlpha = 1;
   }
+}
+
+// Both angles of the torus in (-π, π], the first to the right, the second upwards.
+export function drawSquare(canvas, density, tokens, colours) {
+  const { g, width, height } = fresh(canvas);
+  const side = 0.97 * Math.min(width, height), left = (width - side) / 2, top = (height - side) / 2;
+  if (density) {
+    const n = Math.round(Math.sqrt(density.values.length)), image = new ImageData(n, n);
+    for (let j = 0; j < n; j++) {
+      for (let i = 0; i < n; i++) {
+        const at = 4 * ((n - 1 - j) * n + i), half = n >> 1;
+        const colour = 3 * density.values[((i + half) % n) * n + ((j + half) % n)];
+        for (let part = 0; part < 3; part++) image.data[at + part] = colours[colour + part];
+        image.data[at + 3] = 255;
+      }
+    }
+    const page = new OffscreenCanvas(n, n);
+    page.getContext("2d").putImageData(image, 0, 0);
+    g.drawImage(page, left, top, side, side);
+  }
+  g.strokeStyle = colourOf("soft");
+  g.lineWidth = 1.5;
+  g.strokeRect(left, top, side, side);
+  if (tokens) {
+    const across = (x, y) => Math.atan2(y, x) / (2 * Math.PI) + 0.5;
+    for (let i = 0; i < tokens.length; i += 4) {
+      dot(g, left + side * across(tokens[i], tokens[i + 1]), top + side * (1 - across(tokens[i + 2], tokens[i + 3])));
+    }
+  }
+}
+
+// A token above a map.
+function dot(g, x, y) {
+  g.fillStyle = "#e69f00";
+  g.strokeStyle = "#1b1f23";
+  g.lineWidth = 1;
+  g.beginPath();
+  g.arc(x, y, 3, 0, 2 * Math.PI);
+  g.fill();
+  g.stroke();
 }
 
 // Which values a pixel shows, for one projection and size; computed anew when it is turned.
@@ -156,16 +197,9 @@ export class SphereView {
     g.ellipse(x0, y0, this.radius * (this.projection === "map" ? 2 : 1), this.radius, 0, 0, 2 * Math.PI);
     g.stroke();
     if (!tokens) return;
-    g.fillStyle = "#e69f00";
-    g.strokeStyle = "#1b1f23";
-    g.lineWidth = 1;
     for (let i = 0; i < tokens.length; i += 3) {
       const [u, v, depth] = this.place(tokens[i], tokens[i + 1], tokens[i + 2]);
-      if (depth < 0) continue;
-      g.beginPath();
-      g.arc(x0 + this.radius * u, y0 - this.radius * v, 3, 0, 2 * Math.PI);
-      g.fill();
-      g.stroke();
+      if (depth >= 0) dot(g, x0 + this.radius * u, y0 - this.radius * v);
     }
   }
 

@@ -16,11 +16,11 @@ from meanfield.extending import (
     Parameters,
     UserValue,
     as_given,
-    fitting,
     parameters_of,
     positive,
     real,
     real_array,
+    require,
 )
 
 LAYER_PARAMETERS = ("time", "kappa")
@@ -66,15 +66,15 @@ class ParameterFamily:
 
     def __init__(self, family: UserValue, start: Parameters, fixed: Parameters, noise: bool):
         expected = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
-        fitting("family", family, expected, callable(family), TypeError)
+        require("family", family, expected, callable(family), TypeError)
         self._make, names = family, _names(family)
         valid = [*names, *LAYER_PARAMETERS]
         for name, given in (("start", start), ("fixed", fixed)):
-            fitting(name, given, "a dict of parameters", isinstance(given, Mapping), TypeError)
+            require(name, given, "a dict of parameters", isinstance(given, Mapping), TypeError)
             for key in given:
-                fitting(f"a name in {name}", key, f"one of {', '.join(valid)}", key in valid)
+                require(f"a name in {name}", key, f"one of {', '.join(valid)}", key in valid)
         both = set(start) & set(fixed)
-        fitting("start and fixed", sorted(both), "of different parameters", not both)
+        require("start and fixed", sorted(both), "of different parameters", not both)
         self.names, self.name = names, getattr(family, "__name__", "a family")
         self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
         free_names = [name for name in names if name not in fixed]
@@ -95,9 +95,9 @@ class ParameterFamily:
             time = positive("start['time']", start.get("time", 0.5))
             low, high = SHORTEST_LOG_TIME, LONGEST_LOG_TIME
             expected = f"from {np.exp(low):g} to {np.exp(high):g}"
-            fitting("start['time']", time, expected, low <= np.log(time) <= high)
+            require("start['time']", time, expected, low <= np.log(time) <= high)
             numbers.append(np.log(time))
-        fitting("kappa", fixed.get("kappa"), "left out where noise=False",
+        require("kappa", fixed.get("kappa"), "left out where noise=False",
                 noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
         if noise and "kappa" in self._fixed:
             real("fixed['kappa']", fixed["kappa"], "a finite number > 0; for none give noise=False",
@@ -106,7 +106,7 @@ class ParameterFamily:
             self.labels.append("kappa")
             numbers.append(np.log(positive("start['kappa']", start.get("kappa", 100.0))))
         self.start = np.array(numbers)
-        fitting("free parameters", self.labels, "one at least", len(self.labels) > 0)
+        require("free parameters", self.labels, "one at least", len(self.labels) > 0)
         self.at(self.start)
 
     @property
@@ -137,7 +137,7 @@ class ParameterFamily:
         if isinstance(model, Drift):
             model = Transformer(model)
         expected = "a family of drifts, or of mf.Transformer"
-        fitting("family", model, expected, isinstance(model, Transformer), TypeError)
+        require("family", model, expected, isinstance(model, Transformer), TypeError)
         if model.noisy or model.shape:
             raise ValueError(
                 f"family must give single models without noise; got {as_given(model)}. The noise "
@@ -193,5 +193,5 @@ def _names(family: UserValue) -> list[str]:
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     ok = all(p.kind in by_name and p.name not in LAYER_PARAMETERS for p in parameters)
     rule = "a function of named numbers, none of them called time or kappa, which fit adds itself"
-    fitting("family", family, rule, ok)
+    require("family", family, rule, ok)
     return [p.name for p in parameters if p.default is inspect.Parameter.empty]

@@ -15,10 +15,10 @@ from meanfield.extending import (
     RandomSource,
     UserValue,
     boolean,
-    fitting,
     generator,
     positive,
     real,
+    require,
     whole_number,
 )
 
@@ -128,14 +128,14 @@ def fit(
     start, fixed = start or {}, fixed or {}
     model_family = ParameterFamily(family, start, fixed, boolean("noise", noise))
     replicas = whole_number("replicas", replicas, least=4)
-    fitting("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
+    require("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
     steps = whole_number("steps", steps)
     test_replicas = whole_number("test_replicas", test_replicas, least=16)
     hold = boolean("verdict", verdict) and boolean("hold", hold)
     size = len(model_family.start)
     bound = f"at least twice the {size} parameters"
-    fitting("test_replicas", test_replicas, bound, not noise or test_replicas >= 2 * size)
-    fitting("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
+    require("test_replicas", test_replicas, bound, not noise or test_replicas >= 2 * size)
+    require("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
     transitions = transitions_of(layers, random)
     if all(np.array_equal(one.x, one.y) for one in transitions):
         raise ValueError("layers has tokens that do not move: there is nothing to fit.")
@@ -291,7 +291,7 @@ class Fit:
         solved.
         """
         index = self._index(name)
-        fitting("values", values, "numbers", np.ndim(values) == 1)
+        require("values", values, "numbers", np.ndim(values) == 1)
         for value in values if self.family.logarithmic[index] else ():
             positive(f"a value of {name}", value)
         objectives = []
@@ -386,6 +386,7 @@ class Fit:
         return " ".join(words)
 
     def __repr__(self) -> str:
+        """The status, a line for each free number with its interval, and the verdict."""
         count = len(self.equations.transitions)
         rows = [f"Fit of {self.family.name} to {count} layers: {self.status}"]
         labels, values = self.family.labels, self.family.values(self.estimate.point)
@@ -406,7 +407,7 @@ class Fit:
 
     def covariance(self, by: str = "model") -> np.ndarray:
         """Covariance of the free numbers (logarithms of time and kappa): see `interval`."""
-        fitting("by", by, f"one of {', '.join(VARIANCE_SOURCES)}", by in VARIANCE_SOURCES)
+        require("by", by, f"one of {', '.join(VARIANCE_SOURCES)}", by in VARIANCE_SOURCES)
         if by == "model":
             return self.estimate.covariance()
         parts = self._parts(by)
@@ -418,7 +419,7 @@ class Fit:
 
     def _parts(self, over: str) -> np.ndarray:
         """The terms of the equations, one row (p,) for each token or each text."""
-        fitting("over", over, "tokens or texts", over in ("tokens", "texts"))
+        require("over", over, "tokens or texts", over in ("tokens", "texts"))
         if over == "tokens":
             return np.concatenate(self.estimate.terms)
         texts = sorted({one.text for one in self.equations.transitions})
@@ -431,7 +432,7 @@ class Fit:
 
     def _index(self, name: str) -> int:
         labels = self.family.labels
-        fitting("name", name, f"one of {', '.join(labels)}", name in labels)
+        require("name", name, f"one of {', '.join(labels)}", name in labels)
         return labels.index(name)
 
 

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from meanfield import MeanfieldError, TokenMotion, Tokens
-from meanfield.extending import UserValue, fitting
+from meanfield.extending import UserValue, require
 from meanfield.steppers import Strang
 
 from ..hidden_states import check_states, texts_of
@@ -51,7 +51,7 @@ def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTra
     """
     hidden: UserValue = getattr(layers, "hidden", layers)
     is_list = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
-    fitting("layers", hidden, "an array, or a list of one text or more", not is_list or len(hidden))
+    require("layers", hidden, "an array, or a list of one text or more", not is_list or len(hidden))
     seed, texts = int(rng.integers(2**63)), texts_of("layers", hidden)
     transitions: list[LayerTransition] = []
     for k, text in enumerate(texts):
@@ -61,7 +61,7 @@ def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTra
         for l, (x, y) in enumerate(pairwise(h)):
             transitions.append(LayerTransition(x, y, k, l, np.random.SeedSequence([seed, k, l])))
     dimensions = sorted({one.x.shape[1] for one in transitions})
-    fitting("dimensions of layers", dimensions, "one d of all texts", len(dimensions) == 1)
+    require("dimensions of layers", dimensions, "one d of all texts", len(dimensions) == 1)
     return transitions
 
 
