@@ -463,6 +463,8 @@ class Diagram(Result):
     def contents(self) -> Contents:
         """Arrays and header of a file: the points, and states by their moments."""
         described = {
+            "drift": describe(self.drift),
+            "noise": describe(self.noise),
             "space": described_space(self.space),
             "special_points": [
                 vars(s) | {"state": self._described(s.state)} for s in self.special_points

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, require
-from ..core.descriptions import build
+from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
@@ -305,8 +305,8 @@ class PhaseDiagram(Result):
         """Arrays and header of a file: points and curves, so that `kappa` works after `load`."""
         family = self.family
         header = {
-            "drift": family.drift,
-            "noise": self.noise,
+            "drift": describe(family.drift),
+            "noise": describe(self.noise),
             "symmetries": family.basis.symmetries,
             "space": self.space,
             "parameter": family.name,

@@ -284,3 +284,16 @@ def test_observables_and_figures(tmp_path):
 def test_bad_input(changes, error, match):
     with pytest.raises(error, match=match):
         mf.branches(**({"drift": mf.USA(1.0), "space": CIRCLE, "kappa": (1.0, 2.0)} | changes))
+
+
+def test_a_diagram_of_many_matrices_is_saved(tmp_path):
+    """More than 16 entries, which files of runs hold as arrays of their own."""
+    identities = np.stack([np.eye(3)] * 3)
+    drift = mf.Attention(Q=identities, K=identities, V=identities / 3)
+    diagram = mf.branches(
+        mf.Transformer(drift), mf.Sphere(4), kappa=(2.0, 2.1), max_points=3, progress=False
+    )
+    diagram.save(tmp_path / "diagram.nc")
+    loaded = mf.load(tmp_path / "diagram.nc")
+    np.testing.assert_array_equal(loaded.drift.drift.V, drift.V)
+    np.testing.assert_array_equal(loaded.data.kappa, diagram.data.kappa)
