@@ -172,9 +172,11 @@ def weights_of(folder: Path, family: Family, config: JsonTable, dtype: np.dtype)
         raise StorageError(f"{origin} lacks {len(lacking)} tensors, the first is {lacking[0]}.")
     numbers = sum(map(prod, expected.values()))
     try:
-        reduce = "dtype to float32" if dtype == np.float64 else "it to a smaller network"
+        halved = "dtype to float32, half of it"
+        reduce = halved if dtype == np.float64 else "it to a smaller network"
         total = f"{folder.name}: {numbers} weights"
         check_memory(total, (numbers * dtype.itemsize // 8,), reduce)
     except ValueError as error:
-        raise StorageError(str(error)) from None
+        hint = "Hidden states need no weights: mf.networks.probe(outputs.hidden_states)."
+        raise StorageError(f"{error} {hint}") from None
     return {name: tensor_of(*tensors[name], dtype) for name in expected}
