@@ -75,6 +75,7 @@ def test_onset_of_groups_is_the_eigenvalue_of_their_coupling():
     assert [state.stable for _, state in found.states_at(3.6)] == [False, True]
 
 
+@pytest.mark.long
 def test_two_perturbations_of_order_0_that_become_neutral_at_once():
     """Degree 2 on S^2 has two functions that are even under all reflections."""
     flat = mf.Sphere(6).indexed(lambda s, x, y, z: 1 + 0 * (x + s), mf.Classes([0.0, 1.0]))
@@ -91,6 +92,7 @@ def test_two_perturbations_of_order_0_that_become_neutral_at_once():
     assert set(found.data.branch.values) == {0, 1, 2}  # rotated copies are not listed
 
 
+@pytest.mark.long
 def test_branches_in_the_width_of_the_frequencies():
     found = mf.branches(kuramoto(1.4), normal(0.3), vary={"frequency.factor": (1.0, 3.0)},
                         secondary=False)  # fmt: skip

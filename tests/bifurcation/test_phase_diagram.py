@@ -111,6 +111,7 @@ def test_no_cusp_is_sought_where_folds_pass_the_uniform_state():
     assert curve.singular == []
 
 
+@pytest.mark.long
 def test_first_order_lines_at_small_kappa():
     """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
     space = mf.Zonal(8, 32)

@@ -104,6 +104,7 @@ def test_a_plane_of_two_parameters_has_the_folds_and_the_cusp_of_kuramoto_in_a_f
         found.stable_counts(span[0])
 
 
+@pytest.mark.long
 def test_hopf_points_in_the_plane_of_drive_and_field_are_those_in_kappa():
     """Active rotators at kappa = 1.2: a pair of growth rates lies on the axis."""
     space = mf.Circle(12)
@@ -138,6 +139,7 @@ def test_a_plane_of_two_parameters_says_what_it_needs():
                          kappa=(1, 2))  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_curve_of_hopf_points_begins_at_the_bogdanov_takens_point_of_active_rotators():
     """There the linearised operator has the double eigenvalue 0, and then a pair on the axis."""
     turn = mf.Field(lambda x: np.stack([-x[..., 1], x[..., 0]], -1))

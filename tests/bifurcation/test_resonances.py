@@ -281,6 +281,7 @@ def plane(low):
     return mf.phase_diagram(Cosines(1.0), mf.Circle(16), vary={"m": (low, 2.5)})
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("low", [0.4, 1.1])
 def test_a_phase_diagram_across_the_resonance(low):
     """No line before, and no warning: degree 2 is attracted most beyond m = 1, continuously."""

@@ -37,6 +37,7 @@ def squares(diagram, kappa):
     return sorted(float((state.legendre_moments**2).sum()) for state in states)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("m", [1.0, 1 + 1e-7, 0.9999, 1.0001, 1.0003])
 def test_the_secondary_bifurcation_next_to_the_onset_is_not_missed(m):
     """Missed before, without a word, at m = 1.0001."""
@@ -81,6 +82,7 @@ def test_distances_along_a_strength_are_those_of_log_kappa(strength):
         assert own == pytest.approx(others, abs=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("degrees", [(1, 3), (2, 3), (2, 4)], ids=str)
 @pytest.mark.parametrize("m", [1.0, 1.0001], ids=str)
 def test_other_pairs_of_degrees(degrees, m):
@@ -140,6 +142,7 @@ def test_series_of_two_equations_agree(drift):
 EQUAL = 0.5000166710010908  # m at which both axes have one onset, by bisection
 
 
+@pytest.mark.long
 def test_two_onsets_of_a_state_that_is_not_uniform():
     """Along both axes at once at m = 0.5000167; c_2 of each ray is that of its branch."""
     found = mf.branches(waves(1, 2, last=EQUAL), mf.Circle(16), (1.7, 2.1), noise=UNEVEN)

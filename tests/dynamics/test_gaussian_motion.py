@@ -207,6 +207,7 @@ def test_a_closed_form_beyond_numbers_is_refused(Q):
     assert late.blow_up_time == np.inf
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("slopes", "variances", "T"),
     [([-1e6, 1e-7], [1.0, 1.0], 5e6), ([-1.0, 1.0], [1.0, 1e-13], 5e12)],

@@ -187,6 +187,7 @@ def test_tokens_at_the_poles_and_next_to_them():
     assert largest_error(SphereModes(mf.USA(5.0)), x, np.full((1, 25), 0.04)) < 1e-10
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", ENGINES)
 def test_kernels_without_decaying_harmonics_are_refused(d):
     root = mf.Interaction(lambda t: -np.sqrt(1 - t**2))

@@ -111,6 +111,7 @@ def test_the_sphere_and_its_zonal_densities_have_one_saddle():
     assert abs(first - m[0]) < 1e-10
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "order", "ordered"), [("fold", 1.5, True), ("bifurcation", 2.0, False)]
 )

@@ -43,6 +43,7 @@ CASES = [
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("model", "space"), CASES, ids=str)
 def test_both_ends_and_the_saddle_are_on_the_path(model, space):
     """To 1e-10; F rises to the saddle and falls from it."""
@@ -67,6 +68,7 @@ def test_the_barrier_of_usa_is_the_known_one():
     assert abs(here.saddle.state.order_parameter - 0.2201262640) < 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("model", "space"), CASES[:3:2], ids=str)
 def test_the_string_is_the_unstable_manifold(model, space):
     """Distance in L^2 at equal lengths, asked 1e-6; the string does not use the manifold."""
@@ -126,6 +128,7 @@ def test_the_path_back_is_the_path_reversed():
     assert abs(forth.barrier - back.barrier - step) < 1e-12
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("model", [USA, TWO_CLUSTERS], ids=["one cluster", "two clusters"])
 def test_the_path_ends_in_a_state_that_is_turned(model):
     """Also from it: then it begins there."""

@@ -35,6 +35,7 @@ def test_l2_moves_what_is_too_large_to_be_squared():
     assert run.final.cov[0, 0] == pytest.approx(1e305 * np.exp(2), rel=1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "expected"), [(mf.L2(), [0.01380555, 0.00896293]), (mf.Sinkhorn(), None)], ids=repr
 )
