@@ -98,6 +98,8 @@ class State(Start, Shown):
 
     def __init_subclass__(cls, **options: PassedOn) -> None:
         super().__init_subclass__(**options)
+        for base in cls.__bases__:
+            cls.words = {**getattr(base, "words", {}), **cls.words}
         for name, hint in inspect.get_annotations(cls).items():
             for part in getattr(hint, "__metadata__", ()):
                 cls.parts, cls.words = {**cls.parts, name: part}, {**cls.words, name: part.words}

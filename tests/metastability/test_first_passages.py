@@ -144,3 +144,13 @@ def test_passages_survive_a_file_and_are_drawn(tmp_path):
 def test_arguments_out_of_range_are_refused(changes, match):
     with pytest.raises(ValueError, match=match):
         passages(**changes)
+
+
+def test_steps_longer_than_the_time_scale_of_the_drift_are_told():
+    """Five modes attract at rates up to 55: with dt = 0.05 clusters do not hold together."""
+    model = mf.Transformer(mf.CosineSeries([0, 1, 1, 1, 1, 1]), kappa=1.15)
+    start = mf.Circle(8).uniform().sample(4, rng=0)
+    move = {"target": 0.5, "t_max": 0.2, "replicas": 2, "rng": 0}
+    with pytest.warns(mf.UnresolvedWarning, match=r"dt = 0.05 .* time scale .* 0.018"):
+        mf.first_passages(model, start, lambda tokens: tokens.x[..., 0].mean(-1), dt=0.05, **move)
+    mf.first_passages(model, start, lambda tokens: tokens.x[..., 0].mean(-1), dt=0.01, **move)
