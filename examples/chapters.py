@@ -86,6 +86,7 @@ CHAPTERS = (
             "multiplicative_noise",
             "common_noise",
             "common_noise_phases",
+            "waiting_times",
             "over_the_barrier",
             "torus",
             "torus_phases",
