@@ -71,7 +71,7 @@ def run(out: Path) -> list[Row]:
         axes.semilogy(KAPPAS, exact, color=theme.PALETTE[0], label="quadrature")
         axes.semilogy(KAPPAS, np.pi * np.exp(KAPPAS) / 2, "--", color=theme.INK,
                       label="Eyring and Kramers")  # fmt: skip
-        axes.errorbar(list(points), [time for time, _ in points.values()],
+        axes.errorbar(list(points), [mean for mean, _ in points.values()],
                       [2 * error for _, error in points.values()], fmt="o",
                       color=theme.PALETTE[1], label=f"{TOKENS} tokens")  # fmt: skip
         axes.set(xlabel=r"$\kappa$", ylabel="mean waiting time")
@@ -79,8 +79,8 @@ def run(out: Path) -> list[Row]:
         page.savefig(out / "waiting_times.png")
     rows = [Row(f"escape_time, kappa = {KAPPAS[-1]:g}", law.time, exact[-1], 1e-2, relative=True)]
     end = np.arccos(-END)
-    for kappa, (time, error) in points.items():
-        rows.append(Row(f"tokens, kappa = {kappa:g}", time, quadrature(kappa, end), 3 * error))
+    for kappa, (mean, error) in points.items():
+        rows.append(Row(f"tokens, kappa = {kappa:g}", mean, quadrature(kappa, end), 3 * error))
     return rows
 
 
