@@ -100,8 +100,8 @@ def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
         raise MeanfieldError(f"This model moves no {state}: {model.why_on_tokens_only}")
     if norm.has_radii:
         raise MeanfieldError(
-            f"{norm!r} gives tokens radii, which {state} on the sphere have not. Use PostLN(), "
-            "NGPT(alpha) or SqrtScaling(), or solve for Tokens."
+            f"The normalisation {norm!r} gives tokens radii, which {state} on the sphere have not. "
+            "Use PostLN(), NGPT(alpha) or SqrtScaling(), or solve for Tokens."
         )
     if model.reaction:
         drift.check_potential(dimension)
