@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self, TypeVar
+from warnings import warn
 
 import numpy as np
 from numpy.random import Generator
@@ -23,7 +24,7 @@ from ..core.annotations import (
 from ..core.calls import refuse_abstract
 from ..core.checks import common_shape, require
 from ..core.dual import Array, Dual
-from ..core.errors import MeanfieldError
+from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
@@ -653,6 +654,18 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
             f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
         )
     return float(NOISE_STEP_SHARE / fastest)
+
+
+def warn_of_long_steps(dt: float, default: float) -> None:
+    """Warn of steps with noise beyond 2/(rates of drift and noise), where they are unstable."""
+    if dt * NOISE_STEP_SHARE > 2 * default:
+        warn(
+            f"Steps of dt = {dt:g} are more than twice the shortest time scale of drift and noise, "
+            f"{default / NOISE_STEP_SHARE:.2g}: clusters may not hold together, and times be wrong "
+            f"by a factor. Halve dt until results agree; the default is {default:.2g}.",
+            UnresolvedWarning,
+            stacklevel=3,
+        )
 
 
 def distinct(times: Iterable[float]) -> list[float]:

@@ -1,5 +1,6 @@
 """`ReplicaMotion`, the base of motions of independent replicas, each of finitely many tokens."""
 
+from contextlib import suppress
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -8,7 +9,7 @@ import numpy as np
 from ..core.annotations import MovedState
 from ..models.transformer import Transformer
 from ..steppers import Scheme, Splitting, Strang
-from .motion import Motion, careful_step, in_shape_of
+from .motion import Motion, careful_step, in_shape_of, warn_of_long_steps
 
 
 class ReplicaMotion(Motion):
@@ -58,12 +59,22 @@ class ReplicaMotion(Motion):
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
     ) -> tuple[Scheme | Splitting | None, float | None]:
-        """The scheme and the length of its steps, with noise those of `steppers.Strang`."""
+        """The scheme and the length of its steps, with noise those of `steppers.Strang`.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If dt exceeds twice the shortest time scale of drift and noise, where that is known.
+        """
         if not self.random:
             return super().chosen_scheme(scheme, dt, start)
         if scheme not in (None, Strang):
             raise ValueError(f"With noise tokens need steppers.Strang; got {scheme.name}.")
-        return Strang, self.noisy_step(start) if dt is None else dt
+        if dt is None:
+            return Strang, self.noisy_step(start)
+        with suppress(ValueError):  # rates are not known in advance
+            warn_of_long_steps(dt, self.noisy_step(start))
+        return Strang, dt
 
     def noisy_step(self, start: float) -> float:
         """The default length of steps with noise, see `careful_step`; ValueError if unknown."""

