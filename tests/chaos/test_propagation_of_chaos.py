@@ -210,7 +210,7 @@ def test_points_of_a_sphere_do_not_move_in_the_field_of_a_torus():
 def test_coupling_does_not_depend_on_the_last_time():
     """The field is resolved where it changes fast, however long the study is."""
     start = mf.Circle(32).von_mises(0.0, 2.0)
-    options = {"rng": 1, "dt": 0.05, "distances": [], "functionals": {}, "floor": False}
+    options = {"rng": 1, "dt": 0.025, "distances": [], "functionals": {}, "floor": False}
     fast = mf.Transformer(mf.USA(4.0), 1.5)
     short, long = (
         mf.propagation_of_chaos(fast, start, [64], times, 2, **options).data["coupling"].sel(t=0.2)
