@@ -28,11 +28,11 @@ def start(n, d, rng):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def layers(n, d, kappa, count, seed, drift=FLOW):
+def layers(n, d, kappa, count, seed, drift=FLOW, dt=0.1):
     rng = np.random.default_rng([1, seed])
     found, model = [start(n, d, rng)], mf.Transformer(drift, kappa=kappa)
     for _ in range(count):
-        run = mf.solve(model, mf.Tokens(found[-1]), (0, TRUE["time"]), dt=0.1, rng=rng,
+        run = mf.solve(model, mf.Tokens(found[-1]), (0, TRUE["time"]), dt=dt, rng=rng,
                        progress=False)  # fmt: skip
         found.append(run.final.x)
     return np.array(found)
@@ -127,7 +127,7 @@ def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
 @pytest.mark.parametrize("given", [{}, {"beta": 4.0, "kappa": 130.0}])
 def test_layers_that_two_steps_cannot_follow_have_more(given):
     """USA(4), in clusters, moves tokens so fast that two steps of 0.25 explode."""
-    x = layers(20, 64, 130.0, 2, 2, mf.USA(4.0))
+    x = layers(20, 64, 130.0, 2, 2, mf.USA(4.0), dt=0.02)
     family = ParameterFamily(mf.USA, given, {}, True)
     transitions = transitions_of(x, np.random.default_rng(0))
     search = WideEquations(family, transitions, test_replicas=16, steps=5)
