@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.records import Layout
+from ..lowlevel.records import Layout, floats, integers
 
 COLUMN_BLOCK = 4  # columns that are added in one pass over a result
 
@@ -90,7 +90,14 @@ def _change_all(
 
 BASIS_LAYOUT = Layout(
     "Basis",
-    dict.fromkeys(("size", "blocks", "order", "starts", "offsets", "forth", "back", "work"), int),
+    {
+        "order": integers("size"),
+        "starts": integers("ends"),
+        "offsets": integers("blocks"),
+        "forth": floats("entries"),
+        "back": floats("entries"),
+        "work": floats(2, "room"),
+    },
 )
 _basis_at = BASIS_LAYOUT.at
 FORTH, BACK = 0, 1
@@ -105,17 +112,13 @@ class CalledBasis:
     def __init__(self, basis: Eigenbasis):
         """Record of a basis, with a workspace, for calls by address."""
         self.address = _changed.address if basis.order.size else 0
-        self._kept = basis, scratch(basis.order.size, np.dtype(float))
-        self._record = np.zeros(1, BASIS_LAYOUT.dtype)
-        record = self._record[0]
-        record["size"], record["blocks"] = basis.order.size, basis.offsets.size
-        for name, array in (*basis._asdict().items(), ("work", self._kept[1])):
-            record[name] = array.ctypes.data
+        work = scratch(basis.order.size, np.dtype(float))
+        self._record = BASIS_LAYOUT.filled(**basis._asdict(), work=work)
 
     @property
     def context(self) -> int:
         """The first argument of the function at the address."""
-        return self._record.ctypes.data
+        return self._record.address
 
 
 @CompiledFunction
@@ -125,22 +128,9 @@ def _changed(context: int, direction: int, source: int, target: int) -> None:
     `source` and `target` are addresses, `context` that of a record BASIS_LAYOUT.
     """
     record = _basis_at(context)
-    size, blocks = record.size, record.blocks
-    basis = Eigenbasis(
-        integer_array(record.order, (size,)),
-        integer_array(record.starts, (blocks + 1,)),
-        integer_array(record.offsets, (blocks,)),
-        float_array(record.forth, (0,)),
-        float_array(record.back, (0,)),
-    )
-    offsets, starts = basis.offsets, basis.starts
-    width = starts[blocks] - starts[blocks - 1]
-    length = offsets[blocks - 1] + width * (
-        (width + COLUMN_BLOCK - 1) // COLUMN_BLOCK * COLUMN_BLOCK
-    )
-    columns = float_array(record.forth if direction == FORTH else record.back, (length,))
-    work = float_array(record.work, (2, size + COLUMN_BLOCK))
-    change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), work)
+    basis = Eigenbasis(record.order, record.starts, record.offsets, record.forth, record.back)
+    columns, shape = basis.forth if direction == FORTH else basis.back, (record.size,)
+    change(basis, columns, float_array(source, shape), float_array(target, shape), record.work)
 
 
 @njit(**INNER, error_model="numpy")
