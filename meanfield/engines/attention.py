@@ -7,9 +7,8 @@ of a replica depend neither on other replicas nor on the number of threads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -48,11 +47,6 @@ class AttentionSums(Engine):
     def __init__(self, drift: Attention | Hardmax, threads: int = 1) -> None:
         self.drift: Any = drift
         self.threads = ThreadPool(whole_number("threads", threads))
-
-    def of_members(self, members: np.ndarray) -> Self:
-        chosen = copy(self)
-        chosen.drift = self.drift.member(members) if self.drift.shape else self.drift
-        return chosen
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None

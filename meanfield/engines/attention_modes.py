@@ -11,6 +11,7 @@ output of the head is V N / D, or V N e^<x, scale x> where Z = 1.
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
@@ -89,7 +90,7 @@ class AttentionModes(AttentionSums):
         self._numbers: Any = None  # of the members, where they are some of an ensemble
 
     def of_members(self, members: np.ndarray) -> Self:
-        chosen = super().of_members(members)
+        chosen = copy(super().of_members(members))
         chosen._numbers = members if self._numbers is None else self._numbers[members]
         return chosen
 

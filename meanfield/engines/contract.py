@@ -42,9 +42,13 @@ class Engine(ABC):
     takes_velocities: ClassVar[bool] = False
     drift: Any
 
-    @abstractmethod
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their indices (R',)."""
+        """The engine of some of the systems, by their indices (R',); itself under one drift."""
+        if not self.drift.shape:
+            return self
+        chosen = copy(self)
+        chosen.drift = self.drift.member(members)
+        return chosen
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d) of tokens x (R, n, d) with masses (R, n), >= 0, of sum 1."""
@@ -96,14 +100,6 @@ class ZonalEngine(Engine):
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
         self.drift, self.threads = drift, ThreadPool(threads)
-
-    def of_members(self, members: np.ndarray) -> Self:
-        """Engine of the members of an ensemble with these indices; itself without an ensemble."""
-        if not self.drift.shape:
-            return self
-        chosen = copy(self)
-        chosen.drift = self.drift.member(members)
-        return chosen
 
     @abstractmethod
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray: ...

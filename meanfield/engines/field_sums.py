@@ -1,6 +1,6 @@
 """Velocities of tokens that move in the field of given densities, `MeanField`."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -76,9 +76,6 @@ class FieldSums(Engine):
             "Derivatives of tokens that move in the field of densities, MeanField, are not known. "
             "Leave tangents out, or solve for interacting tokens."
         )
-
-    def of_members(self, _members: np.ndarray) -> Self:
-        return self  # all members move in the same field
 
 
 class ZonalModes:

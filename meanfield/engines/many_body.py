@@ -27,9 +27,6 @@ class MomentSums(Engine):
     def __init__(self, drift: HigherOrder) -> None:
         self.drift = drift
 
-    def of_members(self, members: np.ndarray) -> Self:
-        return self
-
     def attention(self, t: float, x: Values, masses: Values) -> Values:
         """The velocities (R, n, 2); there is no radial part."""
         return self.drift.at_points(x, self.drift.moments(x, masses))

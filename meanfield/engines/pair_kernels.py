@@ -53,9 +53,6 @@ class PairSums(Engine):
     def __init__(self, drift: PairKernel) -> None:
         self.drift = drift
 
-    def of_members(self, members: np.ndarray) -> Self:
-        return self
-
     def attention(self, t: float, x: Values, masses: Values) -> Values:
         """The sums (R, n, d)."""
         if isinstance(x, Dual) or isinstance(masses, Dual):

@@ -5,7 +5,6 @@ Under a zonal drift each angle follows the component of the velocity along it,
     d x_ik / dt = sum_j m_j W'(t_ij) sin(x_jk - x_ik) / sum_j m_j Z(t_ij),   t_ij = sum_k cos(...)
 """
 
-from typing import Self
 
 import numpy as np
 
@@ -100,9 +99,6 @@ class TorusSums(Engine):
         self, drift: ZonalDrift, circles: int, n: int, pairs: Engine | None = None
     ) -> None:
         self.drift, self._circles, self._count, self._pairs = drift, circles, n, pairs
-
-    def of_members(self, members: np.ndarray) -> Self:
-        return self
 
     @cached_property
     def _summed(self) -> Engine | None:
