@@ -4,6 +4,9 @@ The n x n matrix of logits <q_i, k_j> is never stored: blocks of it are computed
 turned into weights, and multiplied by the values of their columns. Blocks of rows are independent;
 for small n a block has many replicas. The division into blocks depends on n alone, so that the bits
 of a replica depend neither on other replicas nor on the number of threads.
+
+Arrays of tokens may be `Dual`: changes of the sums then follow, block by block, from those of
+logits, weights and values.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.annotations import Values
+from ..core.cached import cached_property
 from ..core.checks import whole_number
+from ..core.differences import derivative_at_zero
+from ..core.dual import Dual, constant, value_of
 from ..core.errors import MeanfieldError
 from ..models.attention import AXES, Attention, Hardmax, heads
 from .contract import SINGLE_THREAD, Engine, ThreadPool
@@ -23,6 +30,7 @@ MOST_DENSE_TOKENS = 512  # tokens up to which n x n weights are stored, for Newt
 NEWTON_INTERVAL = 10  # iterations before Newton's method is tried (again)
 LEAST_SUM = np.finfo(float).tiny  # smaller sums of weights have lost digits
 NO_MASS_BIAS = -1e300  # bias of a token without mass: finite, as -inf - (-inf) would be nan
+HIGHEST_LOGIT = 300.0  # of tokens without mass, relative to the largest of others
 
 
 class AttentionSums(Engine):
@@ -43,6 +51,7 @@ class AttentionSums(Engine):
 
     name = "attention"
     tangential = False
+    _rates: np.ndarray | None = None  # changes of beta along the tangents, (p,)
 
     def __init__(self, drift: Attention | Hardmax, threads: int = 1) -> None:
         self.drift: Any = drift
@@ -82,7 +91,9 @@ class AttentionSums(Engine):
                     f"{name} of ensemble shape {shape} is not one for each of {len(x)} replicas. "
                     "Give one for all, or as many as there are replicas."
                 )
-        beta = self._beta(np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1) if beta.ndim else beta)
+        beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1) if beta.ndim else beta
+        if self._rates is not None:
+            beta = Dual(beta, np.multiply.outer(self._rates, np.ones(beta.shape)))
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             points = x if at is None else at
             shape = len(x), points.size // (len(x) * x.shape[2]), x.shape[2]
@@ -92,7 +103,7 @@ class AttentionSums(Engine):
                 q = of_head(matrix, "Q", points.reshape(shape))
                 if positions is not None:
                     q, k = positions.turned(q), positions.turned(k)
-                head = self.head_type(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
+                head = Head(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
                 if positions is not None:
                     head = replace(head, terms=positions.of_head(number))
                 if at is not None:
@@ -103,15 +114,6 @@ class AttentionSums(Engine):
             if "output_bias" in matrices:
                 total = total + matrices["output_bias"][..., None, :]
             return total.reshape(points.shape)
-
-    @property
-    def head_type(self) -> "type[Head]":
-        """The class of heads, whose sums weights use."""
-        return Head
-
-    def _beta(self, beta: np.ndarray) -> np.ndarray:
-        """The inverse temperature of heads, () or (R, 1, 1)."""
-        return beta
 
     def _prepared(
         self, head: "Head", number: int, matrix: Any, x: np.ndarray, at: np.ndarray
@@ -124,12 +126,10 @@ class AttentionSums(Engine):
         return head
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """A and its derivatives: see `AttentionTangents`.
+        """The engine of `Dual` tokens, of sums over pairs; "beta" changes at the rate 1.
 
         Raises MeanfieldError for Hardmax.
         """
-        from .attention_tangents import AttentionTangents
-
         if isinstance(self.drift, Hardmax):
             raise MeanfieldError(
                 "Under Hardmax velocities jump where another token becomes the maximiser, so that "
@@ -140,12 +140,23 @@ class AttentionSums(Engine):
                 f"{type(self.drift).__name__} has a method attend of its own, whose derivatives "
                 "are not known. Give the weights of `Attention` one."
             )
-        return AttentionTangents(self.drift, names, self.threads.threads)
+        engine = AttentionSums(self.drift, self.threads.threads)
+        engine._rates = np.array([float(name == "beta") for name in names])
+        return engine
+
+    def potential(self, x: Values, masses: Values, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n) whose gradients are the velocities; MeanfieldError of `Dual` x."""
+        if isinstance(x, Dual):
+            raise MeanfieldError(
+                "Derivatives of runs with a reaction are known for zonal drifts, not for Attention."
+                " Use USA(beta) or SA(beta) in its place, or reaction=0."
+            )
+        return super().potential(x, masses, t)
 
 
 @dataclass(frozen=True)
 class Head:
-    """One head of attention on R replicas of n tokens, and its sums over pairs
+    """One head of attention on R replicas of n tokens, arrays or `Dual`, and its sums over pairs
 
         sum_j m_j k_ij v_j,    divided by sum_j m_j k_ij where `normalised`
 
@@ -169,20 +180,20 @@ class Head:
         terms(rows, columns), of two slices, is added to the logits of that block.
     """
 
-    queries: np.ndarray
-    keys: np.ndarray
-    values: np.ndarray
-    masses: np.ndarray
-    beta: np.ndarray
+    queries: Values
+    keys: Values
+    values: Values
+    masses: Values
+    beta: Values
     threads: ThreadPool = SINGLE_THREAD
-    bias: np.ndarray | None = None
+    bias: Values | None = None
     causal: bool = False
-    token_queries: np.ndarray | None = None
+    token_queries: Values | None = None
     terms: Callable[[slice, slice], np.ndarray] | None = None
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Values:
         """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), which have to be finite.
 
         nan where `normalised` sums have a denominator that underflows although there is mass.
@@ -190,33 +201,34 @@ class Head:
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
-        sums = np.empty((*self.queries.shape[:2], u.shape[-1]))
+        sums = self._empty(u.shape[-1])
 
         def work(chunk: slice, rows: slice) -> None:
             """Write sums of weights times u for `rows` of the systems `chunk`."""
 
-            def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
+            def weights(columns: slice, logits: Values) -> Values:
                 """Weights k_ij of a block (chunk, rows, columns); 0 for keys after the query."""
-                key_squares = squares[1][chunk, columns].swapaxes(1, 2)
-                k = kernel(logits, (squares[0][chunk, rows], key_squares))
+                key_squares = np.swapaxes(squares[1][chunk, columns], 1, 2)
+                k = weights_along(kernel, logits, (squares[0][chunk, rows], key_squares))
                 later = self._later(rows, columns)
                 return k if later is None else np.where(later, 0.0, k)
 
             sums[chunk, rows] = sum(
-                weights(columns, logits) @ u[chunk, columns]
+                _weighted_sums(weights(columns, logits), u, chunk, columns)
                 for columns, logits in self._logits(chunk, rows, masked=False)
             )
 
         self._for_each_block(work)
         if not normalised:
             return sums
-        mass = self.masses.cumsum(axis=1) if self.causal else self.masses.sum(axis=1, keepdims=True)
-        lost = (np.abs(sums[..., -1]) < LEAST_SUM) & (mass > 0)
+        m = value_of(self.masses)
+        mass = m.cumsum(axis=1) if self.causal else m.sum(axis=1, keepdims=True)
+        lost = (np.abs(value_of(sums)[..., -1]) < LEAST_SUM) & (mass > 0)
         return np.where(lost[..., None], np.nan, means(sums))
 
-    def exponential(self, *, normalised: bool) -> np.ndarray:
+    def exponential(self, *, normalised: bool) -> Values:
         """Sums with k = e^l. If `normalised`, each row is scaled by its largest k: no overflow."""
-        top, sums = self._excluding_massless()._exponential_sums(self._with_masses(self.values))
+        top, sums = self._exponential_sums(self._with_masses(self.values))
         return means(sums) if normalised else np.exp(top) * sums[..., :-1]
 
     def by_distance(self) -> "Head":
@@ -230,17 +242,20 @@ class Head:
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
         """The head with the bias for which normalised e^l have columns of sum one too.
 
-        See `log_scaling` for the parameters and errors.
+        See `log_scaling` for the parameters and errors. Changes of the bias of a `Dual` head keep
+        the sums of columns constant: n linear equations for each replica, O(n^3) operations.
         """
+        if isinstance(self.masses, Dual):
+            names = "queries", "keys", "values", "masses", "beta"
+            head = replace(self, **{name: value_of(getattr(self, name)) for name in names})
+            bias: Any = head.doubly_stochastic(tolerance, most_iterations).bias
+            return replace(self, bias=Dual(bias, self._changes_of_balance(bias)))
 
         def log_sums(
             queries: np.ndarray, keys: np.ndarray, potential: np.ndarray, masses: np.ndarray
         ) -> np.ndarray:
             """Logarithms of sum_j m_j exp(logit_ij + potential_j), (R, n)."""
-            excluded = np.where(masses > 0, 0.0, NO_MASS_BIAS)
-            pairs = Head(
-                queries, keys, keys, masses, np.array(1.0), self.threads, potential + excluded
-            )
+            pairs = Head(queries, keys, keys, masses, np.array(1.0), self.threads, potential)
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
 
@@ -248,9 +263,27 @@ class Head:
         queries, limits = self.beta * of_tokens, (tolerance, most_iterations)
         return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
-    def linear(self) -> np.ndarray:
-        """Sums with k = l, not normalised, in O(n) operations."""
-        queries, u = self.beta * self.queries, self._with_masses(self.values)[..., :-1]
+    def _changes_of_balance(self, bias: np.ndarray) -> np.ndarray:
+        """Changes (p, R, n) of the bias along which the sums of columns stay one."""
+        changes = np.empty(self.masses.changes.shape)
+        for r, m in enumerate(self.masses.value):
+            q, k = self._scaled[r], self.keys[r]
+            weights = q.value @ k.value.T + bias[r]
+            weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+            weights /= (weights @ m)[:, None]
+            jacobian = np.diag(m @ weights) + m - (weights.T * m) @ (weights * m)
+            for a, dm in enumerate(self.masses.changes[:, r]):
+                dl = q.changes[a] @ k.value.T + q.value @ k.changes[a].T
+                dl -= ((weights * dl) @ m + weights @ dm)[:, None]
+                sum_changes = dm @ weights + m @ (weights * dl)
+                changes[a, r] = np.linalg.solve(jacobian, -sum_changes)
+        return changes
+
+    def linear(self) -> Values:
+        """Sums with k = l, not normalised, in O(n) operations; O(n^2) of causal `Dual` heads."""
+        if self.causal and isinstance(self.masses, Dual):
+            return self.weighted(lambda logits, _squares: logits, normalised=False)
+        queries, u = self._scaled, self._with_masses(self.values)[..., :-1]
         if not self.causal:
             return queries @ (np.swapaxes(self.keys, 1, 2) @ u)
         moment = np.zeros((len(u), self.keys.shape[2], u.shape[2]))
@@ -265,7 +298,8 @@ class Head:
 
         The logits are computed twice: for the maximum of each row, and to compare with it.
         """
-        pairs, u = self._excluding_massless(), self._with_masses(self.values)
+        excluded = None if self.masses.all() else np.where(self.masses > 0, 0.0, NO_MASS_BIAS)
+        pairs, u = replace(self, bias=excluded), self._with_masses(self.values)
         sums = np.empty_like(u)
 
         def others(chunk: slice, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
@@ -289,39 +323,77 @@ class Head:
 
     # Blocks of pairs -----------------------------------------------------------------------
 
-    def _with_masses(self, values: np.ndarray) -> np.ndarray:
-        """Values times masses, and masses: (m v, m), shape (R, n, k + 1)."""
-        masses = self.masses[..., None]
-        return np.concatenate([masses * values, masses], axis=-1)
+    @cached_property
+    def _scaled(self) -> Values:
+        """Scaled queries beta q."""
+        beta, q = self.beta, self.queries
+        if not isinstance(q, Dual):
+            return beta * q
+        rates = beta.changes.reshape(len(q.changes), -1, 1, 1)
+        return Dual(beta.value * q.value, beta.value * q.changes + rates * q.value)
 
-    def _excluding_massless(self) -> "Head":
-        """The head with the logits of tokens without mass below all others."""
-        if self.masses.all():
-            return self
-        excluded = np.where(self.masses > 0, 0.0, NO_MASS_BIAS)
-        return replace(self, bias=excluded if self.bias is None else self.bias + excluded)
+    @cached_property
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors (d(beta q), beta q) and (k, dk) of the changes of logits: one product for all."""
+        q, k = self._scaled, self.keys
+        left = np.concatenate([q.changes, np.broadcast_to(q.value, q.changes.shape)], axis=-1)
+        right = np.concatenate([np.broadcast_to(k.value, k.changes.shape), k.changes], axis=-1)
+        return left, right
+
+    def _inner_products(self, chunk: slice, rows: slice, columns: slice) -> Values:
+        """Inner products beta <q_i, k_j> of a block, (chunk, rows, columns)."""
+        q, k = value_of(self._scaled), value_of(self.keys)
+        products = q[chunk, rows] @ k[chunk, columns].swapaxes(1, 2)
+        if not isinstance(self.keys, Dual):
+            return products
+        left, right = self._factors
+        return Dual(products, left[:, chunk, rows] @ right[:, chunk, columns].swapaxes(2, 3))
+
+    @property
+    def _width(self) -> int:
+        """Columns of a block of logits."""
+        n = self.keys.shape[1]
+        return n if isinstance(self.keys, Dual) else min(n, LOGIT_COLUMNS)
+
+    def _with_masses(self, values: Values) -> Values:
+        """Values times masses, and masses: (m v, m), shape (R, n, k + 1)."""
+        m = value_of(self.masses)[..., None]
+        summands = np.concatenate([m * value_of(values), m], axis=-1)
+        if not isinstance(values, Dual):
+            return summands
+        dm = self.masses.changes[..., None]  # by hand: a fifth of the time of a small system
+        changes = np.concatenate([dm * values.value + m * values.changes, dm], axis=-1)
+        return Dual(summands, changes)
+
+    def _empty(self, size: int) -> Values:
+        """Array (R, m, size) for sums, with changes if the head has them."""
+        shape = *self.queries.shape[:2], size
+        if isinstance(self.masses, Dual):
+            return Dual(np.empty(shape), np.empty((len(self.masses.changes), *shape)))
+        return np.empty(shape)
 
     def _logits(
         self, chunk: slice, rows: slice, *, masked: bool = True
-    ) -> Iterator[tuple[slice, np.ndarray]]:
+    ) -> Iterator[tuple[slice, Values]]:
         """Yield a slice of columns and the logits (chunk, rows, columns) of that block.
 
         If `masked`, logits of pairs j > i are -inf for a causal head.
         """
         n = self.keys.shape[1]
         end = min(rows.stop, n) if self.causal else n
-        beta = self.beta if self.beta.ndim == 0 else self.beta[chunk]
-        queries = beta * self.queries[chunk, rows]
-        for start in range(0, end, LOGIT_COLUMNS):
-            columns = slice(start, min(start + LOGIT_COLUMNS, end))
-            block = queries @ self.keys[chunk, columns].swapaxes(1, 2)
+        for start in range(0, end, self._width):
+            columns = slice(start, min(start + self._width, end))
+            block = self._inner_products(chunk, rows, columns)
             if self.bias is not None:
-                block += self.bias[chunk, None, columns]
+                bias = self.bias[chunk, None, columns]
+                np.add(value_of(block), value_of(bias), out=value_of(block))
+                if isinstance(block, Dual):
+                    np.add(block.changes, bias.changes, out=block.changes)
             if self.terms is not None:
-                block += self.terms(rows, columns)
+                np.add(value_of(block), self.terms(rows, columns), out=value_of(block))
             later = self._later(rows, columns) if masked else None
             if later is not None:
-                np.copyto(block, -np.inf, where=later)
+                np.copyto(value_of(block), -np.inf, where=later)
             yield columns, block
 
     def _later(self, rows: slice, columns: slice) -> np.ndarray | None:
@@ -331,15 +403,14 @@ class Head:
         i = np.arange(rows.start, min(rows.stop, self.keys.shape[1]))
         return np.arange(columns.start, columns.stop) > i[:, None]
 
-    def _for_each_block(
-        self, work: Callable[[slice, slice], None], width: int | None = None, arrays: int = 1
-    ) -> None:
+    def _for_each_block(self, work: Callable[[slice, slice], None]) -> None:
         """Call work(chunk of replicas, rows) for blocks that cover all rows of all replicas.
 
-        Blocks are so small that `arrays` arrays with `width` columns fit into LOGIT_ENTRIES.
+        Blocks are so small that their logits, with changes, fit into LOGIT_ENTRIES.
         """
         replicas, n = self.queries.shape[:2]
-        width, entries = width or min(n, LOGIT_COLUMNS), LOGIT_ENTRIES // arrays
+        arrays = 1 + len(self.masses.changes) if isinstance(self.masses, Dual) else 1
+        width, entries = self._width, LOGIT_ENTRIES // arrays
         rows = max(1, min(n, entries // width))
         chunk = max(1, entries // (rows * width)) if rows == n else 1
         blocks = [
@@ -359,22 +430,30 @@ class Head:
 
         self.threads.share(work_of_threads, count)
 
-    def _exponential_sums(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _exponential_sums(self, u: Values) -> tuple[np.ndarray, Values]:
         """Pair (top, sums) with sum_j e^(l_ij) u_j = e^(top_i) sums_i, without overflow.
 
         u has shape (R, n, c), top (R, m, 1) is the largest logit of each row, sums are (R, m, c).
         """
-        shape = self.queries.shape[:2]
-        top, sums = np.empty((*shape, 1)), np.empty((*shape, u.shape[-1]))
+        top, sums = np.empty((*self.queries.shape[:2], 1)), self._empty(u.shape[-1])
+        massless = None if value_of(self.masses).all() else value_of(self.masses) <= 0
 
         def work(chunk: slice, rows: slice) -> None:
             """Fill largest logits and sums of e^(logit - largest) u_j for a block of rows."""
-            highest, total = np.array(-np.inf), np.array(0.0)
+            highest, total = np.array(NO_MASS_BIAS), None
             for columns, block in self._logits(chunk, rows):
-                peak = np.maximum(block.max(axis=-1, keepdims=True), highest)
-                block -= peak
-                np.exp(block, out=block)
-                total = block @ u[chunk, columns] + np.exp(highest - peak) * total
+                l = among = value_of(block)
+                if massless is not None:
+                    among = np.where(massless[chunk, None, columns], NO_MASS_BIAS, l)
+                peak = np.maximum(among.max(axis=-1, keepdims=True), highest)
+                np.subtract(l, peak, out=l)
+                if massless is not None:  # logits of tokens without mass may exceed the others
+                    np.minimum(l, HIGHEST_LOGIT, out=l)
+                np.exp(l, out=l)
+                if isinstance(block, Dual):
+                    np.multiply(block.changes, l, out=block.changes)
+                added = _weighted_sums(block, u, chunk, columns)
+                total = added if total is None else added + np.exp(highest - peak) * total
                 highest = peak
             top[chunk, rows], sums[chunk, rows] = highest, total
 
@@ -382,10 +461,45 @@ class Head:
         return top, sums
 
 
-def means(sums: np.ndarray) -> np.ndarray:
+def means(sums: Values) -> Values:
     """Weighted means of v, (R, n, k), from sums of (m v, m), (R, n, k + 1); 0 without mass."""
-    total = sums[..., -1:]
-    return sums[..., :-1] / np.where(total == 0, 1.0, total)
+    values = value_of(sums)
+    total = np.where(values[..., -1:] == 0, 1.0, values[..., -1:])
+    mean = values[..., :-1] / total
+    if not isinstance(sums, Dual):
+        return mean
+    return Dual(mean, (sums.changes[..., :-1] - mean * sums.changes[..., -1:]) / total)
+
+
+def _weighted_sums(weights: Values, u: Values, chunk: slice, columns: slice) -> Values:
+    """Sums of rows of u (R, n, k), with changes by hand: operators of `Dual` take longer."""
+    values = value_of(u)[chunk, columns]
+    if not isinstance(weights, Dual):
+        return weights @ values
+    changes = weights.changes @ values + weights.value @ u.changes[:, chunk, columns]
+    return Dual(weights.value @ values, changes)
+
+
+def weights_along(kernel: Callable[..., Any], logits: Values, squares: tuple[Any, ...]) -> Values:
+    """Weights kernel(logits, squares), with tangents of `Dual` arrays, else by differences.
+
+    Differences are used where the kernel calls functions without a rule for `Dual`.
+    """
+    if not isinstance(logits, Dual):
+        return kernel(logits, squares)
+    try:
+        k = kernel(logits.copy(), squares)
+        return k if isinstance(k, Dual) else constant(k, len(logits.changes))
+    except (TypeError, AttributeError):  # the kernel calls functions without a rule for `Dual`
+        arguments, total = (logits, *squares), np.zeros(logits.changes.shape)
+    for number, argument in enumerate(arguments):
+
+        def moved(h: float, number: int = number) -> np.ndarray:
+            l, *parameters = (a.value + h * (k == number) for k, a in enumerate(arguments))
+            return kernel(l, tuple(parameters))
+
+        total += derivative_at_zero(moved, kernel.__name__) * argument.changes
+    return Dual(kernel(logits.value.copy(), tuple(s.value for s in squares)), total)
 
 
 def of_head(matrix: Mapping[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
