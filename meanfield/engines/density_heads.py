@@ -8,19 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.differences import NODES, WEIGHTS
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..spaces.contract import Space
 from ..spaces.transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
-from .attention import not_balanced
+from .attention import not_balanced, weights_along
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # largest logit whose exponential, times values, does not overflow
 LARGEST_BIAS_RANGE = 14.0  # range of a bias beyond which sums would lose more than six digits
 ANDERSON_MEMORY = 8  # previous iterates that Anderson's acceleration uses
-BETA_STEP = 0.02  # step of differences of order 10 in beta, relative to min(1, |beta|)
 RESOLVED_DIFFERENCE = 1e-12  # resolution of derivatives of weights: differences have rounding
 
 
@@ -383,29 +381,16 @@ class QuotientHead(DensityHead):
         return replace(quotient, by={"beta": self._slope(changes, normalised)})
 
     def _by_beta_of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Function dk/dbeta of points (n, d) and (m, d), by `Dual` numbers or by differences.
-
-        Differences are used where the kernel calls functions without a rule for `Dual`.
-        """
+        """Function dk/dbeta of points (n, d) and (m, d), by `weights_along`."""
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             """Derivative of the kernel by beta at points x (p, d) and y (q, d), (p, q)."""
             queries, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
             parts = (x @ self._slope_of_A.T @ y.T)[None], queries[None, :, None], keys[None, None]
             logits, *squares = (Dual(self.beta * component, component[None]) for component in parts)
-            return kernel(logits, tuple(squares)).changes[0, 0]
+            return weights_along(kernel, logits, tuple(squares)).changes[0, 0]
 
-        try:
-            change(*np.ones((2, 1, len(self.Q.T))))
-            return change
-        except (TypeError, AttributeError):  # it calculates with functions that have no rule
-            pass
-        step = BETA_STEP * (min(1.0, abs(float(self.beta))) or 1.0)
-        stencil = [
-            (w / step, of_points(kernel, self.Q, self.K, self.beta + step * j))
-            for j, w in zip(NODES, WEIGHTS, strict=True)
-        ]
-        return lambda x, y: sum(w * weights(x, y) for w, weights in stencil)
+        return change
 
     def linear(self) -> Any:
         """Output of weights that are the logits, <x, A y>, as a quotient."""
