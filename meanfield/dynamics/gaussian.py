@@ -226,8 +226,6 @@ class GaussianMotion(Motion, moves=Gaussian):
         if "cov" not in changes:
             return changes
         change, variances = changes.pop("cov"), state.variances
-        expected = "changes of the covariance that are symmetric"
-        check_vanishes(expected, change - change.T, change, tolerance=SINGULAR_COVARIANCE)
         if not change.any():
             return changes | {"root": np.zeros_like(change)}
         if not variances[-1] > SINGULAR_COVARIANCE * variances[0]:
@@ -240,7 +238,10 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     @staticmethod
     def _given_changes(direction: UserValue, state: Gaussian) -> dict[str, Array]:
-        """Changes by the names "mean" and "cov", of a mapping or towards another Gaussian."""
+        """Changes by the names "mean" and "cov", of a mapping or towards another Gaussian.
+
+        ValueError for changes of the covariance that are not symmetric.
+        """
         if isinstance(direction, Gaussian):
             fits = direction.dimension == state.dimension
             require("tangents", direction, f"Gaussians in R^{state.dimension}", fits)
@@ -249,7 +250,11 @@ class GaussianMotion(Motion, moves=Gaussian):
                 "cov": direction.cov - state.cov,
             }
         shapes = {"mean": state.mean.shape, "cov": state.cov.shape}
-        return checked_changes(direction, shapes, ", another Gaussian to move towards")
+        changes = checked_changes(direction, shapes, ", another Gaussian to move towards")
+        if "cov" in changes:
+            expected, change = "changes of the covariance that are symmetric", changes["cov"]
+            check_vanishes(expected, change - change.T, change, tolerance=SINGULAR_COVARIANCE)
+        return changes
 
     def tangent_space(
         self, state: Gaussian
