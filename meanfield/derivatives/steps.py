@@ -92,11 +92,11 @@ def dual_of(basis: Eigenbasis, parseval: Array) -> Eigenbasis:
     With P = diag(parseval) its matrices are E^T P and P^-1 E^-T.
     """
     blocks = []
-    for start, end, at in zip(basis.starts[:-1], basis.starts[1:], basis.offsets, strict=True):
+    for start, end, offset in zip(basis.starts[:-1], basis.starts[1:], basis.offsets, strict=True):
         coordinates, size = basis.order[start:end], int(end - start)
         length = -(-size // COLUMN_BLOCK) * COLUMN_BLOCK * size
         forward, inverse = (
-            columns[at : at + length].reshape(-1, size)[:size].T
+            columns[offset : offset + length].reshape(-1, size)[:size].T
             for columns in (basis.forth, basis.back)
         )
         weights = parseval[coordinates]
@@ -411,8 +411,8 @@ def _slope(
     evaluate(row.nonlinear, row.context, 0, u, slope)
     if _nonlinear_has_linear(form, row, excess, zero):
         for member in range(row.members):
-            at = member * row.size
-            add_product(row, form.added, 0, u + at, slope + at, zero)
+            offset = member * row.size
+            add_product(row, form.added, 0, u + offset, slope + offset, zero)
     if row.added_rows > 0:
         moves = numbers_at(form.moves, 0, 0)
         for p in range(row.members - 1):
@@ -453,21 +453,21 @@ def _advance(address: int, zero: Number) -> None:
             _keep_slopes(row, slope, 0, zero)
         else:
             for member in range(row.members):
-                at = row.slopes + member * (stages + 1) * size
-                copy(row.modes, at + stages * size, at, zero)
+                first_slope = row.slopes + member * (stages + 1) * size
+                copy(row.modes, first_slope + stages * size, first_slope, zero)
         copy(row.members * row.modes, u, start, zero)
         for member in range(row.members):
             _changed(row, FORTH, start + member * size, first + member * size, zero)
         if form.stages:
             copy(row.modes, u, form.stages + record, zero)
         for i in range(stages):
-            at = i * row.linear_modes, i * row.slots * row.linear_modes, i * row.slots
+            indices = i * row.linear_modes, i * row.slots * row.linear_modes, i * row.slots
             if scaled:
-                combine(derived, row.stage, first, *at, row.slopes, zero)
+                combine(derived, row.stage, first, *indices, row.slopes, zero)
             for member in range(row.members):
                 target = u + member * size
                 sums, slopes = row.modal if is_modal else target, member * (stages + 1) * size
-                combine(row, sums, first + member * size, *at, row.slopes + slopes, zero)
+                combine(row, sums, first + member * size, *indices, row.slopes + slopes, zero)
                 if scaled and member > 0 and moves[member - 1]:
                     f, change_of_L = numbers_at(sums, 0, zero), numbers_at(form.moved, 0, zero)
                     change = numbers_at(row.stage, 0, zero)
@@ -561,8 +561,8 @@ def _pull_back(address: int, zero: Number) -> None:
             for i in range(j, stages):  # row i makes the stage i + 1, the last one u'
                 for slot in range(row.slots):
                     if columns[i * row.slots + slot] == j:
-                        at, l = (i * row.slots + slot) * width, form.pulled + (i + 1) * size
-                        _add_transposed(row, row.weights, at, l, form.sums, zero)
+                        index, l = (i * row.slots + slot) * width, form.pulled + (i + 1) * size
+                        _add_transposed(row, row.weights, index, l, form.sums, zero)
             _changed(dual, BACK, form.sums, form.pair + size, zero)
             time = t if j == 0 else t + nodes[decay_nodes[j - 1]] * dt
             stage, strength = form.stages + record + j * size, excess[n * (stages + 1) + j]
@@ -574,7 +574,7 @@ def _pull_back(address: int, zero: Number) -> None:
             l = form.pulled + (i + 1) * size
             _add_transposed(row, row.decay, i * width, l, form.sums, zero)
             if scaled and form.moving:
-                at = i * width, i * row.slots * width, i * row.slots
-                combine(derived, row.stage, first, *at, form.slopes + record, zero)
+                indices = i * width, i * row.slots * width, i * row.slots
+                combine(derived, row.stage, first, *indices, form.slopes + record, zero)
                 _add_pairings(form, row, l, row.stage, zero)
         _changed(dual, BACK, form.sums, form.adjoint, zero)

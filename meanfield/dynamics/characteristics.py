@@ -358,7 +358,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         copied, drift = copy(self), self.model.drift
         copied.like = state
         raw, only = (self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal)
-        others = [k for k, (_, one) in enumerate(drift.terms) if not (raw and one.is_zonal)]
+        others = [k for k, (_, part) in enumerate(drift.terms) if not (raw and part.is_zonal)]
         zonal = [k for k in range(len(drift.terms)) if k not in others or drift.is_zonal]
         copied.harmonics = [
             term.along(names, *((None, "") if only else (f"factors[{k}]", f"drifts[{k}].")))

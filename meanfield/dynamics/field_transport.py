@@ -170,7 +170,9 @@ class FieldTransport(Transport):
             parts = [(factor, field.tables()) for factor, field in fields]
             if any(tables is None for _, tables in parts):
                 return None
-            scaled = [one.scaled(factor) for factor, tables in parts for one in (tables or [[]])[0]]
+            scaled = [
+                table.scaled(factor) for factor, tables in parts for table in (tables or [[]])[0]
+            ]
             if self._forward is not None:
                 scaled.append(VelocityTable.constant(self._tangential(self._forward)[0]))
             velocities.append(TabulatedVelocity.of(scaled, self.points))

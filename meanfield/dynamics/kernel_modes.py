@@ -106,7 +106,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     regions, undecided = _regions(cells, data)
     modes = np.array([zero_within(low, high, *data) for low, high in regions])
     modes = modes[~np.isnan(modes)]
-    heights = np.array([sums_at(place, 0.0, *data)[0] for place in modes])
+    heights = np.array([sums_at(point, 0.0, *data)[0] for point in modes])
     places = np.pi - (np.pi - cut - modes) % (2 * np.pi) if circle else modes  # in (-pi, pi]
     order = np.argsort(places)
     return KernelModes(places[order], heights[order], undecided)
@@ -130,7 +130,7 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Valu
         return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
     data = _wrapped(theta[0], theta, masses, beta)
     trial_angles = 2 * np.pi * (np.arange(TRIED_DIRECTIONS) * GOLDEN % 1)
-    cut = theta[0] + max(trial_angles, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
+    cut = theta[0] + max(trial_angles, key=lambda point: abs(sums_at(point, 0.0, *data)[1]))
     cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
     return cells, _wrapped(cut, theta, masses, beta), cut
 
@@ -238,42 +238,42 @@ def zero_within(
         return np.nan
     if not sums_at(high, 0.0, x, masses, beta, circle)[1] < 0:
         return np.nan
-    place = 0.5 * (low + high)
+    point = 0.5 * (low + high)
     for _ in range(ROOT_STEPS):
-        _, F, slope, _, error, _ = sums_at(place, 0.0, x, masses, beta, circle)
+        _, F, slope, _, error, _ = sums_at(point, 0.0, x, masses, beta, circle)
         if F >= 0:
-            low = place
+            low = point
         else:
-            high = place
+            high = point
         step = -F / slope if slope < 0 else np.inf
-        next_place = place + step if low < place + step < high else 0.5 * (low + high)
-        if abs(F) <= error or next_place in (low, high) or next_place == place:
+        next_point = point + step if low < point + step < high else 0.5 * (low + high)
+        if abs(F) <= error or next_point in (low, high) or next_point == point:
             break
-        place = next_place
-    return place
+        point = next_point
+    return point
 
 
 @njit(cache=True, nogil=True)
 def sums_at(
-    place: float, half: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
+    point: float, half: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
 ) -> tuple[float, ...]:
-    """The sums f, F, F' at `place`, and bounds of |F''| within `half`, and of errors of F and F'.
+    """The sums f, F, F' at `point`, and bounds of |F''| within `half`, and of errors of F and F'.
 
     x is in increasing order; on the circle with copies a turn before and after.
     """
     first: Values = 0
     last: Values = len(x)
     if circle:
-        last = np.searchsorted(x, place + np.pi)
+        last = np.searchsorted(x, point + np.pi)
         first = last - len(x) // 3
-    start: Values = min(max(np.searchsorted(x, place), first), last)
+    start: Values = min(max(np.searchsorted(x, point), first), last)
     sums = np.zeros(6)  # f, F, F', bound, sum of |terms| of F and of F'
     steps, sides = (1, -1), (start, start - 1)
     stops, count = (last, first - 1), 0
-    nearer = int(start == last or (start > first and place - x[start - 1] < x[start] - place))
+    nearer = int(start == last or (start > first and point - x[start - 1] < x[start] - point))
     for side in (nearer, 1 - nearer):  # nearest first, so that distant tokens become negligible
         count += _sweep(
-            sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
+            sides[side], stops[side], steps[side], sums, point, half, x, masses, beta, circle
         )
     rounding = ROUNDING_UNIT * (count + EXPONENT_ERROR)
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
@@ -285,7 +285,7 @@ def _sweep(
     stop: int,
     step: int,
     sums: np.ndarray,
-    place: float,
+    point: float,
     half: float,
     x: np.ndarray,
     masses: np.ndarray,
@@ -295,7 +295,7 @@ def _sweep(
     """Add tokens from `start` outwards until they are negligible; returns their number."""
     count, circle_term = 0, 1 / beta if circle else 0.0
     for i in range(start, stop, step):
-        gap = x[i] - place
+        gap = x[i] - point
         s, c = (np.sin(gap), np.cos(gap)) if circle else (gap, 1.0)
         exponent = 2 * np.sin(0.5 * gap) ** 2 if circle else 0.5 * gap * gap
         weight = np.exp(-beta * exponent)

@@ -267,7 +267,7 @@ class Motion(ABC):
         """
         scheme = self.schemes[0] if scheme is None else scheme
         if scheme not in self.schemes and not getattr(scheme, "explicit", False):
-            names = " or ".join(f"steppers.{known.name}" for known in self.schemes)
+            names = " or ".join(f"steppers.{allowed.name}" for allowed in self.schemes)
             raise ValueError(
                 f"{self.moves.__name__} needs an explicit scheme, {names}; got {scheme.name}."
             )

@@ -50,10 +50,10 @@ class KernelSeries:
     def at(self, t: np.ndarray) -> tuple[Any, ...]:
         """Values at t of W', W'', Z, Z', and derivatives of W' and Z: see `direct.row_sums`."""
         values = np.polynomial.chebyshev.chebval(t, self._series)
-        by: list[Any] = [None if at is None else values[at] for at in self._rows]
+        by: list[Any] = [None if row is None else values[row] for row in self._rows]
         if not self.normalised:
             return values[0], values[-1], None, None, by, by
-        by_weight: list[Any] = [None if at is None else values[at + 1] for at in self._rows]
+        by_weight: list[Any] = [None if row is None else values[row + 1] for row in self._rows]
         return values[0], values[-2], values[1], values[-1], by, by_weight
 
 

@@ -62,7 +62,7 @@ class PairSums(Engine):
 
     def _with_changes(self, t: float, x: Values, masses: Values) -> Dual:
         """Outputs with changes, by differences along each tangent of x and of masses."""
-        at, m = value_of(x), value_of(masses)
+        points, m = value_of(x), value_of(masses)
         count = len(x.changes if isinstance(x, Dual) else masses.changes)
         moves, rates = changes_of(x, count), changes_of(masses, count)
         changes = []
@@ -70,10 +70,10 @@ class PairSums(Engine):
             size = max(np.abs(dx).max(), np.abs(dm).max()) or 1.0
 
             def moved(h: float, dx: np.ndarray = dx / size, dm: np.ndarray = dm / size) -> Any:
-                return self.attention(t, at + h * dx, m + h * dm)
+                return self.attention(t, points + h * dx, m + h * dm)
 
             changes.append(size * derivative_at_zero(moved, "PairKernel.kernel"))
-        return Dual(self.attention(t, at, m), np.array(changes))
+        return Dual(self.attention(t, points, m), np.array(changes))
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         return self

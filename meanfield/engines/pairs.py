@@ -144,12 +144,12 @@ def _add_blocks(
     """The sums of `pairs_of_blocks`, as a part of each caller: others would round differently."""
     n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for number in range(first, last):
-        one, other = number, number
+        block, other_block = number, number
         if turn >= 0:
-            one, other = block_pair(-(-n // PAIR_BLOCK), turn, number)
-        if one >= 0:
-            rows = one * PAIR_BLOCK, min(n, (one + 1) * PAIR_BLOCK)
-            begin, end = other * PAIR_BLOCK, min(n, (other + 1) * PAIR_BLOCK)
+            block, other_block = block_pair(-(-n // PAIR_BLOCK), turn, number)
+        if block >= 0:
+            rows = block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)
+            begin, end = other_block * PAIR_BLOCK, min(n, (other_block + 1) * PAIR_BLOCK)
             if turn < 0:
                 _add(
                     columns, changes, beta, rates, offset, rows, begin, end, sums, 0, None, more,
@@ -323,9 +323,9 @@ def _squares(columns: np.ndarray, i: int, begin: int, end: int, squares: np.ndar
     for j in range(end - begin):
         squares[j] = 0.0
     for c in range(columns.shape[0] - 1):
-        row, at = columns[c, begin:end], columns[c, i]
+        row, coordinate = columns[c, begin:end], columns[c, i]
         for j in range(row.size):
-            squares[j] += (row[j] - at) * (row[j] - at)
+            squares[j] += (row[j] - coordinate) * (row[j] - coordinate)
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
@@ -357,14 +357,14 @@ def _add_of_any(
                 denominators[j] += w * mass
         sums[0, -1, k] += denominator
         for c in range(d):
-            row, at, pull = columns[c, begin:end], columns[c, i], 0.0
+            row, coordinate, pull = columns[c, begin:end], columns[c, i], 0.0
             if both is not None:
                 back = sums[0, c, begin:end]
             for j in range(row.size):
                 if both is None:
-                    pull += (row[j] - at) * weights[j]
+                    pull += (row[j] - coordinate) * weights[j]
                 else:
-                    step = (row[j] - at) * kernel[j]
+                    step = (row[j] - coordinate) * kernel[j]
                     pull += step * masses[j]
                     back[j] -= step * mass
             sums[0, c, k] += pull
@@ -375,10 +375,10 @@ def _add_of_any(
                 half, denominator = 0.5 * rates[a], 0.0
                 along[: masses.size] = 0.0
                 for c in range(d):
-                    row, at = columns[c, begin:end], columns[c, i]
-                    by_row, by_at = changes[a, c, begin:end], changes[a, c, i]
+                    row, coordinate = columns[c, begin:end], columns[c, i]
+                    by_row, change_of_coordinate = changes[a, c, begin:end], changes[a, c, i]
                     for j in range(row.size):
-                        along[j] += (row[j] - at) * (by_row[j] - by_at)
+                        along[j] += (row[j] - coordinate) * (by_row[j] - change_of_coordinate)
                 if both is not None:
                     by_denominators = sums[1 + a, -1, begin:end]
                 for j in range(masses.size):
@@ -390,12 +390,12 @@ def _add_of_any(
                         by_denominators[j] += to_other[j]
                 sums[1 + a, -1, k] += denominator
                 for c in range(d):
-                    row, at, pull = columns[c, begin:end], columns[c, i], 0.0
-                    by_row, by_at = changes[a, c, begin:end], changes[a, c, i]
+                    row, coordinate, pull = columns[c, begin:end], columns[c, i], 0.0
+                    by_row, change_of_coordinate = changes[a, c, begin:end], changes[a, c, i]
                     if both is not None:
                         moved = sums[1 + a, c, begin:end]
                     for j in range(row.size):
-                        step, move = row[j] - at, by_row[j] - by_at
+                        step, move = row[j] - coordinate, by_row[j] - change_of_coordinate
                         pull += step * change[j] + move * weights[j]
                         if both is not None:
                             moved[j] -= step * to_other[j] + move * (kernel[j] * mass)

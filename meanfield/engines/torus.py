@@ -5,7 +5,6 @@ Under a zonal drift each angle follows the component of the velocity along it,
     d x_ik / dt = sum_j m_j W'(t_ij) sin(x_jk - x_ik) / sum_j m_j Z(t_ij),   t_ij = sum_k cos(...)
 """
 
-
 import numpy as np
 
 from ..core.cached import cached_property
@@ -49,13 +48,14 @@ class WaveSums:
         self, points: np.ndarray, coefficients: np.ndarray, waves: WavesAt | None = None
     ) -> np.ndarray:
         """Velocities (n, 2m) at points (n, 2m), tangent to each circle; `waves` are those there."""
-        space, found = self.space, np.empty_like(points)
-        at = WavesAt(space.rows, points) if waves is None else waves
-        along = space.synthesis_at(1j * space.waves.T * (self._attraction * coefficients), at)
+        space, velocities = self.space, np.empty_like(points)
+        waves_at = WavesAt(space.rows, points) if waves is None else waves
+        along = space.synthesis_at(1j * space.waves.T * (self._attraction * coefficients), waves_at)
         if self._normaliser is not None:
-            along /= space.synthesis_at((self._normaliser * coefficients)[None], at)
-        found[:, ::2], found[:, 1::2] = -points[:, 1::2] * along.T, points[:, ::2] * along.T
-        return found
+            along /= space.synthesis_at((self._normaliser * coefficients)[None], waves_at)
+        velocities[:, ::2] = -points[:, 1::2] * along.T
+        velocities[:, 1::2] = points[:, ::2] * along.T
+        return velocities
 
     def cost(self, n: int) -> float:
         """About the microseconds that velocities of n tokens take, see `contract`."""
@@ -121,8 +121,8 @@ class TorusSums(Engine):
             return radius * self._summed.velocity(x / radius, masses)
         waves, sums = self._waves, np.empty_like(x)
         for target, points, m in zip(sums, x, masses, strict=True):
-            at = WavesAt(waves.space.rows, points)
-            target[:] = waves.velocity(points, waves.space.empirical_at(at, m), at)
+            waves_at = WavesAt(waves.space.rows, points)
+            target[:] = waves.velocity(points, waves.space.empirical_at(waves_at, m), waves_at)
         return sums
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -81,24 +81,24 @@ def transform(source: int, target: int, scratch: int, factors: np.ndarray, table
 
 
 @njit(**INNER)
-def read_row(at: int) -> tuple[Any, Any]:
+def read_row(address: int) -> tuple[Any, Any]:
     """Real and imaginary parts of the row at an address."""
-    return load(at), load(at + PLANE)
+    return load(address), load(address + PLANE)
 
 
 @njit(**INNER)
-def write_row(at: int, re: Any, im: Any) -> None:
+def write_row(address: int, re: Any, im: Any) -> None:
     """Write the row at an address."""
-    store(at, re)
-    store(at + PLANE, im)
+    store(address, re)
+    store(address + PLANE, im)
 
 
 @njit(**INNER)
-def _turn(at: int, re: Any, im: Any, turn: int) -> None:
+def _turn(address: int, re: Any, im: Any, turn: int) -> None:
     """Write a row times e^{i angle}; cosine and sine of the angle are at the address `turn`."""
     w = numbers_at(turn, 0, 0.0)
     c, s = w[0], w[1]
-    write_row(at, c * re - s * im, c * im + s * re)
+    write_row(address, c * re - s * im, c * im + s * re)
 
 
 @njit(**INNER)
@@ -135,12 +135,12 @@ def _pass_4(source: int, target: int, count: int, stride: int, turns: int) -> No
 
 
 @njit(**INNER)
-def _four(at: int, step: int) -> tuple[Any, ...]:
-    """Transform of length 4 of the rows at distances 0, `step`, 2 `step`, 3 `step` from `at`."""
-    x0, y0 = read_row(at)
-    x1, y1 = read_row(at + step)
-    x2, y2 = read_row(at + 2 * step)
-    x3, y3 = read_row(at + 3 * step)
+def _four(address: int, step: int) -> tuple[Any, ...]:
+    """Transform of length 4 of the rows at distances 0, `step`, 2 `step`, 3 `step`."""
+    x0, y0 = read_row(address)
+    x1, y1 = read_row(address + step)
+    x2, y2 = read_row(address + 2 * step)
+    x3, y3 = read_row(address + 3 * step)
     ax, ay, bx, by = x0 + x2, y0 + y2, x0 - x2, y0 - y2
     cx, cy, dx, dy = x1 + x3, y1 + y3, x1 - x3, y1 - y3
     return ax + cx, ay + cy, bx - dy, by + dx, ax - cx, ay - cy, bx + dy, by - dx

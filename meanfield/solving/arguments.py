@@ -290,7 +290,7 @@ class Arguments:
 def _checked_scheme(scheme: Any) -> Any:
     """`scheme`; raises TypeError if it is neither None nor one of `mf.steppers`."""
     if not isinstance(scheme, Scheme | Splitting | None):
-        names, template = [known.name for known in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
+        names, template = [choice.name for choice in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
         raise TypeError(
             f"scheme must be one of the objects {', '.join(map(template.format, names))}; got "
             f"scheme = {as_given(scheme)}{nearest(scheme, names, template) or '.'}"

@@ -143,8 +143,8 @@ def extend(
 
 def arguments_of(run: Solution, outputs: Sequence[float], **changes: Any) -> Arguments:
     """Arguments with which a run was solved, but for its outputs, functions and `changes`."""
-    given: dict[str, Any] = {"events": (), "callback": None, "progress": False}
-    given |= {"max_steps": UNBOUNDED, "threads": 1}
+    defaults: dict[str, Any] = {"events": (), "callback": None, "progress": False}
+    defaults |= {"max_steps": UNBOUNDED, "threads": 1}
     return Arguments.of(
         run.model,
         run.stored.get("initial", run.states[0]),
@@ -162,7 +162,7 @@ def arguments_of(run: Solution, outputs: Sequence[float], **changes: Any) -> Arg
         rng=_random_numbers(run.options.get("seed")),
         keeper=Keeper(None, 0.0, False),
         provenance=_provenance(run),
-        **given | changes,
+        **defaults | changes,
     )
 
 

@@ -377,11 +377,11 @@ class SteppedIntegration(Integration):
     def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
         """Status, message, warning and statistics of a run that ended in `state` at t."""
         stats = self.stats(state, t)
-        at = self.situation(stats)
+        situation = self.situation(stats)
         has_stopped = cause in FAILURES.values()
-        text = self.motion.failure(cause, at) if has_stopped else self._message(cause)
+        text = self.motion.failure(cause, situation) if has_stopped else self._message(cause)
         has_failed = has_stopped and cause != "blow-up"
-        warning = None if has_failed else self.motion.warning(state, t, at)
+        warning = None if has_failed else self.motion.warning(state, t, situation)
         remark = self.motion.remark(state)
         most_rejected = stats["rejected"] > np.maximum(stats["steps"], FEWEST_REJECTED)
         roughness_text = ROUGH_DRIFT if np.any(most_rejected) else ""  # one replica is enough

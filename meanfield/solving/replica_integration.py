@@ -115,7 +115,7 @@ class ReplicaIntegration(FlowIntegration):
 
         The next jump is that after the member with the smallest time.
         """
-        jump = next((at for at in self.jumps if at > self._times[members].min()), self.duration)
+        jump = next((t for t in self.jumps if t > self._times[members].min()), self.duration)
         members = members[self._times[members] < jump]
         if self.enter_piece(float(self._times[members].min())):
             self.flow.renew(members)

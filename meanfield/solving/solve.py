@@ -271,9 +271,9 @@ def solved(
     run = _solution(solved_run.arguments, record)
     run.stored["observed"] = observed(observables, run)
     run.stored.update(journal=solved_run.journal, initial=arguments.state)
-    engine, given = describe(arguments.engine), OwnFunctions(observe=observe)
-    given.update({name: getattr(arguments, name) for name in ("scheme", "events", "callback")})
-    run.stored.update(last=solved_run.last, engine=engine, functions=given)
+    engine, functions = describe(arguments.engine), OwnFunctions(observe=observe)
+    functions.update({name: getattr(arguments, name) for name in ("scheme", "events", "callback")})
+    run.stored.update(last=solved_run.last, engine=engine, functions=functions)
     if solved_run.kept is not None:
         run.stored["dense"] = solved_run.kept
     if directions:
@@ -517,13 +517,13 @@ class _SolvedRun:
         """Sentence that says why the saved state of a member at the time `t` is wrong."""
         record, arguments = self._record, self.arguments
         motion, state = arguments.motion, record.states[record.times.index(t)]
-        at = Failure(
+        situation = Failure(
             t, t - record.times[0], np.zeros(0), 0.0, False, arguments.dt, arguments.rtol, {}
         )
         if not state.shape:
-            return f"The density at t = {t:g} {motion.why_wrong(state, t, at)}"
+            return f"The density at t = {t:g} {motion.why_wrong(state, t, situation)}"
         index = tuple(map(int, np.unravel_index(member, state.shape)))
-        verb_phrase = motion.of_members(member).why_wrong(state[index], t, at)
+        verb_phrase = motion.of_members(member).why_wrong(state[index], t, situation)
         return f"The density of member {index} at t = {t:g} {verb_phrase}"
 
 

@@ -55,8 +55,8 @@ def check_unit(caller: str, x: np.ndarray, tolerance: float = UNIT, advice: str 
     if (error <= tolerance).all():
         return
     index = np.unravel_index(error.argmax(), error.shape)
-    place = f" at index {', '.join(map(str, index))}" if index else ""
-    reason = f"the worst length is off by {error[index]:.2g}{place}. {advice}"
+    position = f" at index {', '.join(map(str, index))}" if index else ""
+    reason = f"the worst length is off by {error[index]:.2g}{position}. {advice}"
     if not np.isfinite(x).all():
         reason = f"{np.count_nonzero(~np.isfinite(x))} entries are not finite. Remove them first."
     raise ValueError(f"{caller} expects unit vectors; {reason}")

@@ -131,8 +131,8 @@ def run(records: int, indices: np.ndarray, task: int, zero: Number) -> None:
         else:
             numbers_at(row.time, 0, 0.0)[0] = row.origin + row.elapsed
             for member in range(row.members):
-                at = member * row.size
-                slope_of(row, member, row.given + at, row.result + at, zero)
+                offset = member * row.size
+                slope_of(row, member, row.given + offset, row.result + offset, zero)
         last_speed[0] = speed[0]
 
 

@@ -148,10 +148,10 @@ def weigh(row: Row, step: float, zero: Number) -> None:
             z, repeats = linear[member * modes + k], False
             if k > 0:  # modes of one degree on a sphere have the same z
                 repeats = z == linear[member * modes + k - 1]
-            at = member * modes + k
+            entry = member * modes + k
             if repeats:
                 for i in range(rows):
-                    decay[i * of_stage * modes + at] = decay[i * of_stage * modes + at - 1]
+                    decay[i * of_stage * modes + entry] = decay[i * of_stage * modes + entry - 1]
                     for slot in range(slots):
                         target = (i * of_stage + member) * of_row + slot * modes + k
                         weights[target] = weights[target - 1]
@@ -162,7 +162,7 @@ def weigh(row: Row, step: float, zero: Number) -> None:
                 if row.derived:
                     phi_slopes(nodes[node] * step * z, values, nodes[node] * step)
             for i in range(row.last):
-                decay[i * of_stage * modes + at] = phi[decay_nodes[i] * (HIGHEST_PHI + 1)]
+                decay[i * of_stage * modes + entry] = phi[decay_nodes[i] * (HIGHEST_PHI + 1)]
             for i in range(rows):
                 for slot in range(slots):
                     weights[(i * of_stage + member) * of_row + slot * modes + k] = 0.0

@@ -144,7 +144,7 @@ def change(
     coordinates, sums = work[0], work[1]
     for block in range(basis.offsets.size):
         first, size = basis.starts[block], basis.starts[block + 1] - basis.starts[block]
-        order, at = basis.order[first : first + size], basis.offsets[block]
+        order, offset = basis.order[first : first + size], basis.offsets[block]
         for j in range(size):
             coordinates[j], sums[j] = u[order[j]], 0.0
         for j in range(size, size + COLUMN_BLOCK):
@@ -154,10 +154,10 @@ def change(
         ):  # the sums of rows are independent: they are vectorised
             a, b = coordinates[j], coordinates[j + 1]
             c, d = coordinates[j + 2], coordinates[j + 3]
-            p, q = columns[at : at + size], columns[at + size : at + 2 * size]
-            at += 2 * size
-            r, s = columns[at : at + size], columns[at + size : at + 2 * size]
-            at += 2 * size
+            p, q = columns[offset : offset + size], columns[offset + size : offset + 2 * size]
+            offset += 2 * size
+            r, s = columns[offset : offset + size], columns[offset + size : offset + 2 * size]
+            offset += 2 * size
             for i in range(size):
                 sums[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i]
         for j in range(size):

@@ -351,31 +351,31 @@ class ExplicitFlow(PointFlow):
         dt: Any,
         field: Any,
         groups: np.ndarray | None = None,
-        given: Velocity | None = None,
+        stage_velocities: Velocity | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities one step after x, with velocities given(x, t) at the stages.
+        """Positions and velocities one step after x, by `stage_velocities` (x, t) at the stages.
 
         By default these are the velocities of the field.
         """
-        velocities, t = given or self._velocities(field, groups), self._start + elapsed
-        at: Any = 0
+        velocities, t = stage_velocities or self._velocities(field, groups), self._start + elapsed
+        index: Any = 0
         if groups is None:
             self._within, velocities = None, self._recorded(velocities)
         else:
-            self._has_terms[groups], at = False, groups
+            self._has_terms[groups], index = False, groups
         scheme, axes, weights = self.scheme, self._slopes.shape, self.scheme.explicit_weights
-        self.counts[2, at] += scheme.evaluations
+        self.counts[2, index] += scheme.evaluations
         start, slopes, rows, steps = rows_of(x, self._slopes, groups, dt)
         flat = axes[-1:] if groups is None else (len(groups), axes[-1])
-        slopes[at, 0] = velocity.reshape(flat)
+        slopes[index, 0] = velocity.reshape(flat)
         for i, node in enumerate((*scheme.nodes, 1.0)):
             self._end = y = np.empty(x.shape)
             combine(start, weights[i], slopes, rows, steps, y.reshape(len(rows), -1))
             if i < len(scheme.nodes):
-                slopes[at, i + 1] = velocities(y, t + node * dt).reshape(flat)
+                slopes[index, i + 1] = velocities(y, t + node * dt).reshape(flat)
         new = field.projected(self._end)
         new_velocity = velocities(new, t + dt)
-        slopes[at, -1] = new_velocity.reshape(flat)
+        slopes[index, -1] = new_velocity.reshape(flat)
         return new, new_velocity
 
     def _recorded(self, velocities: Velocity) -> Velocity:
@@ -394,11 +394,13 @@ class ExplicitFlow(PointFlow):
 
     def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         """Step of length dt, with the velocities of recorded stages where there are any."""
-        given = None
+        stage_velocities = None
         if stages is not None:
             rows = zip(stages.velocities[1:], stages.intermediates[1:], strict=True)
-            given = lambda x, t: self._field.velocity_from(x, t, *next(rows))  # noqa: E731
-        return self._stepped(self.x, self.velocity, elapsed, dt, self._field, given=given)
+            stage_velocities = lambda x, t: self._field.velocity_from(x, t, *next(rows))  # noqa: E731
+        return self._stepped(
+            self.x, self.velocity, elapsed, dt, self._field, None, stage_velocities
+        )
 
     def repeat(self, groups: np.ndarray) -> None:
         """Take the last steps of some groups again, from their beginnings; counts do not change.
