@@ -6,6 +6,7 @@ if the model has a reaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Self
 
@@ -689,16 +690,14 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         """
         if not isinstance(y, Dual):
             return self.energy(y)
-        unknown = np.full(self.like.shape, np.nan)
-        external = any(not part.interacts for _, part in self._drift.terms)
-        if external or self._drift.why_no_potential(self.dimension, t):
-            return Dual(unknown, np.broadcast_to(unknown, (len(y.changes), *unknown.shape)))
         x, masses = self.points(y), self.masses(y)
-        try:
-            potential = self._sums.potential(x, masses, self.inside(t))
-        except MeanfieldError:
-            return Dual(unknown, np.broadcast_to(unknown, (len(y.changes), *unknown.shape)))
-        return (0.5 * (masses * potential).sum(axis=-1)).reshape(self.like.shape)
+        external = any(not part.interacts for _, part in self._drift.terms)
+        if not (external or self._drift.why_no_potential(self.dimension, t)):
+            with suppress(MeanfieldError):
+                potential = self._sums.potential(x, masses, self.inside(t))
+                return (0.5 * (masses * potential).sum(axis=-1)).reshape(self.like.shape)
+        unknown = np.full((1 + len(y.changes), *self.like.shape), np.nan)
+        return Dual.of_stack(unknown)
 
 
 IN_FIGURES = (

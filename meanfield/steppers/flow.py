@@ -170,17 +170,17 @@ class PointFlow(ABC):
         several = self.groups > 1
         self.before = Step(x.copy(), *np.zeros((3, self.groups))) if several else None
 
-    def renew(self, groups: np.ndarray | None = None, t: Any = None) -> None:
-        """Evaluate velocities again, of all groups or some, for instance after a jump of the model.
+    def renew(self, groups: np.ndarray | None = None) -> None:
+        """Evaluate velocities again, of all groups or some, at the times of their clocks.
 
-        At the times of their clocks, or at the given times.
+        Needed after a jump of the model, for instance.
         """
         if self.groups == 1:
-            self.t = self._start + float(self.clocks[0, 0]) if t is None else float(t)
+            self.t = self._start + float(self.clocks[0, 0])
             self.velocity = self._velocities(self._field)(self.x, self.t)
             return
         groups = self._all if groups is None else groups
-        self.t[groups] = self._start + self.clocks[groups, 0] if t is None else t
+        self.t[groups] = self._start + self.clocks[groups, 0]
         self.velocity[groups] = self._velocities(self._part(groups), groups)(
             self.x[groups], self.t[groups]
         )

@@ -166,10 +166,6 @@ class Stepper:
         """
         return self._words[COUNTS]
 
-    def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
-        """The function N(u) at the clock time `elapsed`, plus L u for an explicit scheme."""
-        return self._slope(self._in_loop(u), elapsed).view(self._dtype)
-
     def _in_loop(self, u: np.ndarray) -> np.ndarray:
         """A copy of a state with the dtype and shape of the compiled loop."""
         source = np.array(u, dtype=self._dtype, order="C").view(self._memory.u.dtype)
