@@ -29,6 +29,7 @@ class ReplicaMotion(Motion):
     smallest_count: ClassVar[int] = 2
     members_as_alone = True
     _drift: Any
+    _sums: Any = None  # the engine, where there is one
 
     @classmethod
     def prepared(cls, model: Transformer, state: MovedState) -> MovedState:
@@ -54,6 +55,8 @@ class ReplicaMotion(Motion):
             setattr(chosen, name, getattr(self, name)[members])
         if self._drift.shape:
             chosen._drift = self._drift.member(members)
+            if self._sums is not None:
+                chosen._sums = self._sums.of_members(members)
         return chosen
 
     def chosen_scheme(

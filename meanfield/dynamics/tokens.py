@@ -152,13 +152,6 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
             )
         return super().chosen_scheme(scheme, dt, start)
 
-    def of_members(self, members: np.ndarray) -> Self:
-        """Motion of the replicas with these indices."""
-        chosen = super().of_members(members)
-        if self._drift.shape:
-            chosen._sums = self._sums.of_members(members)
-        return chosen
-
     # Coordinates ---------------------------------------------------------------------------
 
     def coordinates(self, state: Tokens) -> np.ndarray:

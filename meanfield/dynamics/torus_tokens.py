@@ -7,8 +7,6 @@ With the pairs (cos, sin) of the angles as points of R^2m,
 where u are the outputs of attention of `engines`.
 """
 
-from typing import Self
-
 import numpy as np
 from numpy.random import Generator
 
@@ -62,13 +60,6 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         self._sums = engine_for(
             self._drift, None, len(self.like), self.like.dimension, on_sphere=False
         )
-
-    def of_members(self, members: np.ndarray) -> Self:
-        """Motion of the replicas with these indices."""
-        chosen = super().of_members(members)
-        if self._drift.shape:
-            chosen._sums = self._sums.of_members(members)
-        return chosen
 
     def noisy_step(self, start: float) -> float:
         """Step with noise, divided by e^((m - 1) |beta|) for unnormalised exponential kernels."""
