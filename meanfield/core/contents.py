@@ -169,7 +169,7 @@ def _compiled(value: AnyObject) -> Iterator[Part]:
     """The parts of a function compiled by numba: function, options, and declared signatures."""
     yield ".py_func", value.py_func
     yield "", value.targetoptions
-    yield "", [] if value._can_compile else [str(one) for one in value.nopython_signatures]
+    yield "", [] if value._can_compile else [str(types) for types in value.nopython_signatures]
 
 
 ATOMS: dict[type, Callable[[AnyObject], bytes]] = {  # bytes that determine the value

@@ -65,13 +65,14 @@ class ParameterFamily:
     """
 
     def __init__(self, family: UserValue, start: Parameters, fixed: Parameters, noise: bool):
+        """Check the arguments, and collect labels and start values of the free numbers."""
         expected = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         require("family", family, expected, callable(family), TypeError)
         self._make, names = family, _names(family)
         valid = [*names, *LAYER_PARAMETERS]
-        for name, given in (("start", start), ("fixed", fixed)):
-            require(name, given, "a dict of parameters", isinstance(given, Mapping), TypeError)
-            for key in given:
+        for name, values in (("start", start), ("fixed", fixed)):
+            require(name, values, "a dict of parameters", isinstance(values, Mapping), TypeError)
+            for key in values:
                 require(f"a name in {name}", key, f"one of {', '.join(valid)}", key in valid)
         both = set(start) & set(fixed)
         require("start and fixed", sorted(both), "of different parameters", not both)

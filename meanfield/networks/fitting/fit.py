@@ -137,9 +137,9 @@ def fit(
     require("test_replicas", test_replicas, bound, not noise or test_replicas >= 2 * size)
     require("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
     transitions = transitions_of(layers, random)
-    if all(np.array_equal(one.x, one.y) for one in transitions):
+    if all(np.array_equal(pair.x, pair.y) for pair in transitions):
         raise ValueError("layers has tokens that do not move: there is nothing to fit.")
-    cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
+    cosines = np.concatenate([(pair.x * pair.y).sum(axis=-1) for pair in transitions])
     chance = CHANCE_ERRORS / np.sqrt(cosines.size * transitions[0].x.shape[1])
     unrelated = abs(cosines.mean()) < min(chance, RELATED_COSINE)
     if wide and not {"kappa"} & {*start, *fixed} and not unrelated:
@@ -376,12 +376,12 @@ class Fit:
         if self.unrelated or self.status == "not converged":  # where numbers mean nothing
             return " ".join(words)
         words += self.equations.words(self.estimate, self.goodness)
-        for one in self.predictions:
+        for p in self.predictions:
             words.append(
-                f"On {one.kind} held out the flow misses the true directions by {one.flow:.3f} "
-                f"radians; to predict no change misses them by {one.nothing:.3f}, a linear map "
-                f"learned from the others by {one.linear:.3f}: the flow is "
-                f"{_compared(one.over_nothing)} no change and {_compared(one.over_linear)} the map."
+                f"On {p.kind} held out the flow misses the true directions by {p.flow:.3f} "
+                f"radians; to predict no change misses them by {p.nothing:.3f}, a linear map "
+                f"learned from the others by {p.linear:.3f}: the flow is "
+                f"{_compared(p.over_nothing)} no change and {_compared(p.over_linear)} the map."
             )
         return " ".join(words)
 
@@ -422,12 +422,12 @@ class Fit:
         require("over", over, "tokens or texts", over in ("tokens", "texts"))
         if over == "tokens":
             return np.concatenate(self.estimate.terms)
-        texts = sorted({one.text for one in self.equations.transitions})
+        texts = sorted({pair.text for pair in self.equations.transitions})
         if len(texts) < 5:
             raise ValueError(f"Variances over texts need 5 texts or more; got {len(texts)}.")
         parts = np.zeros((len(texts), len(self.estimate.point)))
-        for one, part in zip(self.equations.transitions, self.estimate.terms, strict=True):
-            parts[texts.index(one.text)] += part.sum(axis=0)
+        for pair, part in zip(self.equations.transitions, self.estimate.terms, strict=True):
+            parts[texts.index(pair.text)] += part.sum(axis=0)
         return parts
 
     def _index(self, name: str) -> int:
