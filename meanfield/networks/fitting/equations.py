@@ -320,7 +320,7 @@ class LeastSquares(Equations):
 
         def derivatives(point: np.ndarray) -> np.ndarray:
             lengths = LEAST_SQUARES_CHANGE * family.scale(point)
-            return np.stack([*central_differences(self._flat, point, lengths)], axis=1)
+            return central_differences(self._flat, point, lengths).T
 
         minimum = least_squares(self._flat, point, jac=derivatives, bounds=family.bounds,
                                 x_scale="jac", ftol=1e-14, xtol=1e-13, gtol=1e-14,

@@ -6,7 +6,7 @@ A point is a vector of free numbers: the parameters of the family, then the loga
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -154,19 +154,14 @@ class ParameterFamily:
         """The parameters at a point, without logarithms."""
         return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, point, 0)), point)
 
-    def point(self, values: np.ndarray) -> np.ndarray:
-        """The point of parameters: the inverse of `values`."""
-        return np.where(self.logarithmic, np.log(np.where(self.logarithmic, values, 1)), values)
-
 
 def central_differences(
     f: Callable[[np.ndarray], np.ndarray], point: np.ndarray, lengths: np.ndarray
-) -> Iterator[np.ndarray]:
-    """Yield (f(point + h e_j) - f(point - h e_j))/(2 h) for each length h_j."""
-    for j, length in enumerate(lengths):
-        change = np.zeros(len(point))
-        change[j] = length
-        yield (f(point + change) - f(point - change)) / (2 * length)
+) -> np.ndarray:
+    """(f(point + h e_j) - f(point - h e_j))/(2 h) for each length h_j, along the first axis."""
+    changes = lengths[:, None] * np.eye(len(lengths), len(point))
+    pairs = zip(changes, lengths, strict=True)
+    return np.array([(f(point + change) - f(point - change)) / (2 * h) for change, h in pairs])
 
 
 def _only_directions(model: Transformer) -> None:

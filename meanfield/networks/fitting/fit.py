@@ -40,6 +40,15 @@ GUESSED_COSINES = 0.05, 1 - 1e-6
 CHANCE_ERRORS, RELATED_COSINE = 4.0, 0.5
 UNIDENTIFIED_ERROR = 0.5  # relative standard error from which on a direction is not identified
 VARIANCE_SOURCES = ("model", "tokens", "texts")
+WARNINGS = {  # by status; {} is the combination of parameters that is not identified
+    "unrelated": "Layers are unrelated: tokens do not point where they did a layer before. "
+    "Give the layers of one residual stream, in their order.",
+    "not converged": "No root of the estimating equations was found: the numbers say nothing. "
+    "Search from elsewhere with start=, hold a parameter with fixed=, or give another family.",
+    "not identified": "The data do not identify {}: moved together along this combination, the "
+    "parameters fit about as well, so that their values are open. Hold a parameter with fixed=, "
+    "or give more texts or another family.",
+}
 
 
 def fit(
@@ -267,21 +276,6 @@ class Fit:
             ends = np.stack([point - distance, point + distance], 1)
         return np.stack([self.family.values(end) for end in ends.T], 1)
 
-    def bootstrap(
-        self, over: str = "tokens", draws: int = 1000, *, rng: RandomSource = 0
-    ) -> np.ndarray:
-        """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
-
-        Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
-        and takes the step of Newton's method from the estimate. Numbers that the data do not
-        identify are nan.
-        """
-        parts, random = self._parts(over), generator(rng)
-        weights = random.standard_normal((whole_number("draws", draws, least=1), len(parts)))
-        steps = weights @ parts @ self.estimate.inverse.T
-        steps[:, self.estimate.unidentified] = np.nan
-        return np.stack([self.family.values(self.estimate.point + step) for step in steps])
-
     def profile(self, name: str, values: UserValue) -> np.ndarray:
         """The objective G' V^-1 G at values of a parameter, minimised over all others.
 
@@ -350,24 +344,8 @@ class Fit:
     @property
     def warning(self) -> str | None:
         """The reason why the numbers are no estimates, and a remedy; None for "fitted"."""
-        if self.unrelated:
-            return (
-                "Layers are unrelated: tokens do not point where they did a layer before. "
-                "Give the layers of one residual stream, in their order."
-            )
-        if not self.estimate.converged:
-            return (
-                "No root of the estimating equations was found: the numbers say nothing. "
-                "Search from elsewhere with start=, hold a parameter with fixed=, or give another "
-                "family."
-            )
-        if self.unidentified:
-            return (
-                f"The data do not identify {self.unidentified}: moved together along this "
-                "combination, the parameters fit about as well, so that their values are open. "
-                "Hold a parameter with fixed=, or give more texts or another family."
-            )
-        return None
+        text = WARNINGS.get(self.status)
+        return text and text.format(self.unidentified)
 
     @property
     def verdict(self) -> str:

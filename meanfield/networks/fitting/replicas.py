@@ -79,7 +79,7 @@ class ReplicaEquations(NoisyEquations):
 
         scale = self.family.scale(point)
         lengths = np.clip(0.5 * errors, 1e-3 * scale, 0.1 * scale)
-        return np.stack([*central_differences(mean, point, lengths)], axis=1)
+        return central_differences(mean, point, lengths).T
 
     def root(self, point: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """The root of G for h at `anchor` by Broyden's method, the sensitivity, and a success flag.

@@ -42,8 +42,8 @@ def parts(
     flow, v, (_, displacement) = family.at(point), velocity(point), chord(x, y)
     derivatives, of_log_s = np.zeros((len(point), *v.shape)), np.zeros(len(point))
     lengths = DRIFT_CHANGE * family.scale(point)[: family.drifts]
-    for j, derivative in enumerate(central_differences(velocity, point, lengths)):
-        derivatives[j] = flow.time * derivative
+    if family.drifts:
+        derivatives[: family.drifts] = flow.time * central_differences(velocity, point, lengths)
     for j, label in enumerate(family.labels):
         if label == "time":
             derivatives[j], of_log_s[j] = flow.time * v, 1
