@@ -22,11 +22,10 @@
 --quick leaves out 5 and 6. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import brentq, minimize
 from scipy.special import erfcx, iv
 
@@ -155,9 +154,7 @@ def between_the_theorems(report):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="without 5 and 6")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "without 5 and 6").quick
     report = Report(["model", "quantity"])
     in_a_field(report)
     with_a_lag(report)
