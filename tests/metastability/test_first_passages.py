@@ -81,7 +81,7 @@ def test_a_level_at_the_source_or_at_the_target_is_there():
 def test_starts_are_drawn_at_random_from_all_replicas():
     """More replicas than one ensemble has trajectories."""
     tokens = mf.Tokens(np.stack([mf.Tokens.on_circle([a]).x for a in np.linspace(0, 1, 128)]))
-    work = PlainEnsembles(FREE, tokens, angle, 2.0, 0.002, 0, -np.inf, 1)
+    work = PlainEnsembles(FREE, tokens, angle, 2.0, 0.002, 0, -np.inf, None, 1)
     one, other = (work.levels(work.starts(32, np.random.default_rng(i))) for i in range(2))
     assert np.ptp(one) > 0.7 and np.ptp(other) > 0.7
     assert not np.array_equal(one, other)
