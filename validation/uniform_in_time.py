@@ -28,7 +28,7 @@ from n = 20 to 60 by more than 3 standard errors beyond the factor 3 of diffusio
 
 Steps are 0.65 e^-beta: e^beta is the rate at which a single cluster contracts.
 
-    python validation/uniform_in_time.py [--quick] [--figure FILE.png]    # 400 s, 100 s quick
+    python validation/uniform_in_time.py [--quick] [--figure FILE.png]    # 600 s, 200 s quick
 
 --quick has four points and fewer trajectories. --figure draws the chart: the wedge between fold and
 onset on both spaces, the lower of the two exponents as colour, and the measured ones. Exit code 1
