@@ -24,7 +24,7 @@ from ..states import Gram, Tokens, TorusTokens
 from . import fields, layouts, theme
 from .appearance import DrawnCluster, DrawnSample, appearance_of, space_of
 from .labels import Member, distinct, label_logarithmic, label_of_member, percent
-from .layouts import Draw, DrawnMembers, Panels
+from .layouts import DrawnMembers, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, in_words
 
@@ -318,14 +318,11 @@ def product_histogram(panels: Panels, *, bins: int = fields.PRODUCT_BINS) -> Non
     edges = np.linspace(*fields.PRODUCT_AXIS.limits, bins + 1)
     style = {"baseline": NEGLIGIBLE_SHARE, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
 
-    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            shares = fields.shares_at(panels.solution[i], member, bins)
-            return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
+    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+        shares = fields.shares_at(panels.solution[i], member, bins)
+        return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     panels.label(fields.PRODUCT_AXIS, fields.SHARE)
     for ax in panels.axes:
         ax.set(ylim=(fields.LEAST_PAIR_SHARE, 1.5), yscale="log")

@@ -28,7 +28,7 @@ from . import theme
 from .appearance import appearance_of
 from .fields import Scale, choose_scale, density_bar, law_in_words
 from .labels import Member, member_of, percent
-from .layouts import Draw, DrawnMembers, Panels
+from .layouts import DrawnMembers, Panels
 from .points import explain_dots
 from .registry import figure
 from .spaces import UNIT_CIRCLE
@@ -326,19 +326,17 @@ Layer = FieldLayer | DotLayer
 def draw_globes(panels: Panels, layer: Layer, views: Sequence[Projection], clusters: bool) -> None:
     """Draw each member of a sheet in its projection, one of `views` for each member."""
 
-    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        """Draw the outlines of a member; returns the function that paints its states."""
-        projection = views[panels.members.index(member)]
-        outlines = {ax: globe(ax, projection, layer.lines) for ax, _ in row}
+    projections = dict(zip(panels.members, views, strict=True))
+    outlines = {
+        ax: globe(ax, projections[m], layer.lines) for m, row in panels.views for ax, _ in row
+    }
 
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            state = panels.state(i, member)
-            picture = layer.paint(ax, outlines[ax], projection, member, state)
-            return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
+    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+        state, projection = panels.state(i, member), projections[member]
+        picture = layer.paint(ax, outlines[ax], projection, member, state)
+        return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     layer.explain()
 
 

@@ -19,7 +19,7 @@ from ..states import TorusTokens
 from . import curves, theme
 from .fields import choose_scale, density_bar
 from .labels import Member
-from .layouts import Draw, DrawnMembers, Panels
+from .layouts import DrawnMembers, Panels
 from .pages import Band, Film, at_the_end, band, scene, upper_part
 from .registry import FigureKind, figure
 from .spaces import AROUND
@@ -96,10 +96,7 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in values]), scale)
     colours: PassedOn = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
 
-    def prepare(member: Member, _row: PassedOn) -> Draw:
-        return lambda ax, i: [draw_plane(ax, panels.state(i, member), **colours)]
-
-    panels.each(prepare)
+    panels.each(lambda ax, i, member: [draw_plane(ax, panels.state(i, member), **colours)])
     frame_squares(panels)
     density_bar(panels, ScalarMappable(**colours), chosen, r"density $\mu_t(\theta_1, \theta_2)$")
 
@@ -158,21 +155,16 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
     layer, square = SquareDots(panels), FundamentalSquare()
     beneath = None if density is None else draw_beneath(density, panels.solution)
 
-    def prepare(member: Member, _row: PassedOn) -> Draw:
-        """The function that draws the dots of a member."""
-
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            state = panels.state(i, member)
-            artists = [layer.paint(ax, None, square, member, state)]
-            artists += mark_clusters(ax, square, state) if clusters else []
-            if beneath is not None:
-                artists.append(beneath(ax, float(panels.solution.t[i])))
-            return artists
-
-        return draw
+    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+        state = panels.state(i, member)
+        artists = [layer.paint(ax, None, square, member, state)]
+        artists += mark_clusters(ax, square, state) if clusters else []
+        if beneath is not None:
+            artists.append(beneath(ax, float(panels.solution.t[i])))
+        return artists
 
     frame_squares(panels)
-    panels.each(prepare)
+    panels.each(draw)
     layer.explain()
 
 
