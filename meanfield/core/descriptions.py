@@ -54,7 +54,7 @@ def describe(
         parameters = parameters_of(kind)
         for name, entry in value.described.items():
             if not parameters[name].is_default(entry):
-                names = [n for n, value in parameters[name].form.known.items() if value is entry]
+                names = [n for n, value in parameters[name].form.by_name.items() if value is entry]
                 key = f"{where}.{name}" if where else name
                 tree[name] = names[0] if names else describe(entry, arrays, key)
         return tree

@@ -252,7 +252,7 @@ def histogram(
     """
     bins, solution = whole_number("bins", bins), panels.solution
     if density is not None:
-        check_beside(density, solution)
+        check_overlay(density, solution)
     for member, row in panels.views:
         for ax, i in row:
             heights, edges = fields.angle_histogram(panels.state(i, member), bins)
@@ -268,7 +268,7 @@ def histogram(
         panels.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
 
-def check_beside(density: Solution, solution: Solution, space: type = Circle) -> None:
+def check_overlay(density: Solution, solution: Solution, space: type = Circle) -> None:
     """Raise TypeError or ValueError unless densities can be drawn beside points of a space."""
     expect(density, [(Density, space)])
     if density.shape:
@@ -476,7 +476,7 @@ def trajectories(
     layouts.need_two_times(solution, "A figure of trajectories", "observables")
     log_time = layouts.is_logarithmic(solution, log_time)
     if density is not None:
-        check_beside(density, solution)
+        check_overlay(density, solution)
     samples = panels.samples(whole_number("count", look.most_curves if count is None else count))
     for member, (ax, bottom, left) in zip(panels.members, panels.outer, strict=True):
         sample = samples[member]

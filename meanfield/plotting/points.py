@@ -105,7 +105,7 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
 
 def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float], list[Artist]]:
     """A function that draws around the circle the density saved nearest to a time, on one scale."""
-    curves.check_beside(density, solution)
+    curves.check_overlay(density, solution)
     densities = profiles(DrawnMembers(density, [()]), range(len(density.t)))[1]
     scale = choose_scale(densities, heavy="power")
 

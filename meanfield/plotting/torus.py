@@ -45,7 +45,7 @@ class FundamentalSquare:
 class SquareDots(DotLayer):
     """Dots on the square, whole across its edges: parts beyond one appear at the opposite one."""
 
-    def seen(self, places: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def visible(self, places: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turns = 2 * np.pi * np.array([p for p in product((-1, 0, 1), repeat=2) if any(p)])
         images = places + turns[:, None]
         inside = (np.abs(images) < np.pi + widths[:, None] / 2).all(axis=-1)
@@ -170,7 +170,7 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
 
 def draw_beneath(density: Solution, solution: Solution) -> Callable[[Axes, float], Artist]:
     """A function that draws in grey the density saved nearest to a time, on one scale."""
-    curves.check_beside(density, solution, Torus)
+    curves.check_overlay(density, solution, Torus)
     view = DrawnMembers(density, [()])
     values = [plane_values(view.law(i)) for i in range(len(density))]
     ends = np.array([[v.min(), v.max()] for v in values])
