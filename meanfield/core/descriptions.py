@@ -140,8 +140,8 @@ class KindOf(Form):
     def in_files(self) -> list[str]:
         """The names of the kinds that files can describe: none of their functions is required."""
         kinds = self.base.family.kinds
-        known = {name: parameters_of(kinds[name]).values() for name in self.names}
-        return [name for name, ps in known.items() if not any(p.needs_function for p in ps)]
+        parameters = {name: parameters_of(kinds[name]).values() for name in self.names}
+        return [name for name, ps in parameters.items() if not any(p.needs_function for p in ps)]
 
     @property
     def keys(self) -> set[str]:
