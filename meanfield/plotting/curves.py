@@ -318,7 +318,7 @@ def product_histogram(panels: Panels, *, bins: int = fields.PRODUCT_BINS) -> Non
     edges = np.linspace(*fields.PRODUCT_AXIS.limits, bins + 1)
     style = {"baseline": NEGLIGIBLE_SHARE, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
 
-    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
         shares = fields.shares_at(panels.solution[i], member, bins)
         return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
 

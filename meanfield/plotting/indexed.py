@@ -219,7 +219,7 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     colours = {"norm": colour_scale.norm, "cmap": theme.DENSITY_MAP}
     members = [(row,) for row in range(len(axis.rows))]
 
-    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
         rows = axis.densities(panels.state(i, member))
         theta, values = chart.profiles([rows], members, MOST_ANGLES)
         edges = time_edges(theta, log_time=False)

@@ -207,8 +207,8 @@ MOST_KEY = 0.3  # at most this share of the width
 LEAST_PANEL = 2.0  # inches, with its labels
 LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
-# Draws in a panel the saved state of an index, of a member
-Draw = Callable[[Axes, int, labels.Member], Sequence[Artist]]
+# Draws in a panel a member of the saved state of an index
+Draw = Callable[[Axes, labels.Member, int], Sequence[Artist]]
 
 
 @dataclass
@@ -331,7 +331,7 @@ class Panels(DrawnMembers):
         """Draw a sheet: each member at each time."""
         for member, row in self.views:
             for ax, i in row:
-                self.show(partial(draw, ax, member=member), [i])
+                self.show(partial(draw, ax, member), [i])
 
 
 def panels_in(figure: FigureBase, count: int, columns: int) -> list[Axes]:

@@ -91,7 +91,7 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
         curves.name_angles(ax, chart.around, 0.8)
         ax.set(xlim=(-room, room), ylim=(-room + 0.15, room - 0.15))
 
-    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
         state = panels.state(i, member)
         places, sample = look.points(state)[:, [0, -1]], samples[member]
         artists: list[Artist] = [dots(ax, sample, places * [side, 1]) for side in chart.sides]
@@ -240,7 +240,7 @@ def projection(panels: Panels, *, trails: bool = False) -> None:
             has_names = ax is row[0][0] and (panels.film is not None or not member)
             plane_axes(ax, planes[member], samples[member], frames, named=has_names)
 
-    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
         artists: list[Artist] = [dots(ax, samples[member], places[member, i])]
         if trails:
             paths = traces[member]

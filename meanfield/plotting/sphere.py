@@ -333,7 +333,7 @@ def draw_globes(panels: Panels, layer: Layer, views: Sequence[Projection], clust
         ax: globe(ax, projections[m], layer.lines) for m, row in panels.views for ax, _ in row
     }
 
-    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
         state, projection = panels.state(i, member), projections[member]
         picture = layer.paint(ax, outlines[ax], projection, member, state)
         return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]

@@ -96,7 +96,7 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in values]), scale)
     colours: PassedOn = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
 
-    panels.each(lambda ax, i, member: [draw_plane(ax, panels.state(i, member), **colours)])
+    panels.each(lambda ax, member, i: [draw_plane(ax, panels.state(i, member), **colours)])
     frame_squares(panels)
     density_bar(panels, ScalarMappable(**colours), chosen, r"density $\mu_t(\theta_1, \theta_2)$")
 
@@ -155,7 +155,7 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
     layer, square = SquareDots(panels), FundamentalSquare()
     beneath = None if density is None else draw_beneath(density, panels.solution)
 
-    def draw(ax: Axes, i: int, member: Member) -> list[Artist]:
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
         state = panels.state(i, member)
         artists = [layer.paint(ax, None, square, member, state)]
         artists += mark_clusters(ax, square, state) if clusters else []
