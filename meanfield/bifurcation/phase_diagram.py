@@ -35,7 +35,7 @@ from .diagram import Diagram, SpecialPoint
 from .families import EquationFamily
 from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, NormalForm, normal_form, zeros
-from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, critical, first_onset
+from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, first_onset
 from .planes import KappaPlane, plane_of
 from .special_curves import (
     CURVE_KINDS,
@@ -48,9 +48,9 @@ from .special_curves import (
     SpecialCurve,
     Tricritical,
     between,
+    critical,
     curve_through,
     hopf_curve_at,
-    reference,
 )
 from .stationary import check_along
 
@@ -429,7 +429,7 @@ class CurveSearch:
         elif kappas is not None:
             self.kappas = KappaRange(*range_of("kappa", kappas))
         else:
-            without = [value for value in values if not np.isfinite(reference(family, value))]
+            without = [value for value in values if not np.isfinite(critical(family, value))]
             if without:
                 raise MeanfieldError(
                     f"At {where} = {without[0]:g} nothing attracts harmonics of degree 1, whose "
