@@ -69,6 +69,9 @@ complex_array = _array_of(types.complex128)
 float_array = _array_of(types.float64)
 """The float64 array at an address, of a shape, in compiled code."""
 
+integer_array = _array_of(types.int64)
+"""The int64 array at an address, of a shape, in compiled code."""
+
 
 class CompiledFunction:
     """A function of four int64 that compiled code calls by address; a decorator.
