@@ -55,7 +55,8 @@ def walk(seed, *, height, killed, replicas=8, entrance=None, loops=2, start=None
     return ensemble.result()
 
 
-@pytest.mark.parametrize("killed", [1, 3, 7])
+@pytest.mark.repeats
+@pytest.mark.parametrize("killed", [3, 1, 7])
 def test_the_probability_of_a_walk_has_no_bias(killed):
     """Levels of a walk are whole numbers: ties, and repetitions that die out, are frequent."""
     each = np.array([walk(seed, height=8, killed=killed)["probability"] for seed in range(600)])

@@ -226,21 +226,22 @@ def blas_threads():
 
 def test_blas_has_its_threads_again_when_the_last_block_is_left():
     """Also where the first one to enter is the first one to leave."""
-    before, first, second = blas_threads(), threading.Event(), threading.Event()
+    first, second = threading.Event(), threading.Event()
 
     def other():
         with one_blas_thread():
             first.set()
             second.wait()
 
-    worker = threading.Thread(target=other)
-    worker.start()
-    first.wait()
-    with one_blas_thread(), one_blas_thread():
-        second.set()
-        worker.join()
-        assert set(blas_threads()) == {1}
-    assert blas_threads() == before
+    with _libraries(True).limit(limits=3, user_api="blas"):
+        worker = threading.Thread(target=other)
+        worker.start()
+        first.wait()
+        with one_blas_thread(), one_blas_thread():
+            second.set()
+            worker.join()
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {3}
 
 
 def test_states_and_drifts_are_pickled_while_others_use_them():
