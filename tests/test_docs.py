@@ -96,6 +96,12 @@ def test_quoted_names_in_docstrings_end_with_their_quotes():
                 assert not any(map(str.isalnum, after)), f"{path.name}: {ast.get_docstring(node)}"
 
 
+def test_every_public_name_is_on_the_api_page():
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    missing = [name for name in mf.__all__ if not re.search(rf"\b{name}\b", page)]
+    assert missing == ["__version__"]
+
+
 def test_every_name_of_the_api_page_is_reached_as_it_says():
     """In fresh interpreters, one for each room: whatever was imported before must not matter."""
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")

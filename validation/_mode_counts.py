@@ -1,12 +1,30 @@
-"""Expected numbers of modes of kernel density estimates, by the formula of Kac and Rice."""
+"""Modes of kernel density estimates, and their expected numbers by the formula of Kac and Rice."""
+
+import sys
 
 import numpy as np
 from scipy.special import ive
 from scipy.stats import norm
 
-__all__ = ["MANY", "fastest_degree", "modes_on_circle", "modes_on_line"]
+import meanfield as mf
+
+__all__ = ["MANY", "fastest_degree", "mean_of", "modes_on_circle", "modes_on_line", "places_of"]
 
 MANY = float(np.sqrt(1.5) / (2 * np.pi))  # modes in a bandwidth, of very many uniform tokens
+
+
+def places_of(tokens: mf.Tokens, beta: float) -> np.ndarray:
+    """The modes; the script ends if one is undecided."""
+    modes = mf.kernel_modes(tokens, beta)
+    if modes.undecided:
+        sys.exit(f"{modes.undecided} critical points of {tokens!r} are undecided.")
+    return modes.places
+
+
+def mean_of(samples) -> tuple[float, float]:
+    """Mean and standard error."""
+    samples = np.asarray(samples, dtype=float)
+    return samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
 
 
 def _degrees(beta: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,17 +1,30 @@
-"""The table of a validation script, and its exit code."""
+"""The command line of a validation script, its table, and its exit code."""
 
+import argparse
 import sys
 import time
 from collections.abc import Sequence
 
 import meanfield as mf
 
-__all__ = ["NOTHING", "SKIPPED", "Report", "skipped", "successful"]
+__all__ = ["NOTHING", "SKIPPED", "Report", "command_line", "skipped", "successful"]
 
 SKIPPED = 77  # exit code of a script that has compared nothing
 NOTHING = "Nothing was compared:"
 
 BEGAN = time.perf_counter()
+
+
+def command_line(doc: str, quick: str = "", figure: str = "") -> argparse.Namespace:
+    """The options --quick and, where the script draws, --figure FILE, with these words for help.
+
+    The first line of `doc` describes the script.
+    """
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    if figure:
+        parser.add_argument("--figure", metavar="FILE", help=figure)
+    return parser.parse_args()
 
 
 class Report:

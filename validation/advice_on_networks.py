@@ -21,11 +21,10 @@
 Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import newton
 
 import meanfield as mf
@@ -207,9 +206,7 @@ def weights(report: Report, quick: bool) -> None:
 
 def main() -> int:
     """Both parts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(("what", "case"), digits=5)
     equiangular(report)
     keys(report, quick)

@@ -27,11 +27,10 @@
 References: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
@@ -274,10 +273,7 @@ def draw_forward(ax, run: mf.Solution) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw both phases")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer tokens", "where to draw both phases")
     report, n = Report(["what", "case"], digits=8), 200 if arguments.quick else 600
     errors = check_alignment(report, n)
     limits = check_limits(report, n)

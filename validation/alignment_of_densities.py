@@ -25,11 +25,10 @@ failure.
 References: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040 (the limit).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
@@ -196,10 +195,7 @@ def draw(found: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw errors and densities")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "smaller beta", "where to draw errors and densities")
     report = Report(["what", "space"], digits=6)
     found = {place: check(report, place, arguments.quick) for place in MATRICES}
     if arguments.figure:

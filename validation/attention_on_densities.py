@@ -13,11 +13,10 @@ Asked: absolute error <= 1e-9 at rtol = 1e-11; mass to 1e-13.
 --quick takes softmax and L2 weights of one head. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield.models.weights import L2, Linear, Sigmoid, Softmax, Unnormalised
@@ -28,9 +27,7 @@ NAMES = ("x", "y", "z", "xx", "xy", "xz", "yy", "yz", "zz")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two kinds of weights, one head")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "two kinds of weights, one head").quick
     report = Report(["weights", "heads", "quantity"], digits=12)
     rng = np.random.default_rng(3)
     Q, K, V = 0.6 * rng.standard_normal((3, 2, 3, 3))

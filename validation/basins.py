@@ -20,11 +20,10 @@ the period, which is seen at 600 outputs.
 References: Wilson, J. Am. Stat. Assoc. 22 (1927), 209-212.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import brentq
 from scipy.special import ive
 from scipy.stats import binomtest
@@ -91,9 +90,7 @@ def that_oscillate(report: Report, count: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer starts")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer starts").quick
     report = Report(["of", "quantity"], digits=10)
     on_both_sides(report, 2 if quick else 4)
     that_turn(report, 4 if quick else 12)

@@ -9,13 +9,12 @@ bit, and it is counted how many of the points were members of an ensemble.
 --quick has one random configuration of each kind, of 8 points. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 
 import meanfield as mf
 from meanfield.app.configured_runs import Runs
@@ -72,12 +71,10 @@ def cases(count: int) -> Iterator[tuple[str, dict[str, Any], dict[str, Any], dic
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
     report = Report(["what", "case"])
     differ: dict[str, int] = {}
     apart: dict[str, int] = {}
-    rounds, count = (1, 8) if parser.parse_args().quick else (6, 12)
+    rounds, count = (1, 8) if command_line(__doc__).quick else (6, 12)
     for _ in range(rounds):
         for name, base, parameters, options in cases(count):
             alone = mf.sweep(base, parameters, **options, batch=1, progress=False)

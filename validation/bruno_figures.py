@@ -29,11 +29,10 @@ The text at hand has no matrices and centres; these are ours, the other paramete
 Reference: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _two_bodies import angle, closing_time, sa_speeds
 
 import meanfield as mf
@@ -229,10 +228,7 @@ def draw(runs: dict, staircase: tuple, forward: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the four figures")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer tokens", "where to draw the four figures")
     report, n = Report(["what", "case"], digits=6), 800 if arguments.quick else 10_000
     runs = check_first(report, n)
     staircase = check_collapse(report, n)

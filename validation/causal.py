@@ -41,12 +41,11 @@ Renyi centres.
 References: Karagodin, Polyanskiy and Rigollet, arXiv:2411.04990.
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _renyi_centres import centres, number_of_centres, parked, strong_centres
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.optimize import minimize_scalar
 
 import meanfield as mf
@@ -275,10 +274,9 @@ def draw(angles: np.ndarray, leaders: dict, shares: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer samples and experiments")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw experiments and shares")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, "fewer samples and experiments", "where to draw experiments and shares"
+    )
     report = Report(["what", "case"], digits=6)
     check_limit(report)
     check_numbers(report, 1000 if arguments.quick else 4000)

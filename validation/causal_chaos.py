@@ -35,13 +35,12 @@ no estimate d_1(t) <= C(t) d_1(0) holds; 5 and 6 that it does for p > 1, and tha
 sequence the squared error is (log n)/n.
 """
 
-import argparse
 import sys
 from itertools import pairwise
 
 import numpy as np
 from _chaos_report import Sampled
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import quad
 from scipy.linalg import expm
 from scipy.special import i0, iv
@@ -318,9 +317,7 @@ def check_pairs(report: Report, count: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer replicas, eps and pairs")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer replicas, eps and pairs").quick
     stability = Report(["what", "case"], digits=6)
     check_first(stability, quick)
     check_second(stability)

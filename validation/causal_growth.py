@@ -46,12 +46,11 @@ The formulas are derived here: s = e^x makes C the convolution with e^{-x}, x > 
 the Gamma laws.
 """
 
-import argparse
 import sys
 from itertools import pairwise
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import quad, simpson, solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import brentq
@@ -298,9 +297,7 @@ def check_followers(report: Report, quick: bool) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the circle only, and fewer tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "the circle only, and fewer tokens").quick
     report = Report(["what", "case"])
     check_powers(report, quick)
     check_norms(report)

@@ -27,11 +27,10 @@
 --quick has the circle and t <= 4 only, and no runs with a > 0. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.linalg import expm
 from scipy.special import i0, i1
 
@@ -201,9 +200,7 @@ def vanishing(report):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["space", "run", "what"])
     index = mf.Positions([0, 0.5, 1], order=5)
     circle, zonal, sphere = mf.Circle(32), mf.Zonal(4, 24), mf.Sphere(16)

@@ -29,13 +29,12 @@ Position s of a sequence is moved by the slices up to it,
 References: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, for masked attention.
 """
 
-import argparse
 import sys
 import warnings
 
 import numpy as np
 from _indexed_reference import Attraction, Collocation, moved_nodes, moved_values
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -245,9 +244,7 @@ def check_causality(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer cases and nodes")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer cases and nodes").quick
     report = Report(["case", "what"])
     check_circle(report, quick)
     check_sphere(report, quick)

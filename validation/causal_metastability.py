@@ -39,11 +39,10 @@ eps = e^{-beta (1 - cos phi)} is how little B sees of A, and m_1 the mass of the
 Derived here. References: Karagodin, Polyanskiy and Rigollet, arXiv:2411.04990 (leaders of tokens).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import quad
 from scipy.optimize import fsolve
 
@@ -282,20 +281,17 @@ def draw(lives: dict[str, list], path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw angles and life times")
-    given = parser.parse_args()
+    arguments = command_line(__doc__, "smaller beta", "where to draw angles and life times")
     report = Report(["what", "case"], digits=6)
     check_spirals(report)
     check_noise(report)
     check_leaders(report)
-    lives = check_lives(report, given.quick)
-    check_front(report, given.quick)
-    if not given.quick:
+    lives = check_lives(report, arguments.quick)
+    check_front(report, arguments.quick)
+    if not arguments.quick:
         check_numbers(report)
-    if given.figure:
-        draw(lives, given.figure)
+    if arguments.figure:
+        draw(lives, arguments.figure)
     return report.verdict()
 
 

@@ -18,12 +18,11 @@ Transformer(drift, causal=...): token i is pulled by the tokens j <= i.
 --quick has fewer tokens in 1, and leaves out 4. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 import time
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield.engines import Direct, Modes
@@ -35,10 +34,8 @@ DRIFTS |= {"Kuramoto": mf.Kuramoto(), "t + t^3": CUBIC}
 SPACES = {2: "circle", 3: "S^2"}
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args(arguments).quick
+def main() -> int:
+    quick = command_line(__doc__).quick
     report = Report(("case", "model", "what"))
     for d in SPACES:
         for name, drift in DRIFTS.items():

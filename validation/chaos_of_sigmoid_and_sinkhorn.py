@@ -17,10 +17,10 @@ tokens, whose replicas differ by more.
 References: Castin, Ablin, Carrillo and Peyre (2025); Sznitman (1991).
 """
 
-import argparse
 import sys
 
 from _chaos_report import Sampled
+from _report import command_line
 from chaos_under_attention import matrices
 
 import meanfield as mf
@@ -36,9 +36,7 @@ def check(report: Sampled, name: str, found: mf.Study) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="sigmoid weights, fewer tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "sigmoid weights, fewer tokens").quick
     report = Sampled(0.03)
     mu0 = mf.Circle(24).von_mises(0.5, 1.0)
     sigmoid = mf.Attention(**matrices(5, 2, 1), beta=1.5, weights=mf.Sigmoid())

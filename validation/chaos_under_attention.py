@@ -17,13 +17,13 @@ failure.
 References: Sznitman (1991); Castin, Ablin, Carrillo and Peyre (2025), for the mean-field limit.
 """
 
-import argparse
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from _chaos_report import Sampled
+from _report import command_line
 
 import meanfield as mf
 
@@ -46,9 +46,7 @@ def rates(report: Sampled, name: str, found: mf.Study, distances: tuple[str, ...
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and replicas")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens and replicas").quick
     pool = ThreadPoolExecutor(THREADS)
     report = Sampled(0.12 if quick else 0.03)
     sizes, replicas = ([64, 256, 1024], 32) if quick else ([256, 1024, 4096], 192)

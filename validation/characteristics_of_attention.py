@@ -22,12 +22,11 @@ Gauss and Hermite, against the closed flow: 1e-11.
 --quick leaves S^2 out. Exit code 1 on failure. The rate is derived in docs/theory/collapse.md.
 """
 
-import argparse
 import sys
 import warnings
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -166,9 +165,7 @@ def check_gaussians(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="without S^2")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "without S^2").quick
     report = Report(["what", "case"], digits=9)
     check_rates(report, quick)
     check_moments(report, quick)

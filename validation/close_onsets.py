@@ -42,13 +42,12 @@ References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. An
 discontinuous transitions at resonances.
 """
 
-import argparse
 import itertools
 import sys
 from collections.abc import Callable
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import brentq, fsolve, minimize
 from scipy.special import eval_chebyt, eval_gegenbauer, iv, roots_gegenbauer
 
@@ -430,9 +429,7 @@ def check_second(report: Report, values: tuple) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few values of m, and few pairs")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "few values of m, and few pairs").quick
     report = Report(["case", "quantity"], digits=11)
     plane = mf.phase_diagram(Cosines(1.0), mf.Circle(16), vary={"m": (0.4, 2.5)})
     many = (0.55, 0.6, 0.8, 0.95, 0.999, 1.0, 1.001, 1.01, 1.019, 1.05, 1.1, 1.2, 1.25)

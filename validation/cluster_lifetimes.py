@@ -31,11 +31,10 @@ References: summary of the survey, open question 2; Geshkovski, Koubbi, Polyansk
 arXiv:2410.06833.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _two_bodies import angle, closing_time, sa_speeds
 from matplotlib.figure import Figure
 from passage_times import TOGETHER, last_pair, passage, rest
@@ -177,10 +176,7 @@ def draw(found, laws, path):
 
 def main() -> int:
     report = Report(["claim", "case"], digits=6)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="2 starts, fewer beta and k")
-    parser.add_argument("--figure", help="draw the times to this file")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "2 starts, fewer beta and k", "draw the times to this file")
     quick = arguments.quick
     check_polygons(report, (2, 3, 5) if quick else range(2, 7), (5.0, 50.0, 100.0))
     starts = (BETAS[:2], 2, 20) if quick else (BETAS, 12, LAW)

@@ -17,11 +17,10 @@ Asked: r to 1e-9, F to 1e-6, the means under SA to 1e-4, all at rtol 1e-4; at mo
 --quick has the highest dimension of each drift only. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.optimize import brentq
 from scipy.special import gammaln, ive
 
@@ -50,9 +49,7 @@ def run_of(drift, d: int, kappa: float, start) -> mf.Solution:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the highest dimensions only")
-    few = parser.parse_args().quick
+    few = command_line(__doc__, "the highest dimensions only").quick
     report = Report(["drift", "d", "kappa", "quantity"])
 
     def count(run, *labels):

@@ -25,11 +25,10 @@ clusters of local attraction cannot move in the mean field. The law of 1 is ours
 hand.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.special import i0e
 
 import meanfield as mf
@@ -204,10 +203,7 @@ def draw(path: str, run: tuple, tokens: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer beta and replicas")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw masses and places")
-    options = parser.parse_args()
+    options = command_line(__doc__, "fewer beta and replicas", "where to draw masses and places")
     report = Report(["what", "case"], digits=6)
     check_exchange(report, [(12.0, 15.0, 0.52), (12.0, 20.0, 0.6), (24.0, 20.0, 0.6)])
     run = check_places(report, (24.0, 48.0) if options.quick else (12.0, 24.0, 48.0, 96.0))

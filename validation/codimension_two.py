@@ -25,11 +25,10 @@ parameter and w as the second one the cusp and the Bogdanov-Takens point are the
 Reference: Kuznetsov, Elements of Applied Bifurcation Theory (2004), chapters 8 and 10.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import brentq, root
 
 import meanfield as mf
@@ -211,9 +210,7 @@ def in_a_field(h):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["point", "of"], digits=12)
 
     def compare(name, found, place):

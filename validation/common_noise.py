@@ -38,12 +38,11 @@ To 4.5 standard errors and, for the steps of order 1 and what is between the end
 only, and no pairs. Exit code 1 on failure.
 """
 
-import argparse
 import itertools
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import cumulative_simpson
 
 import meanfield as mf
@@ -306,9 +305,7 @@ def two_tokens(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and paths")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens and paths").quick
     report = Report(["what", "which"])
     if not quick:
         weak_order(report)

@@ -17,12 +17,11 @@ tokens; ratios of evaluations in [0.95, 2.2]. Counts do not depend on the machin
 --quick leaves out USA with noise. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -57,9 +56,7 @@ def compare(report: Report, what: str, case: str, ratio: float, bounds: tuple) -
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["ratio of", "run"], digits=3)
     circle = mf.Circle(64)
     for model, end in densities(quick):

@@ -33,11 +33,10 @@ References: Shinomoto and Kuramoto, Prog. Theor. Phys. 75 (1986); Kuznetsov, Ele
 Bifurcation Theory (2004), equation (5.34).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -198,9 +197,7 @@ def on_the_sphere(report: Report, label, attraction, pull, flattened, kappa) -> 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="without the SNIC and S^2")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "without the SNIC and S^2").quick
     report = Report(["of", "quantity"], digits=12)
     against_time_stepping(report)
     at_the_hopf_point(report)

@@ -22,11 +22,10 @@ References: Botev, Grotowski and Kroese, Annals of Statistics 38 (2010), Algorit
 a kernel estimate in Fourier modes is classical.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import minimize_scalar
 
 import meanfield as mf
@@ -70,9 +69,7 @@ def squared_error(estimate: mf.Density, density: mf.Density) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="8 samples of each rather than 30")
-    replicas = 8 if parser.parse_args().quick else 30
+    replicas = 8 if command_line(__doc__, "8 samples of each rather than 30").quick else 30
     report = Report(["density", "n", "what"], digits=4)
     rng = np.random.default_rng(2026)
     for name, density in densities().items():

@@ -43,14 +43,13 @@ factor 1/2); Rigollet, arXiv:2512.01868, section 3; Sander, Ablin, Blondel and P
 arXiv:2110.11773 (Sinkhorn).
 """
 
-import argparse
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
@@ -320,10 +319,7 @@ def draw(forward: dict, backward: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw errors and densities")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "smaller beta", "where to draw errors and densities")
     report, quick = Report(["what", "case"], digits=6), arguments.quick
     forward = check_forward(report, quick)
     check_rates(report, quick)

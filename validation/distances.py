@@ -21,12 +21,11 @@ References: Delon, Salomon and Sobolevski, SIAM J. Appl. Math. 70 (2010); Watson
 (1961), for the law of deviations on the circle.
 """
 
-import argparse
 import sys
 
 import numpy as np
 import ot
-from _report import Report
+from _report import Report, command_line
 from scipy.integrate import quad
 
 import meanfield as mf
@@ -36,9 +35,7 @@ POLE = np.array([0.0, 0.0, 1.0])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer samples").quick
     report = Report(["claim", "case"], digits=12)
     linear_programs(report)
     cosine(report)

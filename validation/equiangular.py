@@ -34,13 +34,12 @@ References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, the
 Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026 (3, 4, 5).
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _equiangular_laws import late_constant
 from _reduced_models import BETAS, TIMES, normalised, passage_time
-from _report import Report, successful
+from _report import Report, command_line, successful
 from matplotlib.figure import Figure
 from scipy.integrate import quad
 from scipy.special import expit
@@ -251,10 +250,9 @@ def draw(path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer passages and late times")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw late times and passages")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, "fewer passages and late times", "where to draw late times and passages"
+    )
     report = Report(["what", "case"])
     for check in (passages, late_times, common_curve, real_tokens):
         check(report, arguments.quick)

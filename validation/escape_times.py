@@ -29,12 +29,11 @@ times the law, which is that of large n. 3: p-values above 0.01 over the number 
     python validation/escape_times.py [--quick]    # 400 s, 30 s quick; exit code 1 on failure
 """
 
-import argparse
 import sys
 
 import numpy as np
 import xarray as xr
-from _report import Report
+from _report import Report, command_line
 from numba import njit
 from scipy.integrate import cumulative_simpson
 from scipy.special import ive
@@ -318,9 +317,7 @@ def check_tokens(report, cases, slopes):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one case of tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "one case of tokens").quick
     report = Report(["of", "quantity"], digits=6)
     for kappa in (1.0, 1.5, 3.0, 6.0):
         weight = Weight.of(stable(mf.Transformer(mf.Kuramoto(), kappa)))

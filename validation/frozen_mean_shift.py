@@ -19,11 +19,10 @@ f_0(theta) = sum_j m_j e^(beta cos(theta - theta_j)); blurring mean-shift, which
 References: Fukunaga and Hostetler (1975); Arias-Castro, Mason and Pelletier (2016) for consistency.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.optimize import brentq
 from scipy.special import ive
 
@@ -190,9 +189,7 @@ def values(theta: np.ndarray) -> np.ndarray:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer samples").quick
     report = Report(["what", "case"], digits=8)
     check_tokens(report)
     check_consistency(report, 20 if quick else 200)

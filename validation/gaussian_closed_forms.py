@@ -14,12 +14,11 @@
     python validation/gaussian_closed_forms.py [--quick]    # 5 s
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _gaussian_laws import COV, MEAN, apart, final
-from _report import Report
+from _report import Report, command_line
 
 import meanfield as mf
 
@@ -118,9 +117,7 @@ def check_linear(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the same: it is quick")
-    parser.parse_args()
+    command_line(__doc__, "the same: it is quick")
     report, rng = Report(["what", "case"]), np.random.default_rng(12)
     check_closed_form(report, rng)
     check_ranks(report, rng)

@@ -34,7 +34,6 @@ speed of 1e-11, of at least 1e-4 times the distance. 1e-8 for times of blow-up, 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
 
-import argparse
 import sys
 
 import numpy as np
@@ -44,7 +43,7 @@ from _gaussian_growth import check_growing, check_mixed
 from _gaussian_panels import draw
 from _gaussian_ranks import check_ranks
 from _gaussian_runs import EARLY, LAW, Runs, distance, followed, gaps, lines_of, settled
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 
 def check_rank_one(report: Report, count: int) -> Runs:
@@ -119,10 +118,7 @@ def check_two_lines(report: Report, count: int) -> Runs:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer starts and random ones")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the figures")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer starts and random ones", "where to draw the figures")
     report, count = Report(["figure", "case"]), 2 if arguments.quick else 10
     found = {
         "rank one": check_rank_one(report, count),

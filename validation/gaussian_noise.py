@@ -15,12 +15,11 @@ with N = 1 (`Isotropic`) or a matrix (`Anisotropic`).
     python validation/gaussian_noise.py [--quick]    # 12 s, 5 s quick
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _gaussian_laws import COV, KINDS, MEAN, K, Q, V, apart
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm, solve_continuous_lyapunov, sqrtm
 
@@ -119,9 +118,7 @@ def check_tokens(report: Report, replicas: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer replicas of tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer replicas of tokens").quick
     report = Report(["what", "case"])
     check_equation(report)
     check_linear(report)

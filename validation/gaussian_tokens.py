@@ -15,12 +15,11 @@ projections, up to t = 0.5:
     python validation/gaussian_tokens.py [--quick]    # 19 s, 7 s quick
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _gaussian_laws import COV, KINDS, MEAN, K, Q, V, apart, final
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.stats import norm, t
 from scipy.stats.qmc import MultivariateNormalQMC
 
@@ -109,9 +108,7 @@ def check(report: Report, name: str, replicas: int, rng) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer replicas")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer replicas").quick
     report, rng = Report(["what", "case"]), np.random.default_rng(12)
     for name in drifts():
         check(report, name, 12 if quick else 100, rng)

@@ -17,12 +17,11 @@ Blow-up and limits: gaussian_closed_forms.py. Tokens: gaussian_tokens.py.
     python validation/gaussians.py [--quick]    # 1 s
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _gaussian_laws import COV, MEAN, K, Q, V, apart, final
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
@@ -223,9 +222,7 @@ def check_refusals(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the same: it is quick")
-    parser.parse_args()
+    command_line(__doc__, "the same: it is quick")
     report = Report(["what", "case"])
     check_references(report)
     check_written_out(report)

@@ -23,12 +23,11 @@ with frequencies of the Lorentzian law of width 1, on the manifold of Ott and An
     python validation/higher_order.py [--quick]    # 200 s, 60 s quick
 """
 
-import argparse
 import sys
 from itertools import pairwise
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ive
@@ -224,9 +223,7 @@ def compare_diagram(report, label, diagram, fold, onset, middle, exact, toleranc
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and one fold")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens and one fold").quick
     report = Report(["what", "case"])
     check_order_parameter(report)
     check_folds(report, quick)

@@ -33,11 +33,10 @@ exp(-+r_l t), r_l = Lambda_l rho_l/beta. So beta times the displacement by noise
 References: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040 (beta grows with n).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield.plotting import theme
@@ -183,10 +182,7 @@ def draw(velocities: dict, moved: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer replicas")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw errors and displacements")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer replicas", "where to draw errors and displacements")
     report, loose = Report(["what", "case"], digits=6), 2 if arguments.quick else 1
     velocities = check_velocities(report, SIZES, 24 if arguments.quick else 48, loose)
     moved = check_displacements(report, 8 if arguments.quick else 24, loose)

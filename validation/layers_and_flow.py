@@ -35,11 +35,10 @@ x' = P_x A(x). After time 1 they differ by the order of the step. After long tim
 References: Castin, slides (the question); Geshkovski et al., arXiv:2410.06833, for five tokens.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _two_bodies import angle, closing_time, sa_speeds
 from scipy.special import ive
 
@@ -226,10 +225,7 @@ def draw(found: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw times and ends")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer beta", "where to draw times and ends")
     report, quick = Report(["what", "case"], digits=8), arguments.quick
     check_map(report)
     found = check_merging(report, (4.0, 6.0) if quick else (4.0, 6.0, 8.0))

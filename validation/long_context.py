@@ -33,12 +33,11 @@ Exit code 1 on failure.
 References: Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554 (1, 2); arXiv:2605.08505 (5).
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _long_contexts import answered, answered_at_random, keys, limit_of_keys
-from _report import Report
+from _report import Report, command_line
 from matplotlib.figure import Figure
 
 import meanfield as mf
@@ -246,10 +245,7 @@ def _draw_window(ax, found: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the transitions")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer tokens", "where to draw the transitions")
     report = Report(["what", "case"])
     closed_form(report)
     other_products(report)

@@ -27,11 +27,10 @@ middle, for
 --quick has l = 1 in part 1. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from numpy.polynomial import legendre
 from scipy.linalg import expm
 from scipy.optimize import brentq
@@ -122,9 +121,7 @@ def critical(report, l=1.0):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["model", "quantity", "by"])
     for l in (1.0,) if quick else (1.0, 2.0):
         gradients(report, l)

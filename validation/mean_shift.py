@@ -23,12 +23,11 @@ No critical point is left undecided in any sample. --quick: fewer samples and ti
 Modes on the line: modes_on_the_line.py. Reference: Cheng (1995); parts 2 to 4 derived here.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _mode_counts import fastest_degree, modes_on_circle
-from _report import Report, successful
+from _mode_counts import fastest_degree, mean_of, modes_on_circle, places_of
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield.plotting import theme
@@ -41,20 +40,6 @@ GROWING = (10.0, 20.0, 40.0, 80.0, 160.0)
 TIMES = np.array([0, 1, 2, 3, 4, 6, 8, 10, 15, 20.0])
 CLUSTERED = 10.0
 TOKENS = 4000
-
-
-def places_of(tokens: mf.Tokens, beta: float) -> np.ndarray:
-    """The modes; the script ends if one is undecided."""
-    modes = mf.kernel_modes(tokens, beta)
-    if modes.undecided:
-        sys.exit(f"{modes.undecided} critical points of {tokens!r} are undecided.")
-    return modes.places
-
-
-def mean_of(samples) -> tuple[float, float]:
-    """Mean and standard error."""
-    samples = np.asarray(samples, dtype=float)
-    return samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
 
 
 # Attention is mean-shift --------------------------------------------------------------------
@@ -207,10 +192,7 @@ def draw(circle: dict, curves: dict, times: list[float], path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the numbers of modes")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer samples", "where to draw the numbers of modes")
     report, quick = Report(["what", "case"], digits=8), arguments.quick
     check_velocities(report)
     check_gaussians(report)

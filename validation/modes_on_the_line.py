@@ -24,12 +24,11 @@ No critical point is undecided in any sample. --quick: fewer samples, wider erro
 References: Geshkovski, Rigollet and Sun, arXiv:2412.09080; 1 and 2 derived here.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _mode_counts import MANY, modes_on_line
-from _report import Report
+from _mode_counts import MANY, mean_of, modes_on_line, places_of
+from _report import Report, command_line
 
 import meanfield as mf
 from meanfield.plotting import theme
@@ -39,20 +38,6 @@ LINE = {a: (100, 1000, 10_000, 100_000) for a in (0.5, 0.7, 1.0)} | {1.4: (100, 
 DENSITIES = np.geomspace(0.02, 4, 18)  # tokens in a bandwidth
 LARGE = 600  # beta from which the slope of the density does not count, for a >= 1
 SHARE = 2  # of them, at the edge of the Gaussian process
-
-
-def places_of(tokens: mf.Tokens, beta: float) -> np.ndarray:
-    """The modes; the script ends if one is undecided."""
-    modes = mf.kernel_modes(tokens, beta)
-    if modes.undecided:
-        sys.exit(f"{modes.undecided} critical points of {tokens!r} are undecided.")
-    return modes.places
-
-
-def mean_of(samples) -> tuple[float, float]:
-    """Mean and standard error."""
-    samples = np.asarray(samples, dtype=float)
-    return samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
 
 
 def in_bandwidths(report: Report, samples: int) -> np.ndarray:
@@ -188,10 +173,7 @@ def draw(g: np.ndarray, line: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the numbers of modes")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer samples", "where to draw the numbers of modes")
     report, quick = Report(["what", "case"], digits=6), arguments.quick
     g = in_bandwidths(report, 2 if quick else 12)
     line = check_line(report, *((300, 10_000) if quick else (10_000, 100_000)), g)

@@ -20,11 +20,10 @@
 References: Bruno, Pasqualotto and Agazzi, arXiv:2410.23228, for the metastable clusters.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -33,9 +32,7 @@ CIRCLE = mf.Circle(32)
 
 def main() -> int:
     report = Report(["claim", "case"], digits=10)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="few clusters, small beta")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "few clusters, small beta").quick
     limits(report, [(2, 3.0), (3, 4.0)] if quick else [(2, 3.0), (2, 5.0), (3, 4.0), (4, 5.0)])
     lifetimes(report, np.arange(3.0, 6.0 if quick else 7.0))
     growth_under_solve(report)

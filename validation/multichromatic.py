@@ -20,11 +20,10 @@ with several peaks, by number of the modes of the potential.
 --quick has fewer starts. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import brentq
 from scipy.special import i0e, i1e
 
@@ -138,9 +137,7 @@ def weak_field(report):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["potential", "what", "by"])
     one_mode(report)
     several_modes(report, 8 if quick else 30)

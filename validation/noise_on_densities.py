@@ -31,11 +31,10 @@ errors.
 --quick leaves out S^2 where it is slow, and three of four means of tokens. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
@@ -238,9 +237,7 @@ def tokens(report: Report, quick: bool) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer cases on S^2, fewer means")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer cases on S^2, fewer means").quick
     report = Report(["what", "which"])
     stationary(report)
     rates(report)

@@ -18,11 +18,10 @@ Exit code 1 on failure. Reference: Karagodin, Geshkovski, Polyanskiy and Rigolle
 theorems 4.2 (3) and 4.3 (1, 2).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -90,9 +89,7 @@ def outputs(report: Report, sizes: list[int]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens").quick
     report = Report(["what", "case"])
     contraction(report)
     radii(report)

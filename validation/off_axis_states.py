@@ -21,12 +21,11 @@
 --quick leaves out 6. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 from math import gamma, pi, sqrt
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 
 import meanfield as mf
 from meanfield.bifurcation.point_groups import point_group
@@ -76,9 +75,7 @@ BIAXIAL = mf.Transformer(series("0.26 P_2 + 0.432 P_4", 0, 0, 0.26, 0, 0.432), k
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="no phase diagram")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "no phase diagram").quick
     report = Report(["claim", "case"], digits=12)
     triangle = triangles(report)
     groups(report, triangle)

@@ -30,11 +30,10 @@ References: the survey, Theorems 1 and 3, Corollary 4; Geshkovski, Letrouit, Pol
 Rigollet, arXiv:2312.10794; Criscitiello, Rebjock, McRae and Boumal, arXiv:2405.18273, for d = 2.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.optimize import brentq
 from scipy.stats import beta as beta_law
 
@@ -206,9 +205,7 @@ def check_few_tokens(report: Report, starts: int) -> None:
 
 def main() -> int:
     report = Report(["claim", "case"], digits=8)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="3 starts each, fewer n")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "3 starts each, fewer n").quick
     starts = 3 if quick else 40
     check_random_starts(report, starts, (3, 8) if quick else (3, 8, 32))
     check_polygons(report)

@@ -33,12 +33,11 @@ References: Ott and Antonsen, Chaos 18 (2008) 037113; Sakaguchi, Prog. Theor. Ph
 and Strogatz and Mirollo, J. Stat. Phys. 63 (1991) 613, for noise.
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _indexed_reference import Attraction, moved_values
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import erfcx, ive
@@ -199,9 +198,7 @@ def check_camps(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one case of each kind")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "one case of each kind").quick
     report = Report(["what", "case"])
     check_poisson(report, quick)
     check_threshold(report, quick)

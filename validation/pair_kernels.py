@@ -14,11 +14,10 @@ and weights of its own.
     python validation/pair_kernels.py [--quick]    # 30 s, 15 s quick
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.special import roots_legendre
 
@@ -161,9 +160,7 @@ def check_low_rank(report: Report, degree: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smaller grid of low rank")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "a smaller grid of low rank").quick
     report = Report(["what", "case"])
     check_circle(report)
     check_zonal(report)

@@ -28,11 +28,10 @@ References: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040, Proposition 3.11; t
 masses is derived here.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _two_bodies import angle
 from scipy.integrate import solve_ivp
 from scipy.interpolate import make_interp_spline
@@ -187,10 +186,7 @@ def draw_hardmax(ax, t: np.ndarray, angles: np.ndarray) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="beta = 50 and 200 only")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the law")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "beta = 50 and 200 only", "where to draw the law")
     report, curves = Report(["what", "case"], digits=8), {}
     for beta in BETAS[:: 2 if arguments.quick else 1]:
         for masses in MASSES:

@@ -26,11 +26,10 @@ References: summary of the survey, experiment 2; Geshkovski, Letrouit, Polyanski
 arXiv:2312.10794; Geshkovski, Koubbi, Polyanskiy and Rigollet, arXiv:2410.06833.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _two_bodies import angle, closing_time, sa_speeds
 from matplotlib.figure import Figure
 
@@ -107,10 +106,7 @@ def draw(found: dict, path: str) -> None:
 
 def main() -> int:
     report = Report(["claim", "case"], digits=6)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="2 starts, fewer beta")
-    parser.add_argument("--figure", help="draw the times to this file")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "2 starts, fewer beta", "draw the times to this file")
     betas = (0.3, 3.0, 10.0, 30.0) if arguments.quick else BETAS
     count, found = 2 if arguments.quick else 6, {}
     for d in (2, 3):

@@ -31,11 +31,10 @@ Tokens follow x' = P_x (A(x) + F(x)), A softmax attention and F a perceptron, to
 Reference: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040, remark 2.1, which asks for it.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.special import ive
 
@@ -221,10 +220,7 @@ def draw(errors: list[float], gibbs: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the three scales")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer tokens and beta", "where to draw the three scales")
     report, quick = Report(["what", "case"], digits=8), arguments.quick
     errors = check_alignment(report, 200 if quick else 300)
     check_ends(report, 100 if quick else 600)

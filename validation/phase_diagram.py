@@ -17,11 +17,10 @@
 References: Mun and Rosenzweig, arXiv:2604.16288 and 2606.05140, with K = kappa/2.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import brentq
 from scipy.special import ive
 
@@ -52,10 +51,7 @@ SPHERE = {  # beta: fold, transition, m_1 there
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="the circle up to beta = 5 only")
-    parser.add_argument("--figure", metavar="FILE.png")
-    options = parser.parse_args()
+    options = command_line(__doc__, "the circle up to beta = 5 only", "file to draw in")
     report = Report(["claim", "case"], digits=11)
     tricritical(report)
     betas = (0.1, 5.5 if options.quick else 10.0)

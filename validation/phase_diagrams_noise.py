@@ -25,11 +25,10 @@
 --quick leaves out the cusp, the sphere and the periodic orbit. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -38,9 +37,7 @@ E = 0.3
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="without what takes long")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "without what takes long").quick
     report = Report(["claim", "case"], digits=10)
     onsets(report)
     isotropic(report)

@@ -25,11 +25,10 @@ References are two computations of their own, on the circle:
 failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from phase_diagrams_noise import exact_onset, stretched
 from scipy.linalg import toeplitz
 from scipy.optimize import brentq, fsolve
@@ -59,9 +58,7 @@ class ScaledKuramoto(mf.ZonalDrift):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="without what takes long")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "without what takes long").quick
     report = Report(["claim", "case"], digits=10)
     kuramoto(report)
     span, places = ((1.0, 3.0), 2) if quick else ((1.0, 4.0), 4)

@@ -21,11 +21,10 @@ Reference: Golubitsky, Stewart and Schaeffer, Singularities and Groups in Bifurc
 (1988), chapter XIII, for the maximal isotropy subgroups of O(3).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.optimize import brentq, minimize_scalar
 
 import meanfield as mf
@@ -45,9 +44,7 @@ def main() -> int:
     report = Report(["claim", "case"], digits=12)
     counts(report)
     onsets(report)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="half of the branch, one state")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "half of the branch, one state").quick
     octahedral = first_order(report, **({"max_step": 0.2, "max_points": 13} if quick else {}))
     under_solve(report, "octahedral", octahedral)
     if not quick:

@@ -13,12 +13,11 @@
     python validation/potentials.py [--quick]    # 9 s
 """
 
-import argparse
 import itertools
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import iv
@@ -143,9 +142,7 @@ def check_tokens(report: Report, n: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens").quick
     report = Report(["what", "case"])
     check_rest(report)
     check_bessel(report)

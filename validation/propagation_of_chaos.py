@@ -32,7 +32,6 @@ References: Sznitman (1991); Bertini, Giacomin and Poquet, Probab. Theory Relat.
 for the diffusing phase; Ambrosio, Stra and Trevisan, Probab. Theory Relat. Fields 173 (2019).
 """
 
-import argparse
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +41,7 @@ import numpy as np
 from _chaos_figure import draw, mean_of
 from _chaos_on_the_sphere import sphere
 from _chaos_report import Sampled
-from _report import successful
+from _report import command_line, successful
 from scipy.optimize import brentq
 from scipy.special import iv
 
@@ -53,10 +52,7 @@ THREADS = int(os.environ.get("OMP_NUM_THREADS", 2))  # of batches; results are t
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and replicas")
-    parser.add_argument("--figure", metavar="FILE.png")
-    options = parser.parse_args()
+    options = command_line(__doc__, "fewer tokens and replicas", "file to draw in")
     report = Sampled(0.12 if options.quick else 0.03)
     parts = [
         part(report, options.quick)

@@ -38,12 +38,11 @@ References: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, fig
 Bruno, Pasqualotto and Agazzi, arXiv:2509.25040 (alignment: large beta, densities).
 """
 
-import argparse
 import sys
 from collections import Counter
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from matplotlib.figure import Figure
 from scipy.linalg import expm
 
@@ -218,10 +217,9 @@ def draw(shown: dict, diagrams: dict, betas: np.ndarray, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer starts, matrices and beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw clusters and diagrams")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, "fewer starts, matrices and beta", "where to draw clusters and diagrams"
+    )
     report = Report(["what", "case"], digits=4)
     shown = circle(report, 40 if arguments.quick else 200)
     together(report)

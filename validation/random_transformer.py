@@ -34,11 +34,10 @@ Exit code 1 on failure. Reference: Karagodin, Geshkovski, Polyanskiy and Rigolle
 and figure 4 of Rigollet, arXiv:2512.01868.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from matplotlib.figure import Figure
 from scipy.spatial.distance import pdist
 
@@ -171,10 +170,9 @@ def draw(found: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer, shallower networks")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw mean cosines and bands")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, "fewer, shallower networks", "where to draw mean cosines and bands"
+    )
     report, found = Report(["what", "case"], digits=6), {}
     depth, count, many = (32, 3, 16) if arguments.quick else (64, 8, 64)
     for values in STEPS:

@@ -18,11 +18,10 @@ repetitions; a p-value above 0.01.
     python validation/rare_events.py [--quick]    # 260 s, 60 s quick; exit code 1 on failure
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.integrate import quad
 
 import meanfield as mf
@@ -68,9 +67,7 @@ def within(report, *labels, predicted, found, errors=3.0):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions and cases")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer repetitions and cases").quick
     report = Report(["of", "quantity"], digits=5)
     repetitions = 5 if quick else 20
     for kappa in (4.0,) if quick else (4.0, 8.0):

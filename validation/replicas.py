@@ -16,11 +16,10 @@ angle phi follow tan(phi(t)) = tan(phi(0)) e^(-c t).
 --quick has a third of the time, and fewer replicas of noise. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield import engines, models
@@ -145,9 +144,7 @@ def pairs(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="less time, fewer replicas")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "less time, fewer replicas").quick
     report = Report(["what", "case"])
     alone_and_in_company(report, 0.5 if quick else 1.5)
     noise(report, 200 if quick else 4000)

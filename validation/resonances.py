@@ -38,11 +38,10 @@ of two others drive it. On the circle, for USA (C) and SA (C'), rho_k = I_k/I_0,
 References: Bruno, Pasqualotto and Agazzi (ICLR 2025) for the fastest degree; second order derived.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import iv
@@ -209,10 +208,7 @@ def draw(grown: dict, winners: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer runs of tokens")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw growth and shares")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer runs of tokens", "where to draw growth and shares")
     report = Report(["what", "case"], digits=6)
     grown = check_circle(report)
     check_sphere(report)

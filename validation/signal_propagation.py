@@ -35,12 +35,11 @@ Ganguli, arXiv:2403.02579, and Noci et al. (NeurIPS 2022), cited by Rigollet, ar
 section 6; formulas derived here.
 """
 
-import argparse
 import sys
 from functools import cache
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield.plotting import theme
@@ -244,10 +243,7 @@ def draw(factors: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer networks and points")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the phases")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer networks and points", "where to draw the phases")
     report, quick = Report(["what", "case"], digits=6), arguments.quick
     factors = check_factors(report, GAINS[1:4:2] if quick else GAINS, 4 if quick else 12)
     check_transition(report, 5 if quick else 40)

@@ -35,11 +35,10 @@ Tokens on the circle, solved to merging times of up to 1e131.
 References: Geshkovski, Koubbi, Polyanskiy and Rigollet, arXiv:2410.06833.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _staircase import STEPS, limiting_gaps, meetings, pairings
 from _two_bodies import closing_time, sa_speeds, usa_speeds
 
@@ -247,10 +246,7 @@ def draw(kinetic: mf.Solution, lives: dict, curves: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer betas")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the staircase")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer betas", "where to draw the staircase")
     report = Report(["what", "case"], digits=8)
     kinetic = check_kinetic(report)
     check_pairs(report, CASES[:: 3 if arguments.quick else 1])

@@ -19,11 +19,10 @@ the degree of truncation of meanfield is between 12 and 72.
 --quick leaves out S^2. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.linalg import lstsq, null_space
 from scipy.special import sph_harm_y
 
@@ -290,9 +289,7 @@ def on_the_sphere(report):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="the circle alone")
-    options = parser.parse_args()
+    options = command_line(__doc__, "the circle alone")
     report = Report(["model", "quantity"])
     on_the_circle(report)
     if not options.quick:

@@ -19,11 +19,10 @@ symmetric D are those of Burger, Kabri, Korolev, Roith and Weigand, arXiv:2501.0
 --quick has 16 starts. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 
@@ -126,9 +125,7 @@ def ends(report, d, eigenvalues, count, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report, rng = Report(["system", "what", "by"]), np.random.default_rng(3)
     circle, sphere = mf.Circle(48), mf.Sphere(24)
     start = circle.density(lambda a: 1 + 0.4 * np.cos(a - 0.3) + 0.2 * np.sin(2 * a))

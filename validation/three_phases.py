@@ -30,11 +30,10 @@ of these clusters, which end abruptly, into seven. Exit code 1 on failure.
 Reference: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _two_bodies import angle, closing_time, sa_speeds
 from scipy.integrate import solve_ivp
 
@@ -242,10 +241,7 @@ def draw(runs: dict, times: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer beta")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the three phases")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer beta", "where to draw the three phases")
     quick, report = arguments.quick, Report(["what", "case"], digits=8)
     betas, runs, times = BETAS[: 2 if quick else None], {}, {}
     check_alignment(report, ALIGNING[: 3 if quick else None])

@@ -18,11 +18,10 @@ standard errors of means over blocks of time.
 --quick has 200 000 paths, too few to tell an order, and 1000 tokens. Exit code 1 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.linalg import expm
 from scipy.optimize import brentq
 from scipy.special import ive
@@ -125,9 +124,7 @@ def stationary_law(report: Report, d: int, n: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer paths and tokens, no order")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer paths and tokens, no order").quick
     report = Report(["what", "which"])
     brownian_motion(report)
     for d in (2, 3):

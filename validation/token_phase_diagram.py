@@ -21,12 +21,11 @@ pairs may not meet within the diagram, which counts as a deviation of 1.
 Reference: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, figure 3, theorem 6.9.
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _reduced_models import passage_time
-from _report import Report, successful
+from _report import Report, command_line, successful
 from matplotlib.figure import Figure
 from scipy.interpolate import PchipInterpolator
 
@@ -141,10 +140,9 @@ def draw(diagrams: dict, betas: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer realisations and betas")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw the phase diagrams")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, "fewer realisations and betas", "where to draw the phase diagrams"
+    )
     report = Report(["what", "case"], digits=4)
     realisations = {"SA": 8, "USA": 4} if arguments.quick else {"SA": 32, "USA": 16}
     betas = {name: grid[:: 5 if arguments.quick else 1] for name, grid in BETAS.items()}

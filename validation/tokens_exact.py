@@ -27,13 +27,12 @@ Geshkovski, Polyanskiy and Rigollet, arXiv:2510.22026 (3); Geshkovski, Koubbi, P
 Rigollet, arXiv:2410.06833 (6); Karagodin, Polyanskiy and Rigollet, arXiv:2411.04990 (10).
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _equiangular_laws import late_constant
 from _reduced_models import BETAS, TIMES, fastest_growth, normalised, passage_time, two_tokens
-from _report import Report, successful
+from _report import Report, command_line, successful
 from matplotlib.figure import Figure
 from scipy.stats import ortho_group
 
@@ -279,10 +278,7 @@ def draw(curves: dict, run: mf.Solution, merged: np.ndarray, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and betas")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw three of the checks")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer tokens and betas", "where to draw three of the checks")
     report = Report(["what", "case"])
     pairs(report)
     orthonormal(report, arguments.quick)

@@ -14,11 +14,10 @@ tokens; velocities of the last tokens, for a few of them, to 1e-10 of those by a
 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 
 import meanfield as mf
 from meanfield.engines import AttentionModes, AttentionSums
@@ -72,9 +71,7 @@ def models(d: int) -> dict[str, mf.Transformer]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer models and tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer models and tokens").quick
     report = Report(["space", "model", "quantity"])
     circle, sphere = mf.Circle(32), mf.Sphere(15)
     starts = (

@@ -17,11 +17,10 @@ References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. An
 Abramowitz and Stegun, 9.6.34, for the multipliers.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from _torus_reference import coefficients_at
 from scipy.optimize import brentq
 from scipy.special import iv
@@ -224,9 +223,7 @@ def the_circle(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["case"])
     against_independent_code(report)
     noise_with_a_scale(report)

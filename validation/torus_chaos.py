@@ -17,12 +17,12 @@ means, with 95 % intervals by the bootstrap. Asked of exponents: 0.03.
 Reference: Delarue and Tse, arXiv:2104.14973.
 """
 
-import argparse
 import sys
 
 import numpy as np
 from _chaos_figure import mean_of
 from _chaos_report import Sampled
+from _report import command_line
 from scipy.special import iv
 
 import meanfield as mf
@@ -68,9 +68,7 @@ def weak_errors(report: Sampled, quick: bool) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and replicas")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens and replicas").quick
     report = Sampled(0.12 if quick else 0.03)
     distances(report, quick)
     weak_errors(report, quick)

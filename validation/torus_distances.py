@@ -14,11 +14,10 @@ Asked: 1e-10, relative, for tokens; 1e-9 on the circle; 1 error; 4.5 sampling fl
 References: Peyre and Cuturi, Computational Optimal Transport (2019), for products.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.optimize import linear_sum_assignment
 
 import meanfield as mf
@@ -30,9 +29,7 @@ H = CIRCLE.density(lambda x: 1 + 0.7 * np.cos(2 * x - 0.4))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="fewer tokens and cells")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "fewer tokens and cells").quick
     report = Report(["distance"])
     assignments(report, 80 if quick else 300)
     circles(report)

@@ -14,11 +14,10 @@ References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. An
 Golubitsky, Stewart and Schaeffer, Singularities and Groups in Bifurcation Theory II (1988).
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from _torus_states import TorusReference
 from scipy.optimize import brentq
 from scipy.special import iv
@@ -154,9 +153,7 @@ def the_circle(report: Report) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__).quick
     report = Report(["case"])
     closed_form(report)
     onsets(report)

@@ -26,11 +26,10 @@ for that of SA.
 --quick has the circle alone, without SA.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 from scipy.optimize import root
@@ -201,9 +200,7 @@ def of_sa(report):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the circle alone")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "the circle alone").quick
     report = Report(["on", "quantity"], digits=10)
     for name, beta, kappa, space in CASES[: 1 if quick else None]:
         a, b = ends(beta, kappa, space)

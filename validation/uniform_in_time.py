@@ -33,11 +33,10 @@ onset on both spaces, the lower of the two exponents as colour, and the measured
 on failure.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.special import i0
@@ -240,10 +239,9 @@ def quarter(state, level, n, replicas):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="four points, fewer trajectories")
-    parser.add_argument("--figure", help="draw the chart to this file")
-    arguments = parser.parse_args()
+    arguments = command_line(
+        __doc__, "four points, fewer trajectories", "draw the chart to this file"
+    )
     quick = arguments.quick
     report = Report(["of", "quantity"], digits=5)
     check_tricritical(report)

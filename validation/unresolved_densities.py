@@ -16,14 +16,13 @@ grids, on which k may be aliased too.
 References: Trefethen, Approximation Theory and Approximation Practice (2013), chapter 4 (aliasing).
 """
 
-import argparse
 import re
 import sys
 import warnings
 from collections.abc import Callable
 
 import numpy as np
-from _report import Report
+from _report import Report, command_line
 from scipy.special import eval_gegenbauer
 
 import meanfield as mf
@@ -63,9 +62,7 @@ def error_of_series(k: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="lower degrees")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "lower degrees").quick
     report = Report(["space", "quantity"], digits=4)
     for d, space in SPACES.items():
         high = range(DEGREE + 1, 40 if quick else 196 if d == 2 else 121)

@@ -15,13 +15,13 @@ more than samples. 4.5 standard errors, and a tenth for what that value of large
 Reference: Ambrosio, Stra and Trevisan, Probab. Theory Relat. Fields 173 (2019).
 """
 
-import argparse
 import sys
 import time
 
 import numpy as np
 from _chaos_on_the_sphere import transport
 from _chaos_report import Sampled
+from _report import command_line
 from scipy.optimize import linear_sum_assignment
 
 import meanfield as mf
@@ -31,9 +31,7 @@ USUAL = 0.05  # seconds of an assignment
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="up to 256 tokens")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "up to 256 tokens").quick
     report = Sampled(0.0)
     sizes, limit = ([64, 128, 256], 10.0) if quick else ([64, 128, 256, 512, 1024], 120.0)
     before, start = assignment(), time.process_time()

@@ -25,11 +25,10 @@ to 5e-5, so that four digits are right.
 References: Rigollet, arXiv:2512.01868, Theorem 5. The law is derived in docs/theory/collapse.md.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.optimize import curve_fit
 
 import meanfield as mf
@@ -141,10 +140,7 @@ def draw(curves: dict, path: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer cases, fewer nodes")
-    parser.add_argument("--figure", metavar="FILE", help="where to draw W2 over time")
-    arguments = parser.parse_args()
+    arguments = command_line(__doc__, "fewer cases, fewer nodes", "where to draw W2 over time")
     cases = QUICK if arguments.quick else FULL
     report = Report(["what", "case"], digits=7)
     curves = check_rates(report, cases["dimensions"])

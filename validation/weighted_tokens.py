@@ -24,11 +24,10 @@ Wasserstein-Fisher-Rao equations, of which the sources print none.
 --quick has 3 starts each. Exit code 1 on failure. Reference: the survey, section 4.1.
 """
 
-import argparse
 import sys
 
 import numpy as np
-from _report import Report, successful
+from _report import Report, command_line, successful
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
@@ -156,9 +155,7 @@ def check_limits(report: Report) -> None:
 
 def main() -> int:
     report = Report(["claim", "case"])
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="5 starts each")
-    quick = parser.parse_args().quick
+    quick = command_line(__doc__, "5 starts each").quick
     check_pairs(report)
     check_random_starts(report, 3 if quick else 20)
     check_speed(report)

@@ -209,5 +209,5 @@ def _problems() -> Iterator[tuple[str, "Transformer", Any]]:
         yield f"noisy tokens in R^{d}", noisy, tokens
     yield "inner products of tokens", model, Gram(tokens.x @ tokens.x.T)
     yield "equiangular tokens", model, Equiangular(n=8, rho=0.0)
-    one = np.eye(2)
-    yield "Gaussian", Transformer(Attention(Q=-one, K=one)), Gaussian(np.zeros(2), one)
+    eye = np.eye(2)
+    yield "Gaussian", Transformer(Attention(Q=-eye, K=eye)), Gaussian(np.zeros(2), eye)

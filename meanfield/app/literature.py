@@ -18,17 +18,9 @@ from ..core.errors import MeanfieldError
 from .formulas import plain
 
 __all__ = [
-    "NOT_SHOWN",
-    "VERDICTS",
-    "Claim",
-    "Row",
-    "in_words",
-    "last_runs",
-    "names_of",
-    "read_claims",
-    "rows",
-    "sources",
-]
+    "NOT_SHOWN", "VERDICTS", "Claim", "Row", "in_words", "last_runs", "names_of",
+    "read_claims", "rows", "sources",
+]  # fmt: skip
 
 APP_FOLDER = Path(__file__).parent
 VERDICTS = APP_FOLDER / "verdicts.json"

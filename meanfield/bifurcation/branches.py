@@ -227,7 +227,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            begun, _stop_of(until))  # fmt: skip
+                            begun, stop_of(until, _last_state))  # fmt: skip
             diagram = search.diagram(curve, measures)
         diagram.special_points[:] = filter(_of_stable_states, diagram.special_points)
         curve_of_degree = cache(partial(_in_degree, curve))
@@ -414,14 +414,22 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _stop_of(until: Any) -> Callable[[Branch], bool]:
-    """The function of a branch that says whether it is stopped at its last point."""
+def stop_of(until: Any, state: Callable[[Any], Any]) -> Callable[[Any], bool]:
+    """The function of a branch that says whether it is stopped at its last point.
+
+    `state` gives the argument of a callable `until` for a branch.
+    """
     if until is None:
         return lambda branch: False
     if callable(until):
-        return lambda branch: bool(until(state_at(branch.curve, branch.points[-1].z)))
+        return lambda branch: bool(until(state(branch)))
     whole_number("until", until)
     return lambda branch: sum(special.kind == "fold" for special in branch.specials) >= until
+
+
+def _last_state(branch: Branch) -> StationaryState:
+    """The state of the last point of a branch."""
+    return state_at(branch.curve, branch.points[-1].z)
 
 
 def _checked_starts(

@@ -19,6 +19,7 @@ where s is the largest real part of the linearised equation at the slowest state
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +37,7 @@ from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
 from ..spaces import Space
 from .bases import Array
-from .branches import Following, varied
+from .branches import Following, stop_of, varied
 from .continuation import CurvePoint, curve_of
 from .cycle import (
     MOST_INTERVALS,
@@ -49,6 +50,7 @@ from .cycle import (
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .cycle_onset import neutral_pair
+from .diagram import END_SENTENCES
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .newton import Iteration
@@ -116,8 +118,8 @@ class CycleBranch(Result):
     ends : (str, str)
         Why the branch ends, at its first and last point: "start", "range", "Hopf" (its amplitude
         vanishes), "period doubling" (both halves of its orbits become equal), "SNIC" or
-        "homoclinic" (its period becomes infinite), "unresolved", "not continued", "max_points",
-        "interrupted".
+        "homoclinic" (its period becomes infinite), "stopped" (by `until`), "unresolved", "not
+        continued", "max_points", "interrupted".
     limits : (float, float)
         Estimates of the parameter at ends that are "Hopf", "period doubling", "SNIC" or
         "homoclinic"; else nan.
@@ -145,10 +147,10 @@ class CycleBranch(Result):
     def warnings(self) -> list[str]:
         """Sentences that say what is missing or inaccurate."""
         sentences, values = [], self.data[self.parameter].values
-        cut = ("unresolved", "not continued", "max_points", "interrupted")
         for end, value in zip(self.ends, values[[0, -1]], strict=True):
-            if end in cut:
-                sentences.append(f"the branch is {end} at {self.parameter} = {value:.8g}.")
+            if end in END_SENTENCES:
+                place = f"{self.parameter} = {value:.8g}"
+                sentences.append(f"the branch {END_SENTENCES[end].format(place=place)}.")
         worst = float(self.data.neutral_error.max())
         if worst > 1e-6:
             sentences.append(f"multipliers have errors up to {worst:.1e}: take a finer tolerance.")
@@ -256,16 +258,35 @@ class _Point(NamedTuple):
         return float(np.sqrt(self.curve.mesh.weights @ (ends**2).sum(1)))
 
 
+class _Special(NamedTuple):
+    """A special point of a branch: its kind, the multiplier on the unit circle, and the orbit."""
+
+    kind: str
+    multiplier: complex
+    place: _Point
+
+
 class _Follower:
-    """Continuation of cycles from one point in one direction; `end` and `limit` after it."""
+    """Continuation of cycles from one point in one direction; `end` and `limit` after it.
+
+    Attributes
+    ----------
+    last : _Point
+        Last point of the branch.
+    specials : list of _Special
+    """
+
+    last: _Point
 
     def __init__(
         self, span: tuple[float, float], resolution: Resolution, most: int,
-        stopped: Callable[[_Point], bool],
+        stopped: Callable[[_Point], bool] = lambda here: False,
+        until: Callable[["_Follower"], bool] = lambda branch: False,
     ):  # fmt: skip
-        self.span, self.resolution, self.most, self.stopped = span, resolution, most, stopped
+        self.span, self.resolution, self.most = span, resolution, most
+        self.stopped, self.until = stopped, until
         self.end, self.limit = "max_points", float("nan")
-        self.specials: list[tuple[str, complex, _Point]] = []
+        self.specials: list[_Special] = []
 
     def points(self, here: _Point, step: float) -> Iterator[_Point]:
         """Points of the branch after `here`."""
@@ -297,7 +318,11 @@ class _Follower:
                 self.end = "unresolved"
                 return
             last, here = here, better
+            self.last = here
             yield here
+            if self.until(self):
+                self.end = "stopped"
+                return
             least = min(least, here.orbit.period)
             if self._infinite(last, here, least):
                 return
@@ -388,7 +413,7 @@ class _Follower:
 
         fold = point.tangent[-1] * new.tangent[-1] < 0
         if fold and (place := located(lambda one: float(one.tangent[-1]))) is not None:
-            self.specials.append(("fold", 1.0 + 0j, _Point(curve, place)))
+            self.specials.append(_Special("fold", 1.0 + 0j, _Point(curve, place)))
         counts = [unstable_count(curve.multipliers(one)[1]) for one in (point, new)]
         if abs(counts[1] - counts[0]) <= int(fold):
             return
@@ -401,10 +426,10 @@ class _Follower:
             multiplier = complex(curve.multipliers(place)[1][index])
             kind = "torus" if abs(multiplier.imag) > COMPLEX else "branch point"
             kind = "period doubling" if kind != "torus" and multiplier.real < 0 else kind
-            self.specials.append((kind, multiplier, _Point(curve, place)))
+            self.specials.append(_Special(kind, multiplier, _Point(curve, place)))
 
 
-@checked_call("source", "start", "kappa", "vary")
+@checked_call("source", "start", "kappa", "vary", "until")
 def cycles(
     source: Transformer | Callable[[float], Transformer],
     start: Any,
@@ -417,6 +442,7 @@ def cycles(
     max_intervals: Natural = MOST_INTERVALS,
     max_step: Positive = 0.3,
     max_points: Natural = 200,
+    until: Natural | Callable[[Cycle], bool] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -445,6 +471,9 @@ def cycles(
         of log T, and of the parameter, which is log kappa for kappa.
     max_points : int
         Largest number of points in each direction.
+    until : int or callable, optional
+        Where the branch is not followed further, in each direction: after so many folds, or at the
+        first point at which the function Cycle -> bool is true.
     checkpoint, checkpoint_every, resume, progress
         As for `branches`.
 
@@ -503,19 +532,23 @@ def cycles(
             def stopped(here: _Point) -> bool:
                 return following.at(motion, "cycles", here.point.value)
 
-            origin = (kind, at) if kind else None
-            return _followed(first, origin, span, resolution, max_points, stopped, name, source)
+            def cycle_of(row: _Point) -> Cycle:
+                return _cycle_of(row, source, name, resolution)
+
+            stop = stop_of(until, lambda branch: cycle_of(branch.last))
+            follower = partial(_Follower, span, resolution, max_points, stopped, stop)
+            return _followed(first, (kind, at) if kind else None, follower, cycle_of, name)
 
 
 def _followed(
-    first: _Point, origin: tuple[str, float] | None, span: tuple[float, float],
-    resolution: Resolution, most: int, stopped: Callable[[_Point], bool], name: str, source: Any,
+    first: _Point, origin: tuple[str, float] | None, followers: Callable[[], _Follower],
+    cycle_of: Callable[[_Point], Cycle], name: str,
 ) -> CycleBranch:  # fmt: skip
     """The branch through a point; from an origin, (kind, value), in one direction only."""
     sides = []
     for sign in (1.0, -1.0) if origin is None else (1.0,):
         begin = _Point(first.curve, first.point._replace(tangent=sign * first.point.tangent))
-        follower = _Follower(span, resolution, most, stopped)
+        follower = followers()
         sides.append((list(follower.points(begin, first.curve.max_step / 4)), follower))
     ahead, follower = sides[0]
     rows, ends, limits = [first, *ahead], ["start", follower.end], [np.nan, follower.limit]
@@ -526,15 +559,14 @@ def _followed(
         behind, other = sides[1]
         rows, ends[0], limits[0] = [*reversed(behind), *rows], other.end, other.limit
         specials = [*reversed(other.specials), *specials]
-    made = [_cycle_of(row, source, name, resolution) for row in rows]
+    made = [cycle_of(row) for row in rows]
     found = [
-        CycleSpecial(kind, name, row.point.value, row.orbit.period, multiplier,
-                     _cycle_of(row, source, name, resolution))
+        CycleSpecial(kind, name, row.point.value, row.orbit.period, multiplier, cycle_of(row))
         for kind, multiplier, row in specials
-    ]  # fmt: skip
+    ]
     limits = [float(limit) for limit in limits]
     return CycleBranch(_table(rows, made, name), made, found, (ends[0], ends[1]),
-                       (limits[0], limits[1]), name, span)  # fmt: skip
+                       (limits[0], limits[1]), name, follower.span)  # fmt: skip
 
 
 def _cycle_of(row: _Point, source: Any, name: str, resolution: Resolution) -> Cycle:
@@ -639,7 +671,7 @@ def _departed(curve: CycleCurve, waves: Array, resolution: Resolution) -> _Point
     row = curve.lengths * direction
     z = curve.solved(near.z, row, float(row @ near.z))
     begin = None if z is None else _Point(curve, curve.point(z, direction))
-    better = begin and _Follower((near.p, near.p), resolution, 1, lambda _: False)._resolved(begin)
+    better = begin and _Follower((near.p, near.p), resolution, 1)._resolved(begin)
     if better is None:
         name, value = curve.motion.states.parameter, curve.value(near.p)
         raise MeanfieldError(

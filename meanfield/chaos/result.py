@@ -120,8 +120,8 @@ class Study(Interruptible):
             For other names, and for times outside those of the study.
         """
         names = self.data.attrs["functionals"]
-        one = isinstance(name, str) and name in names
-        require("name", name, f"a functional of this study, {', '.join(names) or 'none'}", one)
+        fits = isinstance(name, str) and name in names
+        require("name", name, f"a functional of this study, {', '.join(names) or 'none'}", fits)
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
         return rate_of(self.data.n.values, errors, least_errors=SIGNIFICANT)
 

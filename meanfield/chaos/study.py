@@ -257,8 +257,8 @@ def _misses(law: Solution) -> np.ndarray:
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
     """The measurements on the space of mu0; raises for models and densities of no study."""
     advice = "Or solve for Tokens and a Density with the same rng and dt."
-    one = model.common is None
-    require("common", model.common, "left out, as the law is random under it", one, advice=advice)
+    alone = model.common is None
+    require("common", model.common, "left out, as the law is random under it", alone, advice=advice)
     expected, constant = "left out, as it changes masses of tokens", not model.reaction
     require("reaction", model.reaction, expected, constant, MeanfieldError)
     measurements, spaces = measurements_on(mu0.space), " or ".join(s.__name__ for s in MEASUREMENTS)

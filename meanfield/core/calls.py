@@ -24,10 +24,10 @@ def _parameters_of_call(target: AnyObject) -> tuple[list[str] | None, list[str],
     The last entry tells whether more positional arguments are accepted.
     """
     parameters = signature_of(target).parameters.values()
-    kinds = {one.kind for one in parameters}
-    names = [one.name for one in parameters if one.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    kinds = {p.kind for p in parameters}
+    names = [p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY]
     by_name = (*SEVERAL, inspect.Parameter.KEYWORD_ONLY)
-    positional = [one.name for one in parameters if one.kind not in by_name]
+    positional = [p.name for p in parameters if p.kind not in by_name]
     required = [p.name for p in parameters if p.default is p.empty and p.kind not in SEVERAL]
     accepted = None if inspect.Parameter.VAR_KEYWORD in kinds else names
     return accepted, positional, required, inspect.Parameter.VAR_POSITIONAL in kinds
@@ -117,8 +117,8 @@ class _Shown:
 def readable(signature: inspect.Signature) -> inspect.Signature:
     """A signature for `help`, whose annotations have no module paths and no checks."""
     shown = [
-        one.replace(annotation=_Shown(text) if (text := _type_text(one.annotation)) else one.empty)
-        for one in signature.parameters.values()
+        p.replace(annotation=_Shown(text) if (text := _type_text(p.annotation)) else p.empty)
+        for p in signature.parameters.values()
     ]
     result = _Shown(text) if (text := _type_text(signature.return_annotation)) else signature.empty
     return signature.replace(parameters=shown, return_annotation=result)

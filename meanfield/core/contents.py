@@ -169,7 +169,7 @@ def _compiled(value: AnyObject) -> Iterator[Part]:
     """The parts of a function compiled by numba: function, options, and declared signatures."""
     yield ".py_func", value.py_func
     yield "", value.targetoptions
-    yield "", [] if value._can_compile else [str(one) for one in value.nopython_signatures]
+    yield "", [] if value._can_compile else [str(types) for types in value.nopython_signatures]
 
 
 ATOMS: dict[type, Callable[[AnyObject], bytes]] = {  # bytes that determine the value
@@ -218,11 +218,8 @@ EXACT: dict[type, Contents] = {
     types.MethodWrapperType: _attributes("__name__", "__self__"),
     **dict.fromkeys(
         (
-            types.WrapperDescriptorType,
-            types.MethodDescriptorType,
-            types.ClassMethodDescriptorType,
-            types.GetSetDescriptorType,
-            types.MemberDescriptorType,
+            *(types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType),
+            *(types.ClassMethodDescriptorType, types.MemberDescriptorType),
         ),
         _attributes("__name__", "__objclass__"),
     ),
@@ -237,15 +234,9 @@ EXACT: dict[type, Contents] = {
     **dict.fromkeys(
         (
             type(inspect.FrameInfo.filename),  # of a named tuple
-            operator.itemgetter,
-            operator.attrgetter,
-            operator.methodcaller,
-            datetime.date,
-            datetime.time,
-            datetime.datetime,
-            datetime.timedelta,
+            *(operator.itemgetter, operator.attrgetter, operator.methodcaller, decimal.Decimal),
+            *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta),
             datetime.timezone,
-            decimal.Decimal,
         ),
         _reduced,
     ),
@@ -259,11 +250,8 @@ EXACT: dict[type, Contents] = {
     np.random.Generator: _attributes("bit_generator"),
     **dict.fromkeys(
         (
-            np.random.MT19937,
-            np.random.PCG64,
-            np.random.PCG64DXSM,
-            np.random.Philox,
-            np.random.SFC64,
+            *(np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM),
+            *(np.random.Philox, np.random.SFC64),
         ),
         _attributes("state", "seed_seq"),
     ),

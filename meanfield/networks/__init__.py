@@ -15,28 +15,9 @@ from .report import Report, report
 from .trace import Recording, Trace, read_trace, record
 
 __all__ = [
-    "Advice",
-    "EffectiveRank",
-    "Energy",
-    "Fit",
-    "Layer",
-    "MeanCosine",
-    "MeanNorm",
-    "Network",
-    "Quantity",
-    "Recording",
-    "Report",
-    "Trace",
-    "advise",
-    "attribute",
-    "fit",
-    "load",
-    "nulls",
-    "probe",
-    "read_trace",
-    "record",
-    "report",
-    "untrained",
-]
+    "Advice", "EffectiveRank", "Energy", "Fit", "Layer", "MeanCosine", "MeanNorm", "Network",
+    "Quantity", "Recording", "Report", "Trace", "advise", "attribute", "fit", "load", "nulls",
+    "probe", "read_trace", "record", "report", "untrained",
+]  # fmt: skip
 
 __getattr__ = with_hint(__name__, __all__)

@@ -239,7 +239,7 @@ class Advice:
         `mean_cosine`; `gap`, 1 - `mean_cosine`; `radius`; and `attended`, the effective number
         1/sum_j w_ij^2 of tokens that a token attends to in the next layer.
         """
-        rows = [[*islice(self._layers(one), self.depth + 1)] for one in self.placements.values()]
+        rows = [[*islice(self._layers(norm), self.depth + 1)] for norm in self.placements.values()]
         gap, radius, squares = np.moveaxis(np.array(rows), -1, 0)
         columns = {"mean_cosine": 1 - gap, "gap": gap, "radius": radius, "attended": 1 / squares}
         dims = "normalisation", "layer"
@@ -352,7 +352,7 @@ class Advice:
             run = mf.solve(model, start, (0, times[-1]), t_eval=times, **options)
             rows.append(run.observables["mean_cosine"].values)
         cosines = np.array(rows)
-        collapse = [crossing(1 - one, self.threshold) for one in cosines]
+        collapse = [crossing(1 - row, self.threshold) for row in cosines]
         return xr.Dataset(
             {"mean_cosine": (("network", "layer"), cosines), "collapse": ("network", collapse)},
             {"network": np.arange(networks), "layer": np.arange(self.depth + 1)},
@@ -366,13 +366,13 @@ class Advice:
         s, layers = self.sizes, self.layers.sel(normalisation=self.name)
         last, attended = float(layers.mean_cosine[-1]), float(layers.attended[0])
         k = s.d // s.heads
-        rivals = {name: at for name, at in self.collapses.items() if name != self.name}
+        rivals = {name: k for name, k in self.collapses.items() if name != self.name}
         edge, by_log, keys = self.critical.predicted.values
         side = "above" if s.logits > edge else "below"
         return (
             f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
             f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
-            f"With other placements: {'; '.join(f'{n} {_layer(at)}' for n, at in rivals.items())}.",
+            f"With other placements: {'; '.join(f'{n} {_layer(k)}' for n, k in rivals.items())}.",
             f"A token looks at {attended:.3g} of {s.n} tokens in the first layer: logits of "
             f"{s.logits:.3g} are {side} the critical {edge:.3g}, which grows like (log n)^(1/2).",
             f"Critical beta for {s.n} tokens that attend by their cosines: {by_log:.4g} if "
@@ -385,7 +385,7 @@ class Advice:
     def __repr__(self) -> str:
         s = self.sizes
         title = f"Advice: n = {s.n}, d = {s.d}, {self.depth} layers of {s.heads} heads, {self.name}"
-        return "\n".join([title, *(f"  {one}" for one in self.words)])
+        return "\n".join([title, *(f"  {sentence}" for sentence in self.words)])
 
     def _repr_html_(self) -> str:
         from meanfield.plotting import result_card
@@ -399,6 +399,6 @@ class Advice:
         return of_advice(self)
 
 
-def _layer(at: float) -> str:
+def _layer(layer: float) -> str:
     """The layer of a collapse in words; inf means none within 100 times the depth."""
-    return f"at layer {at:.3g}" if np.isfinite(at) else "at no layer within 100 times the depth"
+    return f"at layer {layer:.3g}" if layer < np.inf else "at no layer within 100 times the depth"

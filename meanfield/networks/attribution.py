@@ -96,7 +96,7 @@ def attribute(
         raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")
     depth = trace.steps[-1][1]
     names = SUBLAYERS if net is None else (*SUBLAYERS, "bias")
-    texts = [_of_text(one, trace.steps, quantity, net, tolerance) for one in trace.streams]
+    texts = [_of_text(h, trace.steps, quantity, net, tolerance) for h in trace.streams]
     all_values, all_parts, of_heads, errors = map(np.array, zip(*texts, strict=True))
     largest = errors.max()
     if largest > tolerance:

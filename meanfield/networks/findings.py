@@ -89,12 +89,12 @@ def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DR
         cosine, energy = means_over_pairs(trace.hidden, kernels, draws, rng)
         return Changes(cosine, energy, {})
     means = means_over_pairs(trace.streams, kernels, draws, rng)
-    last = list({layer: at for at, (_, layer) in enumerate(trace.steps)}.values())
+    last = list({layer: index for index, (_, layer) in enumerate(trace.steps)}.values())
     parts: dict[str, np.ndarray] = {}
     steps = np.diff(means, axis=1)
-    for at, (kind, layer) in enumerate(trace.steps[1:]):
+    for index, (kind, layer) in enumerate(trace.steps[1:]):
         part = parts.setdefault(kind, np.zeros((2, len(last) - 1, draws + 1)))
-        part[:, layer - 1] += steps[:, at]
+        part[:, layer - 1] += steps[:, index]
     return Changes(means[0, last], means[1, last], parts)
 
 
@@ -319,7 +319,7 @@ def of_outliers(trace: Trace) -> list[Finding]:
         text = f"{'; '.join(each)}{'; and others' if len(tokens) > OUTLIERS_NAMED else ''}."
         others = np.delete(x, tokens, axis=1)
         if others.shape[1] > 1:
-            ends = [[MeanCosine().value(one) for one in y[[0, -1]]] for y in (x, others)]
+            ends = [[MeanCosine().value(h) for h in y[[0, -1]]] for y in (x, others)]
             total, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
             pronoun = "it" if len(tokens) == 1 else "them"
             text += f" Without {pronoun} the mean cosine goes from {without}, else from {total}."
@@ -368,7 +368,7 @@ def fit_of(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]
 
     def denied(fit: Fit) -> bool:
         """True if layers are unrelated, or a converged fit is rejected or predicts badly."""
-        is_bad = any(one.over_nothing[0] > 1 for one in fit.predictions)  # than no change
+        is_bad = any(p.over_nothing[0] > 1 for p in fit.predictions)  # than no change
         return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or is_bad))
 
     is_wide = d >= WIDE_FIT_DIMENSION

@@ -245,7 +245,7 @@ class Network:
                 weights += [] if attended is None else [attended]
             streams.append(np.stack(stream))
             kept += [np.stack(weights)] if attention else []
-        last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
+        last = list({layer: index for index, (_, layer) in enumerate(steps)}.values())
         hidden, ids = [stream[last] for stream in streams], [text.ids for text in read]
         return Trace(hidden, [text.words for text in read], ids, streams, steps, kept, notes)
 

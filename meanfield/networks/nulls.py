@@ -80,8 +80,8 @@ def nulls(
     for kind in kinds:
         drawn = (NULL_MODELS[kind](net, ids, random) for _ in range(draws))
         measured = [measure(model.trace(list(shuffled)), model) for model, shuffled in drawn]
-        for one in measured:
+        for data in measured:
             expected = "an xarray.Dataset from measure"
-            require("the result", as_given(one), expected, isinstance(one, xr.Dataset), TypeError)
+            require("the result", as_given(data), expected, isinstance(data, xr.Dataset), TypeError)
         rows.append(xr.concat(measured, "draw"))
     return xr.concat(rows, "null").assign_coords(null=kinds)

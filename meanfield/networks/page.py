@@ -44,10 +44,10 @@ NULLS_NOTE = (
 def html_of(report: "Report") -> str:
     """The page as self-contained HTML; characters that UTF-8 cannot encode are escaped."""
     findings = []
-    for one in report.findings:
-        verdict = f': <span class="verdict {one.verdict}">{one.verdict}</span>'
-        title = f"{escape(one.topic)}{verdict if one.verdict else ''}"
-        findings.append(f"<h3>{title}</h3>\n<p>{escape(one.text)}</p>")
+    for finding in report.findings:
+        verdict = f': <span class="verdict {finding.verdict}">{finding.verdict}</span>'
+        title = f"{escape(finding.topic)}{verdict if finding.verdict else ''}"
+        findings.append(f"<h3>{title}</h3>\n<p>{escape(finding.text)}</p>")
     page = Template(PAGE_TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(report.title),
         facts=escape(report.facts),
@@ -67,11 +67,11 @@ def _figures(report: "Report") -> list[str]:
     """Figures with their words and tables, in HTML."""
     means = row_in_words(report.changes.cosine[:, 0])
     nulls = "; other lines are null models, with the range of their draws"
-    total = {name: one.part.mean("text").sum("block") for name, one in report.parts.items()}
+    total = {name: table.part.mean("text").sum("block") for name, table in report.parts.items()}
     parts = [
         f"{name}, over all layers: "
-        + ", ".join(f"{k} {float(one.sel(sublayer=k)):+.3g}" for k in one.sublayer.values)
-        for name, one in total.items()
+        + ", ".join(f"{k} {float(parts.sel(sublayer=k)):+.3g}" for k in parts.sublayer.values)
+        for name, parts in total.items()
     ]
     words = {
         "layers": f"Mean over texts. Mean cosine: {means}; the band is its 95 % interval"
@@ -92,10 +92,10 @@ def _figures(report: "Report") -> list[str]:
         )
         if name == "layers":
             sections.append(_table_of_layers(report))
-        for quantity, one in report.parts.items() if name == "parts" else ():
-            part = one.part.mean("text")
+        for quantity, table in report.parts.items() if name == "parts" else ():
+            part = table.part.mean("text")
             rows = {str(k): part.sel(sublayer=k).values for k in part.sublayer.values}
-            rows["whole"] = one.change.mean("text").values
+            rows["whole"] = table.change.mean("text").values
             sections.append(_table(part.block.values, rows, f"Change of the {quantity}"))
     return sections
 

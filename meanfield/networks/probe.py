@@ -132,7 +132,7 @@ def probe(
     distances, modes = boolean("distances", distances), boolean("modes", modes)
     masked = is_causal(trace, net) if causal is None else boolean("causal", causal)
     options = betas, angles, bins, modes, masked
-    texts = [_stacked("layer", [_of_layer(h, *options) for h in one]) for one in trace.hidden]
+    texts = [_stacked("layer", [_of_layer(h, *options) for h in hidden]) for hidden in trace.hidden]
     columns = _stacked("text", texts)
     if distances:
         columns |= _stacked("text", [_between_layers(h, betas) for h in trace.hidden])
@@ -314,6 +314,6 @@ def _of_matrices(net: "Network") -> Columns:
     }
     return {
         name: (("block", "head", "rank" if name.endswith("singular") else "eigenvalue"),
-               np.array([one[name] for one in spectra]), label)
+               np.array([of_layer[name] for of_layer in spectra]), label)
         for name, label in labels.items()
     }  # fmt: skip

@@ -81,8 +81,8 @@ class Report:
     named_by: str
 
     def __str__(self) -> str:
-        rows = [f"{one.topic}{f': {one.verdict}' if one.verdict else ''}. {one.text}"
-                for one in self.findings]  # fmt: skip
+        rows = [f"{f.topic}{f': {f.verdict}' if f.verdict else ''}. {f.text}"
+                for f in self.findings]  # fmt: skip
         return "\n".join([self.title, self.facts, *rows])
 
     def __repr__(self) -> str:

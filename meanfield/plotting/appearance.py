@@ -498,6 +498,7 @@ class CharacteristicsAppearance(Appearance[Characteristics]):
         return state.mean_direction
 
     def sample(self, solution: Solution, member: Member, limit: int) -> DrawnSample:
+        """Nodes of about equal mass: in pieces on the sphere, else at quantiles of a coordinate."""
         start, chart = solution[0], self.chart(solution.final)
         if chart is None:
             nodes, masses = equal_masses(start, int(np.log2(limit)))

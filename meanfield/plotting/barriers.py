@@ -78,7 +78,7 @@ def transition_path(path: "TransitionPath", **where: Any) -> Figure:
     height = energy - energy[0] if has_energy else path.data.order_parameter.values
     with theme.style():
         page = Canvas(2, 3.6, 3.3, **where)
-        along, *beside = page.panels
+        along, *others = page.panels
         along.plot(length, height, color=theme.INK)
         turns = 1 + np.flatnonzero(np.diff(np.sign(np.diff(height)))) if has_energy else ()
         for i in (0, *turns, -1):
@@ -88,15 +88,15 @@ def transition_path(path: "TransitionPath", **where: Any) -> Figure:
             xlabel=r"length of the path in $H^{-1}$",
             ylabel=r"$F(\mu) - F(a)$" if has_energy else "order parameter",
         )
-        if beside:
+        if others:
             places = np.linspace(0.0, length[-1], DRAWN_IMAGES)
             chosen = [int(np.abs(length - place).argmin()) for place in places]
             colours = theme.ordered_colours(len(chosen))
             angles, points = _angles(path)
             for i, tint in zip(chosen, colours, strict=True):
                 along.plot(length[i], height[i], "|", color=tint, ms=9, mew=1.8)
-                beside[0].plot(angles, path.densities[i].at(points), color=tint)
-            beside[0].set(xlabel=r"$\theta$", ylabel=r"$\mu(\theta)$", xlim=(angles[0], angles[-1]))
+                others[0].plot(angles, path.densities[i].at(points), color=tint)
+            others[0].set(xlabel=r"$\theta$", ylabel=r"$\mu(\theta)$", xlim=(angles[0], angles[-1]))
     return page.figure
 
 

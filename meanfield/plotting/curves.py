@@ -279,10 +279,10 @@ def check_beside(density: Solution, solution: Solution, space: type = Circle) ->
             f"density is drawn beside points {in_words(space, plain=True)}, and these are on "
             f"another space, {other.__name__}. Leave density out."
         )
-    own, points = density.final.dimension or 0, solution.final.dimension or 0
-    if own != points:
+    angles, points = density.final.dimension or 0, solution.final.dimension or 0
+    if angles != points:
         raise ValueError(
-            f"density must have as many angles as the points, {points // 2}; got {own // 2}."
+            f"density must have as many angles as the points, {points // 2}; got {angles // 2}."
         )
 
 

@@ -393,8 +393,8 @@ def inner_products(
     fields = [np.array([shares_at(solution[i], m, bins) for i in columns]) for m in panels.members]
     edges = np.linspace(*PRODUCT_AXIS.limits, bins + 1)
     if len(columns) > 1:
-        seen, norm = np.maximum(fields, LEAST_PAIR_SHARE), LogNorm(LEAST_PAIR_SHARE, 1)
-        image = field_maps(panels, times, edges, seen, norm, PRODUCT_AXIS, log_time=log_time)
+        visible, norm = np.maximum(fields, LEAST_PAIR_SHARE), LogNorm(LEAST_PAIR_SHARE, 1)
+        image = field_maps(panels, times, edges, visible, norm, PRODUCT_AXIS, log_time=log_time)
         panels.figure.colorbar(image, ax=panels.axes, label=SHARE, extend="min", pad=0.02)
     else:
         for ax, (shares,) in zip(panels.axes, fields, strict=True):

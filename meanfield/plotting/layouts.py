@@ -514,6 +514,7 @@ class Canvas:
         height: float | None = None,
         **unknown: Any,
     ) -> None:
+        """Make the figure, unless there is an `ax`; TypeError for an unknown option."""
         if unknown:
             name = next(iter(unknown))
             hint = nearest(name, ("ax", "width", "height")) or "."

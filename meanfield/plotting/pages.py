@@ -341,6 +341,7 @@ def _densities(view: DrawnMembers, *, scale: str = "auto") -> list[Band]:
         return at_the_end(1.7, fields.spacetime, view, scale)
 
     def middle_band(middle: SubFigure) -> None:
+        """Draw the curves over the angle and around the circle, with one colour bar of times."""
         available: dict[str, Any] = registry.kinds_of(view.solution)
         kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
@@ -465,6 +466,7 @@ class Film:
         self.options = [name for name in VIEWING if name in options]
 
     def __call__(self, top: SubFigure, view: DrawnMembers, **options: Any) -> list[layouts.Update]:
+        """Draw the kinds side by side; returns the functions that set them to a saved state."""
         kinds, updates = self._kinds[: 1 if len(view.members) > 1 else None], []
         places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
         for kind, place in zip(kinds, places, strict=True):

@@ -86,6 +86,7 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
     samples = panels.samples(look.most_around)
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
+        """Draw the circle in each panel of a member; returns the function that draws the dots."""
         for ax, _ in row:
             circle(ax)
             curves.name_angles(ax, chart.around, 0.8)
@@ -237,6 +238,7 @@ def projection(panels: Panels, *, trails: bool = False) -> None:
     samples, traces = panels.samples(look.most_dots), panels.samples(look.most_curves)
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
+        """Set the axes of each panel of a member; returns the function that draws the dots."""
         plane, sample, paths = plane_of(panels.solution, member), samples[member], traces[member]
         style = {"colors": list(paths.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
         shown = times if trails else panels.times

@@ -64,8 +64,8 @@ def passages(study: "FirstPassages", **where: Any) -> Figure:
     -------
     Figure
     """
-    known = hasattr(type(study), "exponential_test")
-    require("study", study, "FirstPassages", known, TypeError)
+    fits = hasattr(type(study), "exponential_test")
+    require("study", study, "FirstPassages", fits, TypeError)
     mean, count = study.mean_time, study.data.sizes["trajectory"]
     times = np.sort(study.times)
     left = 1 - np.arange(1, len(times) + 1) / count

@@ -52,6 +52,7 @@ class FigureRegistry:
         """
 
         def keep(draw: Draw) -> Draw:
+            """Register the function; ValueError if another module has done so."""
             for state, space in pairs_of(states, spaces):
                 kinds = self._entries.setdefault((state, space), {})
                 if kinds.get(name, draw).__module__ != draw.__module__:
@@ -105,6 +106,7 @@ class FigureKind:
     """
 
     def __init__(self, draw: Draw, frame: Callable[..., Any] | None, layout: tuple[Any, ...]):
+        """Wrap `draw`; its signature gains the options of `frame`, which makes the panels."""
         self.draw, self._frame, self._layout = draw, frame, layout
         self.is_sheet = frame is layouts.sheet
         self.drawn: list[tuple[type, type]] = []
@@ -121,6 +123,7 @@ class FigureKind:
             self.__signature__ = Signature([SOLUTION, *self._around, title, *options])
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
+        """The figure; TypeError for states and spaces without it."""
         expect(solution, self.drawn)
         if self._frame is None:
             return self.draw(solution, **options)
@@ -211,7 +214,7 @@ def _name(state: type) -> str:
 def kinds_of(solution: Solution) -> dict[str, Draw]:
     """Kinds of figures that `plot` draws of a solution, "overview" first and "observables" last."""
     functions = FIGURE_KINDS.of(solution).items()
-    return dict(sorted(functions, key=lambda one: KIND_ORDER.get(one[0], 0)))
+    return dict(sorted(functions, key=lambda item: KIND_ORDER.get(item[0], 0)))
 
 
 def find_figure(solution: Solution, kind: str) -> Draw:
@@ -241,7 +244,7 @@ def options_for(draw: Draw, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_options(
-    solution: Solution, what: str, options: dict[str, Any], allowed: list[str]
+    solution: Solution, figure_text: str, options: dict[str, Any], allowed: list[str]
 ) -> None:
     """Raise TypeError for an option not allowed, with the kinds of figures that have it."""
     for name in options:
@@ -250,7 +253,7 @@ def check_options(
             kinds_text = f" These kinds have it: {', '.join(map(repr, kinds))}." if kinds else ""
             closest = "." if kinds else nearest(name, allowed) or "."
             raise TypeError(
-                f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
+                f"{name!r} is no option of {figure_text} for {describe_states(solution)}; it has "
                 f"{', '.join(allowed)}{closest}{kinds_text}"
             )
 

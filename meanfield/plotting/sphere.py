@@ -327,6 +327,7 @@ def draw_globes(panels: Panels, layer: Layer, views: Sequence[Projection], clust
     """Draw each member of a sheet in its projection, one of `views` for each member."""
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
+        """Draw the outlines of a member; returns the function that paints its states."""
         projection = views[panels.members.index(member)]
         outlines = {ax: globe(ax, projection, layer.lines) for ax, _ in row}
 

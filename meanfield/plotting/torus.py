@@ -159,6 +159,8 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
     beneath = None if density is None else draw_beneath(density, panels.solution)
 
     def prepare(member: Member, _row: PassedOn) -> Draw:
+        """The function that draws the dots of a member."""
+
         def draw(ax: Axes, i: int) -> list[Artist]:
             state = panels.state(i, member)
             artists = [layer.paint(ax, None, square, member, state)]

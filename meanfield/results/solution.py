@@ -61,6 +61,7 @@ PER_MEMBER = (  # arrays in stats of ensembles
     *("rate_of_change", "t_end", "status"),
 )
 LAST, DENSE = "last", "dense"  # names of the snapshots of a run, as arrays of bytes
+INITIAL = "initial"  # name of its initial state, as bytes and, in the header, with its axes
 MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
@@ -294,7 +295,8 @@ class Solution(Result):
             Name of the file.
         dense : bool
             Whether the file has the steps that a run with ``solve(..., dense=True)`` kept, so that
-            it can be evaluated at any time when it is read.
+            it can be evaluated at any time when it is read. A file that is read, extended and
+            saved again needs it again.
 
         Raises
         ------
@@ -374,6 +376,12 @@ class Solution(Result):
         if last := self.stored.get("last"):
             long[LAST] = np.frombuffer(archived(last), dtype=np.uint8)
             header["engine"] = self.stored["engine"]
+        if (initial := self.stored.get("initial")) is not None:
+            begin = state.stacked([initial])
+            long[INITIAL] = np.frombuffer(
+                archived({name: values for name, (_, values) in begin.items()}), dtype=np.uint8
+            )
+            header[INITIAL] = {name: dims for name, (dims, _) in begin.items()}
         return Contents(header, arrays, long, {"": attributes, **texts})
 
     @classmethod
@@ -392,6 +400,11 @@ class Solution(Result):
         if LAST in contents.long:
             kept["last"] = unarchived(contents.long[LAST].tobytes())
             kept["engine"] = header["engine"]
+        made_of = _made_of(header["of"], state.families)
+        if INITIAL in contents.long:
+            values = unarchived(contents.long[INITIAL].tobytes())
+            begin = {name: (tuple(dims), values[name]) for name, dims in header[INITIAL].items()}
+            kept["initial"] = state.unstacked(begin, made_of)[0]
         if DENSE in contents.long:
             kept["dense"] = KeptSteps.of_arrays(unarchived(contents.long[DENSE].tobytes()))
         if reading.lost:  # observables cannot be measured again
@@ -400,7 +413,7 @@ class Solution(Result):
         stacked = {name: arrays[name] for name in header["states"]}
         return cls(
             t=arrays["t"][1],
-            states=tuple(state.unstacked(stacked, _made_of(header["of"], state.families))),
+            states=tuple(state.unstacked(stacked, made_of)),
             model=model,
             t_events=[np.array(times) for times in header["t_events"]],
             stored={"provenance": header["provenance"], **kept},

@@ -35,6 +35,17 @@ class Condition:
         )
 
 
+def in_words(events: tuple[EventFunction, ...], index: int, t: float, start: float) -> str:
+    """Sentence about the event that ended a run at t, which began at `start`."""
+    g = events[index]
+    name = getattr(getattr(g, "function", g), "__name__", "<lambda>")
+    named = "" if name == "<lambda>" else f" {name}"
+    if isinstance(g, Condition):
+        when = "holds at the start," if t == start else "became True at"
+        return f"The condition{named} of until {when} t = {t:g}."
+    return f"The terminal event{named} crossed zero at t = {t:g}, see t_events[{index}]."
+
+
 def holding(events: tuple[EventFunction, ...], t: float, state: MovedState) -> list[int]:
     """Indices of the events that are conditions and hold."""
     numbered = enumerate(events)

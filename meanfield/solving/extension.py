@@ -39,6 +39,7 @@ def extend(
     t_end: float,
     *,
     t_eval: np.ndarray | None = None,
+    breaks: Sequence[float] = (),
     events: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
@@ -62,6 +63,9 @@ def extend(
     t_eval : array, optional
         Further output times, increasing, later than the last one of the run, up to `t_end`. By
         default they have the mean distance of the outputs of the run, and end at `t_end`.
+    breaks : sequence of float, optional
+        Times that no step passes, as for `solve`, after the end of the run, up to `t_end`. The
+        breaks of the run stay.
     events, callback, observe, until : optional
         Functions as for `solve`. By default those of the run; a file holds no functions, so that
         events and observables of a run from a file have to be given again.
@@ -125,9 +129,14 @@ def extend(
             "The replicas of the run take separate steps, and so have no state after every step "
             "for events, until or a callback: solve again with them."
         )
+    wanted = f"increasing times after the end of the run, t = {old[-1]:g}, up to t_end = {t_end:g}"
+    is_later = list(breaks) == sorted({*breaks}) and all(old[-1] < t <= t_end for t in breaks)
+    require("breaks", breaks, wanted, is_later)
+    all_breaks = sorted({*run.options.get("breaks", ()), *breaks})
     longer = arguments_of(
         run,
         [*old, *_later_times(old, run.options["t_start"], t_end, t_eval)],
+        all_breaks,
         events=(*([events] if callable(events) else events or ()), *stops),
         callback=callback,
         max_steps=max_steps,
@@ -136,13 +145,16 @@ def extend(
     )
     extended = solved(longer, observe, earlier=run)
     extended.options.update({name: run.options[name] for name in run.options if name != "t_eval"})
-    if not run.stats.get("resolved_at_start", True):  # the start may not be among the states
-        extended.stats["resolved_at_start"] = False
+    if all_breaks:
+        extended.options["breaks"] = all_breaks
     return extended
 
 
-def arguments_of(run: Solution, outputs: Sequence[float], **changes: Any) -> Arguments:
+def arguments_of(
+    run: Solution, outputs: Sequence[float], breaks: Sequence[float] | None = None, **changes: Any
+) -> Arguments:
     """Arguments with which a run was solved, but for its outputs, functions and `changes`."""
+    breaks = run.options.get("breaks", ()) if breaks is None else breaks
     given: dict[str, Any] = {"events": (), "callback": None, "progress": False}
     given |= {"max_steps": UNBOUNDED, "threads": 1}
     return Arguments.of(
@@ -150,7 +162,7 @@ def arguments_of(run: Solution, outputs: Sequence[float], **changes: Any) -> Arg
         run.stored.get("initial", run.states[0]),
         (run.options["t_start"], outputs[-1]),
         np.array(outputs),
-        run.options.get("breaks", ()),
+        [t for t in breaks if t <= outputs[-1]],
         _requested(run, run.stored.get("functions")),
         rtol=run.rtol,
         until="steady" if run.options["steady_tolerance"] else None,

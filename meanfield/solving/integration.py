@@ -92,6 +92,7 @@ class Integration(ABC):
     journal: Any = None  # record of the accepted steps, for derivatives
     t_events: Any = None  # times of events, if the integration locates them itself
     cause: Any = None  # reason why an ensemble ended, once all its members have ended
+    event: str = ""  # the event that ended the run, in words
 
     def __init__(self, arguments: Arguments):
         """Keep the arguments, with outputs relative to the start."""
@@ -404,7 +405,7 @@ class SteppedIntegration(Integration):
         return {
             "finished": f"Reached t = {t:g}{not_yet}.",
             "steady": f"Steady at t = {t:g}: rate of change {rate:.1e}.",
-            "event": "A terminal event occurred.",
+            "event": self.event,
             "stopped": f"The callback ended the run at t = {t:g}.",
             "interrupted": f"Interrupted at t = {t:g}; the states so far are kept.",
             "max_steps": f"max_steps was reached at t = {t:g}; the states so far are kept.",

@@ -29,7 +29,7 @@ from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import RELATIVE_TOLERANCE, STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
-from .conditions import holding
+from .conditions import holding, in_words
 from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
 from .replica_integration import ReplicaIntegration, has_own_steps, separate_steps
@@ -143,7 +143,8 @@ def solve(
     observe : mapping of str to function, optional
         Functions f(state) -> real number, or array whose shape does not change. Their values at
         the outputs are added to the `observables` of the result, and to its file; nan where a
-        function fails.
+        function fails. A name is made of letters, digits and underscores, none of the digits
+        first, and is no observable, array, parameter or axis of the run.
     tangents : list, optional
         Parameters and directions by which the result is differentiated; its `tangents` are the
         derivatives at every output. An entry is the name of a parameter of the model, such as
@@ -160,9 +161,10 @@ def solve(
         Keep snapshots of steps, at most 0.5 GB, so that the result can be evaluated at any time,
         ``run(t)``, as if with an output there. Not for runs with random numbers.
     min_degree, max_degree : int, optional
-        Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
-        number of modes is its square. A density that needs more than `max_degree` ends the run
-        with status "unresolved" and a warning. Equal bounds fix the number of modes.
+        Bounds of the degree of a density, by default 16 and `space.largest_degree`: 4096, or
+        512 on S^2 and the torus of two angles, where the number of modes is its square, and 64
+        on that of three. A density that needs more than `max_degree` ends the run with status
+        "unresolved" and a warning. Equal bounds fix the number of modes.
     max_steps : int
         Largest number of attempted steps. An ensemble ends, at the last output that all members
         have reached, as soon as one member has tried this number.
@@ -392,12 +394,18 @@ class _SolvedRun:
 
     def _holds_at_start(self) -> bool:
         """Whether the run ends where it begins; the state and the time are then recorded."""
-        run, record = self._integration, self._record
+        run = self._integration
         for index in holding(self.arguments.events, run.t, run.state):
-            record.t_events[index].append(run.t)
-            record.save(run.t, run.state)
+            self._end_at(index, run.t, run.state)
             return True
         return False
+
+    def _end_at(self, index: int, t: float, state: State) -> None:
+        """Record the event with this index, which ends the run, and its state."""
+        events, run = self.arguments.events, self._integration
+        run.event = in_words(events, index, t, run.start)
+        self._record.t_events[index].append(t)
+        self._record.save(t, state)
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Integrate to a time relative to the start; return the status if the run ends earlier."""
@@ -440,10 +448,10 @@ class _SolvedRun:
         """Evaluate events and callback after a step; return the status if they end the run."""
         if self._watch:
             for index, t, state, terminal in self._watch.crossed(self._integration):
-                self._record.t_events[index].append(t)
                 if terminal:
-                    self._record.save(t, state)
+                    self._end_at(index, t, state)
                     return "event"
+                self._record.t_events[index].append(t)
         return self._asked_to_stop()
 
     def _asked_to_stop(self) -> str | None:

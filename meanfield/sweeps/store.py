@@ -238,13 +238,13 @@ def _record(payload: bytes) -> bytes:
 
 def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the positions of intact records and their payloads."""
-    at = content.find(RECORD_MARK)
-    while at >= 0:
-        begin = at + RECORD_HEAD
+    place = content.find(RECORD_MARK)
+    while place >= 0:
+        begin = place + RECORD_HEAD
         length = int.from_bytes(content[begin - 40 : begin - 32], "little")
         payload, seal = content[begin : begin + length], content[begin - 32 : begin]
         if len(payload) == length and hashlib.sha256(payload).digest() == seal:
-            yield at, payload
-            at = content.find(RECORD_MARK, begin + length)
+            yield place, payload
+            place = content.find(RECORD_MARK, begin + length)
         else:
-            at = content.find(RECORD_MARK, at + 1)
+            place = content.find(RECORD_MARK, place + 1)

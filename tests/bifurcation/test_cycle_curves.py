@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from meanfield.bifurcation.branches import stop_of
 from meanfield.bifurcation.cycle import Resolution
 from meanfield.bifurcation.cycle_branch import _doubled, _Follower, _Point
 from meanfield.bifurcation.cycle_collocation import POINTS, Condensed, Mesh, radau
@@ -51,10 +52,10 @@ def orbit_of(flow, c, p, period, count=16):
     return _Point(curve, point)
 
 
-def followed(begin, span, sign=1.0, most=300):
+def followed(begin, span, sign=1.0, most=300, until=None):
     """Points of the branch in the direction of growing p, or of falling p, and the follower."""
     point = begin.point._replace(tangent=sign * begin.point.tangent)
-    follower = _Follower(span, Resolution(1e-9, 1, 200), most, lambda _: False)
+    follower = _Follower(span, Resolution(1e-9, 1, 200), most, until=stop_of(until, None))
     return list(follower.points(_Point(begin.curve, point), 0.05)), follower
 
 
@@ -127,6 +128,11 @@ def test_a_fold_of_cycles():
     assert follower.end == "Hopf"  # the unstable cycles shrink to the origin
     assert follower.limit == pytest.approx(0.0, abs=1e-4)
     assert len(points) > 5
+    points, follower = followed(begin, (-0.5, 0.5), -1.0, until=1)
+    assert follower.end == "stopped"
+    assert points[-1] is follower.last
+    assert [special.kind for special in follower.specials] == ["fold"]
+    assert points[-1].point.tangent[-1] > 0
 
 
 def test_a_torus():

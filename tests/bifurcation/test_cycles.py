@@ -161,6 +161,11 @@ def test_a_branch_is_followed_both_ways_saved_and_resumed(orbit, tmp_path):
     assert (np.diff(branch.data.period.values) < 0).all()
     again = mf.cycles(rotators, orbit, (0.75, 0.85), **options, resume=True)
     assert np.array_equal(again.data.period.values, branch.data.period.values)
+    stopped = mf.cycles(rotators, orbit, (0.75, 0.85), **options, resume=True,
+                        until=lambda one: one.period >= branch.data.period.values[1])  # fmt: skip
+    assert stopped.ends == ("stopped", "range")
+    assert stopped.data.s.values[0] == values[1]
+    assert any("until" in warning for warning in stopped.warnings)
     loaded = mf.load(branch.save(tmp_path / "branch.nc"))
     assert repr(loaded) == repr(branch)
     assert loaded.cycles[0].period == branch.cycles[0].period

@@ -58,7 +58,9 @@ def test_with_noise_the_truth_is_within_three_standard_errors(noisy):
 
 def test_the_ends_of_an_interval_are_where_a_score_test_rejects(noisy):
     """Two-sided at the level 0.95: 1.96 standard deviations of the model there, to 3 %."""
-    ends = noisy.family.point(noisy.interval()[:, 1])
+    ends = np.where(
+        noisy.family.logarithmic, np.log(noisy.interval()[:, 1]), noisy.interval()[:, 1]
+    )
     covariance, point = noisy.covariance(), noisy.estimate.point
     test = ScoreTest(noisy.equations, noisy.estimate)
     path = covariance[:, 0] / covariance[0, 0]
@@ -131,7 +133,6 @@ def test_what_the_equations_do_not_tell_has_no_interval(family, options, word):
     assert float(found.parameters.error.sel(parameter=name)) == np.inf
     low, high = found.interval()[found.family.labels.index(name)]
     assert high == np.inf and low in (-np.inf, 0)
-    assert np.isnan(found.bootstrap(draws=2)[:, found.family.labels.index(name)]).all()
 
 
 @pytest.mark.parametrize(
@@ -148,13 +149,9 @@ def test_families_whose_layers_are_more_than_directions_are_refused(family, word
         fit(layers(), family)
 
 
-def test_variances_of_tokens_and_of_the_bootstrap_are_those_of_their_parts(noisy):
-    by_tokens, by_model = noisy.covariance("tokens"), noisy.covariance()
-    ratio = np.diag(by_tokens) / np.diag(by_model)
+def test_variances_of_tokens_are_those_of_the_model(noisy):
+    ratio = np.diag(noisy.covariance("tokens")) / np.diag(noisy.covariance())
     assert (0.5 < ratio).all() and (ratio < 2).all()  # tokens hardly move each other
-    drawn = np.cov(noisy.family.point(noisy.bootstrap(draws=4000)).T)
-    alone = noisy.estimate.inverse @ noisy.estimate.simulation @ noisy.estimate.inverse.T
-    np.testing.assert_allclose(drawn, by_tokens - alone, rtol=0.12, atol=0.06 * by_tokens.max())
 
 
 def test_a_fit_is_pickled_and_profiles_refuse_what_no_time_is(noisy):
@@ -162,8 +159,6 @@ def test_a_fit_is_pickled_and_profiles_refuse_what_no_time_is(noisy):
     assert again["beta"] == noisy["beta"]
     with pytest.raises(ValueError, match="time"):
         noisy.profile("time", [-1.0])
-    with pytest.raises(ValueError, match="draws"):
-        noisy.bootstrap(draws=2.7)
 
 
 def test_statistics_do_not_see_that_a_parameter_is_a_few_errors_off(noisy):

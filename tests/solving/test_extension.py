@@ -116,6 +116,65 @@ def test_an_early_break_is_extended_bit_for_bit(model, state):
         np.testing.assert_equal(contents_of(longer[i]), contents_of(state))
 
 
+def jumping(kind):
+    """Model whose kappa, or whose values of attention, jump at t = 1.40625 = 90/64."""
+
+    def parameter(t):
+        return (4.0, 20.0)[int(t >= 1.40625)]
+
+    if kind == "noise":
+        return mf.Transformer(mf.SA(2.0), kappa=parameter)
+    return mf.Transformer(mf.Attention(V=lambda t: parameter(t) / 8 * np.eye(2)))
+
+
+BREAKING = {
+    "density": ("noise", BUMP, FIXED),
+    "explicit density": ("noise", BUMP, {**FIXED, "scheme": mf.steppers.DormandPrince}),
+    "noise": ("noise", CLOSE, {"rng": 3, "dt": 0.01}),
+    "tokens": ("drift", CLOSE, FIXED),
+    "characteristics": ("drift", mf.Characteristics(BUMP), FIXED),
+    "gaussian": ("drift", mf.Gaussian([0.5, -0.2], [[0.1, 0.03], [0.03, 0.05]]), {"dt": 1 / 256}),
+}
+
+
+@pytest.mark.parametrize("name", BREAKING)
+@pytest.mark.parametrize("early", [[], [0.625]])
+def test_an_extension_has_breaks_of_its_own_beside_those_of_the_run(name, early):
+    kind, state, options = BREAKING[name]
+    model = jumping(kind)
+    whole = mf.solve(
+        model, state, (0, 2), t_eval=EARLY + LATE, breaks=[*early, 1.40625, 1.75], **options
+    )
+    blind = mf.solve(model, state, (0, 2), t_eval=EARLY + LATE, breaks=early, **options)
+    with pytest.raises(AssertionError):
+        np.testing.assert_equal(contents(blind)[5], contents(whole)[5])
+    short = mf.solve(model, state, (0, 1), t_eval=EARLY, breaks=early, **options)
+    longer = short.extend(2.0, t_eval=LATE, breaks=[1.40625, 1.75])
+    np.testing.assert_equal(contents(longer), contents(whole))
+    twice = short.extend(1.25, t_eval=LATE[:1]).extend(2, t_eval=[2], breaks=[1.40625, 1.75])
+    np.testing.assert_equal(contents(twice), contents(whole))
+
+
+def test_breaks_of_an_extension_are_after_the_run(tmp_path):
+    """Also if its `t_span` is longer than its outputs: breaks that it had there are met."""
+    for breaks in ([1.0], [0.5], [1.5, 1.25], [1.5, 1.5], [2.5]):
+        with pytest.raises(ValueError, match=r"breaks must be increasing times after .* t_end = 2"):
+            solved("tokens", EARLY).extend(2.0, breaks=breaks)
+    run = mf.solve(jumping("noise"), BUMP, (0, 2), t_eval=EARLY, breaks=[1.40625, 1.75], **FIXED)
+    for end in (1.25, 2.0):
+        longer = run.extend(end, t_eval=[end])
+        times = [*EARLY, end]
+        whole = mf.solve(
+            jumping("noise"), BUMP, (0, 2), t_eval=times, breaks=[1.40625, 1.75], **FIXED
+        )
+        np.testing.assert_equal(contents(longer), contents(whole))
+    plain = mf.load(solved("density", EARLY, breaks=[0.625]).save(tmp_path / "run.nc"))
+    np.testing.assert_equal(
+        contents(plain.extend(2.0, t_eval=LATE, breaks=[1.703125])),
+        contents(solved("density", EARLY + LATE, breaks=[0.625, 1.703125])),
+    )
+
+
 def test_a_run_that_was_cut_short_goes_on_to_its_own_end(tmp_path):
     whole = mf.solve(SA, X, (0, 40), t_eval=[1.0, 5.0, 40.0])
     cut = mf.solve(SA, X, (0, 40), t_eval=[1.0, 5.0, 40.0], max_steps=6)
@@ -220,11 +279,34 @@ def test_a_condition_given_anew_stands_for_those_that_a_file_lacks(tmp_path):
     assert loaded.extend(2.0, **done).status == "event"
 
 
-def test_an_unresolved_start_stays_known():
+@pytest.mark.parametrize("times", [[1.0], [0.0, 1.0], None])
+def test_an_unresolved_start_stays_known(times, tmp_path):
+    """Also from a file, whose saved states have more modes than the start."""
     with pytest.warns(mf.UnresolvedWarning):
         narrow = mf.Circle(4).von_mises(0.0, 1.0)
-    run = mf.solve(NOISY, narrow, (0, 1), t_eval=[1.0])
-    assert not run.resolved and not run.extend(2.0).resolved
+    run = mf.solve(NOISY, narrow, (0, 1), t_eval=times)
+    assert not run.resolved
+    for before in (run, mf.load(run.save(tmp_path / "run.nc"))):
+        longer = before.extend(2.0)
+        assert not longer.resolved and longer.resolved_after_start
+        assert longer.message.startswith("The initial density is not resolved")
+
+
+@pytest.mark.parametrize("name", ["gaussian", "merging", "density", "replicas"])
+def test_a_file_goes_on_from_the_start_that_is_not_among_its_states(name, tmp_path):
+    """With error control, whose norms and whose number of tokens are those of the start."""
+    model, state, options = RUNS[name]
+    options = {key: value for key, value in options.items() if key != "dt"}
+    run = mf.solve(model, state, (0, 1), t_eval=EARLY, dense=True, **options)
+    loaded = mf.load(run.save(tmp_path / "run.nc", dense=True))
+    np.testing.assert_equal(
+        contents(loaded.extend(2.0, t_eval=LATE)), contents(run.extend(2.0, t_eval=LATE))
+    )
+    for t in (0.1, 0.6):
+        for (_, one), (_, other) in zip(
+            loaded(t).arrays().values(), run(t).arrays().values(), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_a_copy_extends_but_has_no_functions():

@@ -33,6 +33,20 @@ def test_it_ends_where_the_event_of_the_same_threshold_ends(model, state):
     np.testing.assert_allclose(one.t[-1], other.t[-1], rtol=1e-12)
     assert one.t_events[-1].tolist() == [one.t[-1]]
     assert one.options["events"] == ["ordered"]
+    when = f"at t = {one.t[-1]:g}"
+    assert one.message.startswith(f"The condition ordered of until became True {when}.")
+    assert other.message.startswith(
+        f"The terminal event ordered_event crossed zero {when}, see t_events[0]."
+    )
+
+
+def test_a_message_names_the_event_that_ended_the_run():
+    """By its place in t_events where it has no name, as a lambda."""
+    last = type("Wave", (), {"terminal": True, "__call__": lambda self, t, state: t - 0.3})()
+    run = mf.solve(SA, MU0.sample(5, rng=1), (0, 1), events=[lambda t, _state: t - 0.1, last])
+    assert run.message.startswith("The terminal event crossed zero at t = 0.3, see t_events[1].")
+    held = mf.solve(SA, MU0.sample(5, rng=1), (2, 3), until=lambda t, _state: t > 1)
+    assert held.message.startswith("The condition of until holds at the start, t = 2.")
 
 
 def test_members_of_an_ensemble_of_densities_end_alone():

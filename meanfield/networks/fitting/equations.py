@@ -208,8 +208,8 @@ class NoisyEquations(Equations):
         One step of Newton's method moves the estimate to the root with all replicas, old and new.
         """
         comparison = Comparison(self.dimension, rng)
-        for one in self.compared(estimate.point):
-            comparison.add(one)
+        for compared in self.compared(estimate.point):
+            comparison.add(compared)
         variance, count = comparison.variance, self.test_replicas
         judged = replace(estimate, variance=variance)
         if estimate.converged:
@@ -299,8 +299,8 @@ class LeastSquares(Equations):
         """log_p(y) (n, d) for each transition; transitions of one shape are solved together."""
         self.evaluated()
         groups: dict[tuple[int, ...], list[int]] = {}
-        for k, one in enumerate(self.transitions):
-            groups.setdefault(one.x.shape, []).append(k)
+        for k, pair in enumerate(self.transitions):
+            groups.setdefault(pair.x.shape, []).append(k)
         residuals: dict[int, np.ndarray] = {}
         for group in groups.values():
             x, y = (np.stack([getattr(self.transitions[k], n) for k in group]) for n in "xy")
@@ -309,7 +309,7 @@ class LeastSquares(Equations):
 
     def _flat(self, point: np.ndarray) -> np.ndarray:
         """All residuals as one vector."""
-        return np.concatenate([one.ravel() for one in self.residuals(point)])
+        return np.concatenate([part.ravel() for part in self.residuals(point)])
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
         """The minimum; its `variance` is estimated from the residuals of tokens."""
@@ -320,21 +320,21 @@ class LeastSquares(Equations):
 
         def derivatives(point: np.ndarray) -> np.ndarray:
             lengths = LEAST_SQUARES_CHANGE * family.scale(point)
-            return np.stack([*central_differences(self._flat, point, lengths)], axis=1)
+            return central_differences(self._flat, point, lengths).T
 
         minimum = least_squares(self._flat, point, jac=derivatives, bounds=family.bounds,
                                 x_scale="jac", ftol=1e-14, xtol=1e-13, gtol=1e-14,
                                 max_nfev=100)  # fmt: skip
         J, r, d, p = derivatives(minimum.x), minimum.fun, self.dimension, len(point)
         each = -np.einsum("ndp,nd->np", J.reshape(-1, d, p), r.reshape(-1, d))
-        terms = np.split(each, np.cumsum([len(one.x) for one in self.transitions])[:-1])
+        terms = np.split(each, np.cumsum([len(pair.x) for pair in self.transitions])[:-1])
         size = float(np.sqrt((r**2).sum() * d / r.size))
         return Estimate(minimum.x, family.scale(minimum.x), J.T @ J, each.T @ each,
                         np.zeros((p, p)), terms, bool(minimum.success), size)  # fmt: skip
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by the flow without noise, whose tokens are also the draw of the last layer."""
-        tokens = [next_layer(self.family, point, one.x[None])[0] for one in part]
+        tokens = [next_layer(self.family, point, pair.x[None])[0] for pair in part]
         return tokens, tokens[-1]
 
     def objective(self, estimate: Estimate, index: int, value: float) -> float:
@@ -347,14 +347,14 @@ class LeastSquares(Equations):
             return self._flat(np.insert(free, index, value))
 
         minimum = least_squares(others, start, xtol=1e-8).fun if start.size else others(start)
-        base = estimate.residual**2 * sum(len(one.x) for one in self.transitions)
+        base = estimate.residual**2 * sum(len(pair.x) for pair in self.transitions)
         mean = max(estimate.residual, 1e-14) ** 2 / (self.dimension - 1)
         return float(((minimum**2).sum() - base) / mean)
 
     @property
     def distance(self) -> float:
         """Root mean square of the angles that tokens move in a layer."""
-        squares = [(logarithm(one.x, one.y) ** 2).sum(axis=-1) for one in self.transitions]
+        squares = [(logarithm(pair.x, pair.y) ** 2).sum(axis=-1) for pair in self.transitions]
         return float(np.sqrt(np.concatenate(squares).mean()))
 
     def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool:

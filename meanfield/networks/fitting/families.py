@@ -6,7 +6,7 @@ A point is a vector of free numbers: the parameters of the family, then the loga
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -65,13 +65,14 @@ class ParameterFamily:
     """
 
     def __init__(self, family: UserValue, start: Parameters, fixed: Parameters, noise: bool):
+        """Check the arguments, and collect labels and start values of the free numbers."""
         expected = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         require("family", family, expected, callable(family), TypeError)
         self._make, names = family, _names(family)
         valid = [*names, *LAYER_PARAMETERS]
-        for name, given in (("start", start), ("fixed", fixed)):
-            require(name, given, "a dict of parameters", isinstance(given, Mapping), TypeError)
-            for key in given:
+        for name, values in (("start", start), ("fixed", fixed)):
+            require(name, values, "a dict of parameters", isinstance(values, Mapping), TypeError)
+            for key in values:
                 require(f"a name in {name}", key, f"one of {', '.join(valid)}", key in valid)
         both = set(start) & set(fixed)
         require("start and fixed", sorted(both), "of different parameters", not both)
@@ -153,19 +154,14 @@ class ParameterFamily:
         """The parameters at a point, without logarithms."""
         return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, point, 0)), point)
 
-    def point(self, values: np.ndarray) -> np.ndarray:
-        """The point of parameters: the inverse of `values`."""
-        return np.where(self.logarithmic, np.log(np.where(self.logarithmic, values, 1)), values)
-
 
 def central_differences(
     f: Callable[[np.ndarray], np.ndarray], point: np.ndarray, lengths: np.ndarray
-) -> Iterator[np.ndarray]:
-    """Yield (f(point + h e_j) - f(point - h e_j))/(2 h) for each length h_j."""
-    for j, length in enumerate(lengths):
-        change = np.zeros(len(point))
-        change[j] = length
-        yield (f(point + change) - f(point - change)) / (2 * length)
+) -> np.ndarray:
+    """(f(point + h e_j) - f(point - h e_j))/(2 h) for each length h_j, along the first axis."""
+    changes = lengths[:, None] * np.eye(len(lengths), len(point))
+    pairs = zip(changes, lengths, strict=True)
+    return np.array([(f(point + change) - f(point - change)) / (2 * h) for change, h in pairs])
 
 
 def _only_directions(model: Transformer) -> None:

@@ -40,6 +40,15 @@ GUESSED_COSINES = 0.05, 1 - 1e-6
 CHANCE_ERRORS, RELATED_COSINE = 4.0, 0.5
 UNIDENTIFIED_ERROR = 0.5  # relative standard error from which on a direction is not identified
 VARIANCE_SOURCES = ("model", "tokens", "texts")
+WARNINGS = {  # by status; {} is the combination of parameters that is not identified
+    "unrelated": "Layers are unrelated: tokens do not point where they did a layer before. "
+    "Give the layers of one residual stream, in their order.",
+    "not converged": "No root of the estimating equations was found: the numbers say nothing. "
+    "Search from elsewhere with start=, hold a parameter with fixed=, or give another family.",
+    "not identified": "The data do not identify {}: moved together along this combination, the "
+    "parameters fit about as well, so that their values are open. Hold a parameter with fixed=, "
+    "or give more texts or another family.",
+}
 
 
 def fit(
@@ -137,9 +146,9 @@ def fit(
     require("test_replicas", test_replicas, bound, not noise or test_replicas >= 2 * size)
     require("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
     transitions = transitions_of(layers, random)
-    if all(np.array_equal(one.x, one.y) for one in transitions):
+    if all(np.array_equal(pair.x, pair.y) for pair in transitions):
         raise ValueError("layers has tokens that do not move: there is nothing to fit.")
-    cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
+    cosines = np.concatenate([(pair.x * pair.y).sum(axis=-1) for pair in transitions])
     chance = CHANCE_ERRORS / np.sqrt(cosines.size * transitions[0].x.shape[1])
     unrelated = abs(cosines.mean()) < min(chance, RELATED_COSINE)
     if wide and not {"kappa"} & {*start, *fixed} and not unrelated:
@@ -267,21 +276,6 @@ class Fit:
             ends = np.stack([point - distance, point + distance], 1)
         return np.stack([self.family.values(end) for end in ends.T], 1)
 
-    def bootstrap(
-        self, over: str = "tokens", draws: int = 1000, *, rng: RandomSource = 0
-    ) -> np.ndarray:
-        """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
-
-        Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
-        and takes the step of Newton's method from the estimate. Numbers that the data do not
-        identify are nan.
-        """
-        parts, random = self._parts(over), generator(rng)
-        weights = random.standard_normal((whole_number("draws", draws, least=1), len(parts)))
-        steps = weights @ parts @ self.estimate.inverse.T
-        steps[:, self.estimate.unidentified] = np.nan
-        return np.stack([self.family.values(self.estimate.point + step) for step in steps])
-
     def profile(self, name: str, values: UserValue) -> np.ndarray:
         """The objective G' V^-1 G at values of a parameter, minimised over all others.
 
@@ -350,24 +344,8 @@ class Fit:
     @property
     def warning(self) -> str | None:
         """The reason why the numbers are no estimates, and a remedy; None for "fitted"."""
-        if self.unrelated:
-            return (
-                "Layers are unrelated: tokens do not point where they did a layer before. "
-                "Give the layers of one residual stream, in their order."
-            )
-        if not self.estimate.converged:
-            return (
-                "No root of the estimating equations was found: the numbers say nothing. "
-                "Search from elsewhere with start=, hold a parameter with fixed=, or give another "
-                "family."
-            )
-        if self.unidentified:
-            return (
-                f"The data do not identify {self.unidentified}: moved together along this "
-                "combination, the parameters fit about as well, so that their values are open. "
-                "Hold a parameter with fixed=, or give more texts or another family."
-            )
-        return None
+        text = WARNINGS.get(self.status)
+        return text and text.format(self.unidentified)
 
     @property
     def verdict(self) -> str:
@@ -376,12 +354,12 @@ class Fit:
         if self.unrelated or self.status == "not converged":  # where numbers mean nothing
             return " ".join(words)
         words += self.equations.words(self.estimate, self.goodness)
-        for one in self.predictions:
+        for p in self.predictions:
             words.append(
-                f"On {one.kind} held out the flow misses the true directions by {one.flow:.3f} "
-                f"radians; to predict no change misses them by {one.nothing:.3f}, a linear map "
-                f"learned from the others by {one.linear:.3f}: the flow is "
-                f"{_compared(one.over_nothing)} no change and {_compared(one.over_linear)} the map."
+                f"On {p.kind} held out the flow misses the true directions by {p.flow:.3f} "
+                f"radians; to predict no change misses them by {p.nothing:.3f}, a linear map "
+                f"learned from the others by {p.linear:.3f}: the flow is "
+                f"{_compared(p.over_nothing)} no change and {_compared(p.over_linear)} the map."
             )
         return " ".join(words)
 
@@ -422,12 +400,12 @@ class Fit:
         require("over", over, "tokens or texts", over in ("tokens", "texts"))
         if over == "tokens":
             return np.concatenate(self.estimate.terms)
-        texts = sorted({one.text for one in self.equations.transitions})
+        texts = sorted({pair.text for pair in self.equations.transitions})
         if len(texts) < 5:
             raise ValueError(f"Variances over texts need 5 texts or more; got {len(texts)}.")
         parts = np.zeros((len(texts), len(self.estimate.point)))
-        for one, part in zip(self.equations.transitions, self.estimate.terms, strict=True):
-            parts[texts.index(one.text)] += part.sum(axis=0)
+        for pair, part in zip(self.equations.transitions, self.estimate.terms, strict=True):
+            parts[texts.index(pair.text)] += part.sum(axis=0)
         return parts
 
     def _index(self, name: str) -> int:

@@ -135,8 +135,8 @@ class Comparison:
         by_statistics = float(_f_tail(square * (dof - k + 1) / (dof * k), k, dof - k + 1))
         by_layers = 1.0
         if transitions > 1:
-            mean = max(2.0 * transitions, sum(one.mean() for one in self._others))
-            variance = max(4.0 * transitions, sum(one.var(ddof=1) for one in self._others))
+            mean = max(2.0 * transitions, sum(values.mean() for values in self._others))
+            variance = max(4.0 * transitions, sum(values.var(ddof=1) for values in self._others))
             total = sum(self._layers) * mean / variance
             by_layers = float(gamma.sf(total, mean**2 / variance))
         deviations = (excess / np.sqrt(np.diag(covariance))).tolist()

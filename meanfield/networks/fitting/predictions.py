@@ -50,19 +50,19 @@ def hold_out(
     Layers are held out only if texts have at least two transitions, texts only if there are at
     least two.
     """
-    texts = sorted({one.text for one in transitions})
-    last = max(one.layer for one in transitions)
+    texts = sorted({pair.text for pair in transitions})
+    last = max(pair.layer for pair in transitions)
     first_held_out = last + 1 - ((last + 1) // 3 or 1) if last else 1
     held_out_texts = set(texts[len(texts) - (len(texts) // 3 or 1) :]) if len(texts) > 1 else set()
     train: list[LayerTransition] = []
     held_out: dict[str, list[LayerTransition]] = {"layers": [], "texts": []}
-    for one in transitions:
-        if one.text in held_out_texts:
-            held_out["texts"].append(one)
-        elif one.layer >= first_held_out:
-            held_out["layers"].append(one)
+    for pair in transitions:
+        if pair.text in held_out_texts:
+            held_out["texts"].append(pair)
+        elif pair.layer >= first_held_out:
+            held_out["layers"].append(pair)
         else:
-            train.append(one)
+            train.append(pair)
     return train, {name: part for name, part in held_out.items() if part}
 
 
@@ -82,11 +82,11 @@ def predictions(
         flow, sample = equations.predicted(point, part)
         predicted = {
             "flow": flow,
-            "nothing": [one.x for one in part],
-            "linear": [unit(one.x @ linear) for one in part],
+            "nothing": [pair.x for pair in part],
+            "linear": [unit(pair.x @ linear) for pair in part],
         }
         squares = {
-            key: [angles(y, one.y) ** 2 for y, one in zip(layers, part, strict=True)]
+            key: [angles(y, pair.y) ** 2 for y, pair in zip(layers, part, strict=True)]
             for key, layers in predicted.items()
         }
         laws = {key: layers[-1] for key, layers in predicted.items()} | {"flow": sample}
@@ -109,7 +109,7 @@ def _linear_map(train: Sequence[LayerTransition]) -> np.ndarray:
     The strength of the penalty is chosen by cross-validation on two halves of the tokens.
     """
     halves = [slice(0, None, 2), slice(1, None, 2)]
-    parts = [[np.concatenate([getattr(one, k)[h] for one in train]) for k in "xy"] for h in halves]
+    parts = [[np.concatenate([getattr(p, k)[h] for p in train]) for k in "xy"] for h in halves]
 
     def learned(x: np.ndarray, y: np.ndarray, penalty: float) -> np.ndarray:
         gram, unit = x.T @ x, np.eye(x.shape[1])
@@ -132,11 +132,11 @@ def _draws(
 
     Tokens, with all their layers, or texts are drawn with replacement.
     """
-    texts = sorted({one.text for one in part})
+    texts = sorted({pair.text for pair in part})
     counts: list[np.ndarray] = []
     totals: dict[str, list[np.ndarray]] = {key: [] for key in squares}
     for text in texts:
-        indices = [i for i, one in enumerate(part) if one.text == text]
+        indices = [i for i, pair in enumerate(part) if pair.text == text]
         counts.append(np.full(len(part[indices[0]].x), len(indices)))
         for key, table in squares.items():
             totals[key].append(np.sum([table[i] for i in indices], axis=0))

@@ -51,7 +51,7 @@ class ReplicaEquations(NoisyEquations):
     def simulated(self, point: np.ndarray, score_at: np.ndarray) -> Arrays:
         """The score h at `score_at` of replicas drawn at `point`, (R, n, p) for each transition."""
         replicas = replicas_of(self.family.at(point), self.transitions, self.replicas, self.steps)
-        values = [scores(self.family, score_at, _repeated(one.x, y), y) for one, y in replicas]
+        values = [scores(self.family, score_at, _repeated(pair.x, y), y) for pair, y in replicas]
         self.evaluated()
         return values
 
@@ -61,8 +61,8 @@ class ReplicaEquations(NoisyEquations):
         h is the score at `anchor`; replicas are drawn at `point`.
         """
         terms, variance = [], np.zeros((len(point), len(point)))
-        for one, model in zip(self.transitions, self.simulated(point, anchor), strict=True):
-            (data,) = scores(self.family, anchor, one.x[None], one.y[None])
+        for pair, model in zip(self.transitions, self.simulated(point, anchor), strict=True):
+            (data,) = scores(self.family, anchor, pair.x[None], pair.y[None])
             terms.append(data - model.mean(axis=0))
             pairs = model.sum(axis=1).reshape(2, -1, len(point)).mean(axis=0)
             variance += np.atleast_2d(np.cov(pairs.T)) / len(pairs)
@@ -79,7 +79,7 @@ class ReplicaEquations(NoisyEquations):
 
         scale = self.family.scale(point)
         lengths = np.clip(0.5 * errors, 1e-3 * scale, 0.1 * scale)
-        return np.stack([*central_differences(mean, point, lengths)], axis=1)
+        return central_differences(mean, point, lengths).T
 
     def root(self, point: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """The root of G for h at `anchor` by Broyden's method, the sensitivity, and a success flag.
@@ -132,15 +132,15 @@ class ReplicaEquations(NoisyEquations):
 
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
         """Yield each layer with new replicas, as `NoisyEquations.compared`."""
-        transitions = [replace(one, seed=one.seed.spawn(1)[0]) for one in self.transitions]
+        transitions = [replace(pair, seed=pair.seed.spawn(1)[0]) for pair in self.transitions]
         flow, family = self.family.at(point), self.family
-        for one, y in replicas_of(flow, transitions, self.test_replicas, self.steps, pairs=False):
+        for pair, y in replicas_of(flow, transitions, self.test_replicas, self.steps, pairs=False):
             (own_scores, left), (score, residual) = (
-                (scores(family, point, *pair), residuals(family, point, *pair))
-                for pair in ((_repeated(one.x, y), y), (one.x[None], one.y[None]))
+                (scores(family, point, *layers), residuals(family, point, *layers))
+                for layers in ((_repeated(pair.x, y), y), (pair.x[None], pair.y[None]))
             )
             own_scores, score = own_scores.sum(axis=1), score.sum(axis=1)
-            yield one, y, own_scores, score[0], left, residual[0]
+            yield pair, y, own_scores, score[0], left, residual[0]
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by means over replicas, as `Equations.predicted`."""

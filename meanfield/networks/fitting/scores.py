@@ -42,8 +42,8 @@ def parts(
     flow, v, (_, displacement) = family.at(point), velocity(point), chord(x, y)
     derivatives, of_log_s = np.zeros((len(point), *v.shape)), np.zeros(len(point))
     lengths = DRIFT_CHANGE * family.scale(point)[: family.drifts]
-    for j, derivative in enumerate(central_differences(velocity, point, lengths)):
-        derivatives[j] = flow.time * derivative
+    if family.drifts:
+        derivatives[: family.drifts] = flow.time * central_differences(velocity, point, lengths)
     for j, label in enumerate(family.labels):
         if label == "time":
             derivatives[j], of_log_s[j] = flow.time * v, 1
@@ -68,10 +68,10 @@ def information(
 ) -> np.ndarray:
     """Fisher information (p, p) of theta if h were the score of the layers."""
     matrix = np.zeros((len(point), len(point)))
-    for one in transitions:
-        _, derivatives, of_log_s, s = parts(family, point, one.x[None], one.y[None])
+    for pair in transitions:
+        _, derivatives, of_log_s, s = parts(family, point, pair.x[None], pair.y[None])
         matrix += np.einsum("prnd,qrnd->pq", derivatives, derivatives) / s
-        matrix += np.outer(of_log_s, of_log_s) * one.x.shape[0] * (one.x.shape[1] - 1) / 2
+        matrix += np.outer(of_log_s, of_log_s) * pair.x.shape[0] * (pair.x.shape[1] - 1) / 2
     return matrix
 
 
@@ -86,7 +86,7 @@ def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition])
         """Residuals and derivatives of each transition; kappa is that of the start."""
         shifted = point.copy()
         shifted[moving] = numbers
-        return [parts(family, shifted, one.x[None], one.y[None])[:2] for one in transitions]
+        return [parts(family, shifted, pair.x[None], pair.y[None])[:2] for pair in transitions]
 
     def residuals(numbers: np.ndarray) -> np.ndarray:
         return np.concatenate([r.ravel() for r, _ in at(numbers)])
@@ -101,7 +101,7 @@ def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition])
                                 x_scale="jac", ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
         point[moving] = minimum.x
     if "kappa" in family.labels:
-        dof = sum(len(one.x) * (one.x.shape[1] - 1) for one in transitions)
+        dof = sum(len(pair.x) * (pair.x.shape[1] - 1) for pair in transitions)
         size, time = (residuals(point[moving]) ** 2).sum() / dof, family.at(point).time
         point[family.labels.index("kappa")] = np.log(2 * time / max(size, 1e-14))
     return point

@@ -60,7 +60,7 @@ def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTra
         h = unit(h / np.abs(h).max(axis=-1, keepdims=True))
         for l, (x, y) in enumerate(pairwise(h)):
             transitions.append(LayerTransition(x, y, k, l, np.random.SeedSequence([seed, k, l])))
-    dimensions = sorted({one.x.shape[1] for one in transitions})
+    dimensions = sorted({pair.x.shape[1] for pair in transitions})
     require("dimensions of layers", dimensions, "one d of all texts", len(dimensions) == 1)
     return transitions
 
@@ -163,13 +163,13 @@ def replicas_of(
     The random numbers of a transition are the same at all points. Each layer takes `steps` steps of
     `steppers.Strang`, of weak order 2.
     """
-    for shape, group in groupby(transitions, lambda one: one.x.shape):
+    for shape, group in groupby(transitions, lambda pair: pair.x.shape):
         limit = max(1, REPLICAS_AT_ONCE // (replicas * math.prod(shape)))
         equal = list(group)
         for batch in (equal[k : k + limit] for k in range(0, len(equal), limit)):
-            y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
+            y = np.repeat(np.stack([pair.x for pair in batch]), replicas, axis=0)
             motion = TokenMotion(flow.noisy, Tokens(y), scheme=Strang)
-            draws = Draws([one.seed for one in batch], replicas, pairs)
+            draws = Draws([pair.seed for pair in batch], replicas, pairs)
             for _ in range(steps):
                 y = motion.step(Strang, y, 0.0, flow.time / steps, draws)  # type: ignore[arg-type]
             if not np.isfinite(y).all():

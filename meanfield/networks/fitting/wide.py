@@ -76,7 +76,7 @@ class WideEquations(NoisyEquations):
     def means(self, point: np.ndarray, rk_steps: int | None = None) -> Arrays:
         """Means of the tokens of the next layers, (n, d) for each transition."""
         flow, steps = self.family.at(point), rk_steps or self.rk_steps
-        means = [mean_after(flow, one.x, steps) for one in self.transitions]
+        means = [mean_after(flow, pair.x, steps) for pair in self.transitions]
         self.evaluated()
         return means
 
@@ -150,7 +150,7 @@ class WideEquations(NoisyEquations):
             means = self.means(point, rk_steps)
         except MeanfieldError:
             return []
-        longest = max(np.linalg.norm(one, axis=-1).max() for one in means)
+        longest = max(np.linalg.norm(mean, axis=-1).max() for mean in means)
         return means if longest < LONGEST_MEAN else []
 
     def judged(
@@ -164,10 +164,10 @@ class WideEquations(NoisyEquations):
         means = self.means(point)
         weights, _ = self._weights(point, means)
         replicas = self._replicas(point, self.transitions, self.test_replicas)
-        for mean, weight, (one, y) in zip(means, weights, replicas, strict=True):
+        for mean, weight, (pair, y) in zip(means, weights, replicas, strict=True):
             h = np.tensordot(y - mean, weight, axes=([1, 2], [1, 2]))
-            score = np.tensordot(weight, one.y - mean, axes=2)
-            yield one, y, h, score, y, one.y
+            score = np.tensordot(weight, pair.y - mean, axes=2)
+            yield pair, y, h, score, y, pair.y
 
     def _replicas(
         self, point: np.ndarray, part: Transitions, count: int
@@ -197,7 +197,7 @@ class WideEquations(NoisyEquations):
     def _terms(self, weights: Arrays, means: Arrays) -> Arrays:
         """The terms of G by token, (n, p) for each transition."""
         triples = zip(self.transitions, weights, means, strict=True)
-        return [np.einsum("pnd,nd->np", w, one.y - mean) for one, w, mean in triples]
+        return [np.einsum("pnd,nd->np", w, pair.y - mean) for pair, w, mean in triples]
 
     def deviance(self, means: Arrays) -> float:
         """-2 log of the density of the next layers, up to a constant; the search lowers it.
@@ -207,12 +207,12 @@ class WideEquations(NoisyEquations):
         log c = d (rho^2/(1 - rho^2) + log(1 - rho^2)/2) up to a constant. inf unless all |M| < 1.
         """
         total = 0.0
-        for one, mean in zip(self.transitions, means, strict=True):
+        for pair, mean in zip(self.transitions, means, strict=True):
             d, square = mean.shape[-1], (mean**2).sum(axis=-1)
             if not (square < 1).all():
                 return np.inf
             gap = 1 - square
-            products = (one.y * mean).sum(axis=-1)
+            products = (pair.y * mean).sum(axis=-1)
             total -= 2 * d * (products / gap - square / gap - np.log(gap) / 2).sum()
         return float(total)
 
