@@ -226,7 +226,7 @@ def test_what_runs_at_the_same_time_comes_out_as_it_does_alone(attack, tmp_path)
 BLAS = """
 import threading
 import numpy, scipy.linalg
-from meanfield.lowlevel.blas import one_blas_thread
+from meanfield.lowlevel.blas import _libraries, one_blas_thread
 
 def threads():
     return {library["num_threads"] for library in _libraries(True).select(user_api="blas").info()}
