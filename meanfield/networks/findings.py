@@ -92,7 +92,7 @@ def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DR
     means = means_over_pairs(states, [lambda t: t, _energy], draws, rng)
     _level(means, rounding_of(states))
     if not trace.streams:
-        return Changes(*means, {})
+        return Changes(means[0], means[1], {})
     last = list({layer: index for index, (_, layer) in enumerate(trace.steps)}.values())
     parts: dict[str, np.ndarray] = {}
     steps = np.diff(means, axis=1)
