@@ -44,9 +44,9 @@ def html_of(markdown: str) -> str:
     The LaTeX subset has Greek letters, signs, indices, exponents, fractions, roots and accents, as
     used in the table of claims; other commands are shown by name.
     """
-    pieces, at = [], 0
+    pieces, end = [], 0
     for match in MARKDOWN_PIECE.finditer(markdown):
-        pieces.append(_text(markdown[at : match.start()]))
+        pieces.append(_text(markdown[end : match.start()]))
         if match["formula"]:
             formula = _Formula(match["formula"].replace(r"\|", "|")).html()
             pieces.append(f'<span class="formula">{formula}</span>')
@@ -54,8 +54,8 @@ def html_of(markdown: str) -> str:
             pieces.append(f"<code>{escape(match['code'])}</code>")
         else:
             pieces.append(f"<em>{_text(match['stressed'])}</em>")
-        at = match.end()
-    return "".join(pieces) + _text(markdown[at:])
+        end = match.end()
+    return "".join(pieces) + _text(markdown[end:])
 
 
 def plain(markdown: str) -> str:

@@ -302,8 +302,8 @@ class Run(Configuration):
             columns["replica"] = np.arange(run.shape[0]).reshape(-1, *(1,) * axes)
         columns |= {name: values for name, values in run.parameters.items() if values.ndim}
         last = measure(run.model, run.final, float(run.t[-1]))
-        known = (name for name in PRINTED_OBSERVABLES if name in last)
-        columns |= {name: last[name] for name in known if not np.isnan(last[name]).all()}
+        names = (name for name in PRINTED_OBSERVABLES if name in last)
+        columns |= {name: last[name] for name in names if not np.isnan(last[name]).all()}
         values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
         rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
         lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]

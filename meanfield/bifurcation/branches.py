@@ -185,6 +185,9 @@ def branches(
     If the model is invariant under rotations but under no reflection, as with a phase lag, rotating
     waves are followed from the Hopf points at which they begin: see `StationaryState.speed`.
 
+    At a kink of a function of s, states and special points are exact: they solve equations without
+    its derivative. Where a branch turns sharply there, it ends, and `warnings` names the value.
+
     Branches begin at smaller amplitudes where onsets are close together. At the first onset, states
     are computed from clustered densities; one that lies on no branch is followed too.
 

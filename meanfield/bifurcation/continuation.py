@@ -434,7 +434,7 @@ class InKappa(StationaryCurve):
         w, onsets = self.equation.multipliers(self.basis), []
         for degree in degrees:
             weight = w[self.basis.index(degree)]
-            if weight > 0 and span[0] < 1 / weight < span[1]:
+            if span[0] * weight < 1 < span[1] * weight:
                 form = normal_form(self.equation, degree)
                 place, alike = float(np.log(form.kappa)), np.ones(len(w))
                 onsets.append(Onset(float(form.kappa), form, place, 1.0, alike))

@@ -19,8 +19,8 @@ from ..spaces import Space
 from .bases import AXISYMMETRIC, Array, Basis, basis_on
 from .equation import Interactions, MomentEquation, StationaryEquation, interactions
 from .indexed import IndexedBasis, IndexedEquation
-from .reflections import Reflected, Symmetries, reflected_on, symmetries_of_noise
-from .torus_waves import TorusWaves as TorusWaves
+from .reflections import Symmetries, reflected_on, symmetries_of_noise
+from .torus_harmonics import TorusReflected as TorusReflected
 from .transport import TransportEquation, scaled
 
 RECENT_EQUATIONS, RECENT_SOURCES = 8, 32  # numbers of cached equations, and of models
@@ -92,7 +92,7 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
         As `basis_on`; for a symmetry or a space that a model does not preserve.
     """
     kind = reflected_on(space)
-    if kind is Reflected:
+    if not issubclass(kind, IndexedBasis):
         basis = basis_on(space, symmetry)
         if all(map(is_isotropic, models)):
             return basis

@@ -7,7 +7,7 @@ models diagrams of all branches are computed at a few values.
 """
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -34,8 +34,8 @@ from .continuation import StationaryCurve
 from .diagram import Diagram, SpecialPoint
 from .families import EquationFamily
 from .journal import AnswerJournal, recalled
-from .normal_forms import VANISHES, normal_form, zeros
-from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, critical, first_onset
+from .normal_forms import VANISHES, NormalForm, normal_form, zeros
+from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, first_onset
 from .planes import KappaPlane, plane_of
 from .special_curves import (
     CURVE_KINDS,
@@ -48,9 +48,9 @@ from .special_curves import (
     SpecialCurve,
     Tricritical,
     between,
+    critical,
     curve_through,
     hopf_curve_at,
-    reference,
 )
 from .stationary import check_along
 
@@ -58,6 +58,7 @@ PHASE_DEGREE = 64
 PARAMETER_GRID = 81  # values on critical curves; sign changes are sought between neighbours
 CLUSTERED_EVERY = 8  # clustered states are computed at every eighth value of the grid
 PRESENT_AMPLITUDE = 0.1  # least amplitude in L^2 of a harmonic that a clustered state contains
+DISCONTINUOUS = ("subcritical", "transcritical")  # kinds of onsets
 POLE_TERM = 1e-3  # relative to the median: largest quadratic term at a zero; at a pole it is larger
 ON_BRANCH = 500  # most points of a branch in kappa that provides special points
 STEP_ON_BRANCH = 0.1  # longest step along that branch
@@ -428,7 +429,7 @@ class CurveSearch:
         elif kappas is not None:
             self.kappas = KappaRange(*range_of("kappa", kappas))
         else:
-            without = [value for value in values if not np.isfinite(reference(family, value))]
+            without = [value for value in values if not np.isfinite(critical(family, value))]
             if without:
                 raise MeanfieldError(
                     f"At {where} = {without[0]:g} nothing attracts harmonics of degree 1, whose "
@@ -473,33 +474,41 @@ class CurveSearch:
     def of_uniform(self, degrees: Sequence[int]) -> PhaseDiagram:
         """Onsets of the uniform state, and curves from branches where these are discontinuous."""
         grid = np.linspace(*self.family.span, PARAMETER_GRID)
-        onsets = [self._onsets(degree, grid) for degree in degrees]
-        corners = [corner for _, points in onsets for corner in points]
+        onsets = {degree: self._onsets(degree, grid) for degree in degrees}
+        corners = [corner for _, points, _ in onsets.values() for corner in points]
         lead = _leading_degrees(self.family, corners, degrees)
         for degree in lead:
-            for value in _discontinuous(self.family, corners, degree):
+            for value in _discontinuous(grid, *onsets[degree][1:]):
                 self._from_onset(value, degree)
         self._from_clusters(degrees)
         rows = [
             ("critical", "critical", degree, 0, value, kappa, 0.0, 0)
-            for degree, (kappas, _) in zip(degrees, onsets, strict=True)
+            for degree, (kappas, *_) in onsets.items()
             for value, kappa in zip(grid, kappas, strict=True)
         ]
         leads = [curve.degree for _, curve, _ in self.curves if curve is not None]
         return self.result(PhaseDiagram, rows, corners, [*leads, *lead, 1][0])
 
-    def _onsets(self, degree: int, grid: np.ndarray) -> tuple[np.ndarray, list[Tricritical]]:
-        """kappa_l of one degree on a grid, and the tricritical points; saved in the journal."""
-        family = self.family
+    def _onsets(
+        self, degree: int, grid: np.ndarray
+    ) -> tuple[np.ndarray, list[Tricritical], np.ndarray]:
+        """kappa_l of a degree on a grid, tricritical points, and where its onset is discontinuous.
+
+        All three are saved in the journal.
+        """
+        family, size = self.family, len(grid)
 
         def find() -> list[float]:
             values = [critical(family, value, degree) for value in grid]
-            corners = tricritical_points(family, degree)
-            return values + [x for corner in corners for x in (corner.beta, corner.kappa)]
+            forms = list(forms_on(family, degree, grid))
+            jumps = [form is not None and form.kind in DISCONTINUOUS for form in forms]
+            corners = tricritical_points(family, degree, forms)
+            return [*values, *jumps, *(x for one in corners for x in (one.beta, one.kappa))]
 
         numbers = recalled(self.journal, ("onsets", family.basis.degree, degree), find)
-        corners = numbers[len(grid) :].reshape(-1, 2).tolist()
-        return numbers[: len(grid)], [Tricritical(degree, b, k, family.name) for b, k in corners]
+        corners = numbers[2 * size :].reshape(-1, 2).tolist()
+        points = [Tricritical(degree, b, k, family.name) for b, k in corners]
+        return numbers[:size], points, numbers[size : 2 * size] > 0
 
     def _from_onset(self, value: float, degree: int) -> None:
         """Follow curves from the branch of one degree at a value where its onset jumps."""
@@ -635,37 +644,41 @@ def _inside(start: float, end: float) -> float:
 
 
 def _discontinuous(
-    family: EquationFamily, corners: list[Tricritical], degree: int
+    grid: np.ndarray, corners: list[Tricritical], jumps: np.ndarray
 ) -> Iterator[float]:
     """One value in each parameter range in which the onset of a degree is discontinuous.
 
     A range ends at a tricritical point, or where another onset coincides. The value is near the
-    tricritical point, if there is one.
+    tricritical point, if there is one. `jumps` says where on the grid the onset is discontinuous.
     """
-    grid = np.linspace(*family.span, PARAMETER_GRID)
-    jumps = np.array([_jumps(family, beta, degree) for beta in grid], dtype=int)
-    edges = np.flatnonzero(np.diff([0, *jumps, 0])).reshape(-1, 2)
+    edges = np.flatnonzero(np.diff([0, *jumps.astype(int), 0])).reshape(-1, 2)
     for first, last in edges - [0, 1]:
 
         def corner_in(i: int, j: int) -> list[float]:
-            start, end = grid[max(i, 0)], grid[min(j, PARAMETER_GRID - 1)]
-            return [c.beta for c in corners if c.degree == degree and start <= c.beta <= end]
+            start, end = grid[max(i, 0)], grid[min(j, len(grid) - 1)]
+            return [corner.beta for corner in corners if start <= corner.beta <= end]
 
         below, above = corner_in(first - 1, first), corner_in(last, last + 1)
         low, high = max(below, default=grid[first]), min(above, default=grid[last])
         yield _inside(high, low) if above and not below else _inside(low, high)
 
 
-def _jumps(family: EquationFamily, beta: float, degree: int) -> bool:
-    """Whether the onset of a degree is subcritical or transcritical at a beta."""
-    if not critical(family, beta, degree) < np.inf:
-        return False
-    with np.errstate(all="ignore"):
-        return normal_form(family.at(beta), degree).kind in ("subcritical", "transcritical")
+def forms_on(
+    family: EquationFamily, degree: int, grid: Iterable[float]
+) -> Iterator[NormalForm | None]:
+    """The normal form of a degree at each value of a grid; None without an onset."""
+    for beta in grid:
+        with np.errstate(all="ignore"):
+            onset = critical(family, beta, degree) < np.inf
+            yield normal_form(family.at(beta), degree) if onset else None
 
 
-def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricritical]:
+def tricritical_points(
+    family: EquationFamily, degree: int, forms: Iterable[NormalForm | None] | None = None
+) -> Iterator[Tricritical]:
     """Zeros in beta of the quadratic term of the normal form, where its linear term is zero.
+
+    Between values of a grid, at which `forms` are the normal forms if they are known.
 
     Raises
     ------
@@ -673,29 +686,30 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
         Where the normal form exceeds 1e308.
     """
 
-    name = family.name
-
-    def quadratic(beta: float) -> float:
+    def quadratic(beta: float, form: NormalForm | None) -> float:
         """Quadratic coefficient of the normal form at beta; nan without an onset."""
-        if not critical(family, beta, degree) < np.inf:
+        if form is None:
             return np.nan
-        with np.errstate(all="ignore"):
-            term = float(normal_form(family.at(beta), degree).quadratic)
         weights = family.at(beta).weights
         apart = np.abs(np.delete(weights, [0, degree]) - weights[degree])
-        if not np.isfinite(term) and (apart > VANISHES * weights[degree]).all():
+        if not np.isfinite(form.quadratic) and (apart > VANISHES * weights[degree]).all():
             raise MeanfieldError(
-                f"Expected a range of {name} in which normal forms are finite; at {name} = "
-                f"{beta:.3g} that of degree {degree} exceeds 1e308. Take another range."
+                f"Expected a range of {family.name} in which normal forms are finite; at "
+                f"{family.name} = {beta:.3g} that of degree {degree} exceeds 1e308. Take another "
+                "range."
             )
-        return term
+        return float(form.quadratic)
+
+    def term(beta: float) -> float:
+        return quadratic(beta, *forms_on(family, degree, [beta]))
 
     grid = np.linspace(*family.span, PARAMETER_GRID)
-    values = np.array([quadratic(b) for b in grid])
-    attracted = grid[np.isfinite(values)]
-    if not attracted.size or normal_form(family.at(attracted[0]), degree).kind == "transcritical":
+    known = list(forms_on(family, degree, grid) if forms is None else forms)
+    values = np.array([quadratic(*pair) for pair in zip(grid, known, strict=True)])
+    attracted = [form for form in known if form is not None and np.isfinite(form.quadratic)]
+    if not attracted or attracted[0].kind == "transcritical":
         return
     usual = np.nanmedian(np.abs(values))
-    for beta in zeros(quadratic, grid, values):
-        if abs(quadratic(beta)) <= POLE_TERM * usual:  # skips poles, where two onsets coincide
+    for beta in zeros(term, grid, values):
+        if abs(term(beta)) <= POLE_TERM * usual:  # skips poles, where two onsets coincide
             yield Tricritical(degree, beta, critical(family, beta, degree), family.name)

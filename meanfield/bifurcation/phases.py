@@ -36,7 +36,7 @@ from .special_curves import (
     SpecialCurve,
     Tricritical,
     between,
-    reference,
+    critical,
 )
 
 if TYPE_CHECKING:
@@ -49,12 +49,6 @@ class EndPoint(Cusp):
 
     Beyond it the transition from the uniform state is continuous again.
     """
-
-
-def critical(family: EquationFamily, value: float, degree: int) -> float:
-    """kappa_l = 1/w_l with the multiplier w_l; inf where w_l <= 0."""
-    weight = family.at(value).weights[degree]
-    return float(1 / weight) if weight > 0 else float("inf")
 
 
 def first_onset(family: EquationFamily, value: float) -> float:
@@ -400,7 +394,7 @@ class NoisePhaseDiagram(PhaseDiagram):
 
     def reference(self, beta: float) -> float:
         """The onset of degree 1 under isotropic noise of strength 1, unit of relative figures."""
-        return reference(self.family, beta)
+        return critical(self.family, beta)
 
     def stable_counts(self, beta: float) -> list[tuple[int, float, float]]:
         """Numbers of stable states at a beta, as (number, first kappa, last kappa).

@@ -28,7 +28,7 @@ from .bases import NO_MOMENT, Basis
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
 ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
-FORWARD = np.array([1.0, 0.618, 0.287])  # no two images of a point are equally far along it
+FORWARD = np.array([1.0, 0.618, 0.287, 0.137, 0.071, 0.039])  # no two images are equally far
 PARITY_POINTS = 5  # number of points at which parities are determined
 
 
@@ -62,9 +62,18 @@ class AllHarmonics:
     def __init__(self, space: Space):
         self.space = space
         live, self._factors = orthonormal(space)
-        degrees = np.repeat(space.degrees, 2)[live]
+        degrees = np.repeat(self._numbers(), 2)[live]
         self._parts = live[np.argsort(degrees, kind="stable")][1:]
         self.degrees = np.sort(degrees)[1:]
+
+    def _numbers(self) -> np.ndarray:
+        """The number of each coefficient by which harmonics are sorted: its degree."""
+        return self.space.degrees
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalue of minus the Laplacian of each harmonic, (N,)."""
+        return self.degrees * (self.degrees + self.space.dimension - 2.0)
 
     def moments(self, coefficients: np.ndarray) -> np.ndarray:
         """int p_i dmu, (..., N), from coefficients (..., modes)."""
@@ -80,8 +89,8 @@ class AllHarmonics:
 
     def table(self, members: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (n, M) and gradients (d - 1, n, M) of harmonics `members` at points `nodes`."""
-        space, d = self.space, self.space.dimension
-        shape = d, members.size, nodes.size
+        space = self.space
+        shape = 1 + space.directions, members.size, nodes.size
         check_memory(f"tables of harmonics on {space!r}", (2, *shape), "degree")
         table = np.empty(shape)
         for i, member in enumerate(members):
@@ -98,12 +107,21 @@ class AllHarmonics:
         The reflections are those in `kept`.
         """
         x = np.round(self.space.points, 12)
-        flips = np.array([[-1 if r >> k & 1 else 1 for k in range(x.shape[1])] for r in kept])
+        flips = np.array([self.signs(r) for r in kept])
         images = flips[:, None] * x + 0.0  # (reflections, N, d); no -0
         farthest = (images @ FORWARD[: x.shape[1]]).argmax(axis=0)
         first = images[farthest, np.arange(len(x))]
         _, nodes, which = np.unique(first, axis=0, return_index=True, return_inverse=True)
         return nodes, np.bincount(which.ravel(), self.space.weights)
+
+    def signs(self, reflection: int) -> np.ndarray:
+        """Signs (d,) by which a reflection multiplies the coordinates of a point."""
+        return np.array([-1 if reflection >> k & 1 else 1 for k in range(self.space.dimension)])
+
+    @property
+    def planes(self) -> list[tuple[int, int]]:
+        """Coordinate planes of the rotations that keep the space."""
+        return list(zip(*np.triu_indices(self.space.dimension, 1), strict=True))
 
     @cached_property
     def parities(self) -> np.ndarray:
@@ -139,9 +157,8 @@ class AllHarmonics:
         from scipy.sparse import block_diag, csr_array
 
         frame, x, weights = self.space.frame, self.space.points, self.space.weights
-        planes = list(zip(*np.triu_indices(self.space.dimension, 1), strict=True))
-        fields = [x[:, i] * frame[:, :, j] - x[:, j] * frame[:, :, i] for i, j in planes]
-        blocks: list[list[np.ndarray]] = [[] for _ in planes]
+        fields = [x[:, i] * frame[:, :, j] - x[:, j] * frame[:, :, i] for i, j in self.planes]
+        blocks: list[list[np.ndarray]] = [[] for _ in fields]
         for degree in np.unique(self.degrees):  # rotations preserve the degree
             members = np.flatnonzero(self.degrees == degree)
             values, gradients = self.table(members, np.arange(weights.size))
@@ -180,8 +197,7 @@ def _generator(key: _NoiseKey, space: Space) -> tuple[np.ndarray, np.ndarray]:
     harmonics = all_harmonics(space)
     matrix = key.noise.generator(space)
     if matrix is None:
-        laplacian = -harmonics.degrees * (harmonics.degrees + space.dimension - 2.0)
-        return np.diag(laplacian), np.zeros(harmonics.degrees.size)
+        return np.diag(-harmonics.eigenvalues), np.zeros(harmonics.degrees.size)
     return harmonics.operator(matrix)
 
 

@@ -125,7 +125,7 @@ PLANE_POINTS = {
 
 
 class KappaRange(NamedTuple):
-    """Range of kappa, in units of `reference` at each value of the parameter if `relative`."""
+    """Range of kappa, in units of the onset of degree 1 at each parameter value if `relative`."""
 
     low: float = 0.0
     high: float = np.inf
@@ -133,7 +133,7 @@ class KappaRange(NamedTuple):
 
     def at(self, family: KappaPlane, value: float) -> tuple[float, float]:
         """Lower and upper end in kappa at a value of the parameter."""
-        unit = reference(family, value) if self.relative else 1.0
+        unit = critical(family, value) if self.relative else 1.0
         return self.low * unit, self.high * unit
 
 
@@ -616,9 +616,9 @@ def between(points: np.ndarray, value: float) -> np.ndarray:
     return start + part * (end - start)
 
 
-def reference(family: EquationFamily, value: float) -> float:
-    """1/w_1, the onset of degree 1 under isotropic noise of strength 1; inf if w_1 <= 0."""
-    weight = float(family.at(value).weights[1])
+def critical(family: EquationFamily, value: float, degree: int = 1) -> float:
+    """kappa_l = 1/w_l, the onset under isotropic noise of strength 1; inf where w_l <= 0."""
+    weight = float(family.at(value).weights[degree])
     return 1 / weight if weight > 0 else float("inf")
 
 

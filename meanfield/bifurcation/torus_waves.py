@@ -86,6 +86,28 @@ class Orbits:
         places = {tuple(row): i for i, row in enumerate(self.representatives.tolist())}
         return np.array([places[tuple(row)] for row in self._standard(waves).tolist()])
 
+    def of(self, drift: ZonalDrift, table: np.ndarray) -> np.ndarray:
+        """Multipliers (..., 1 + N) of the orbits, from those of waves; raises if they differ."""
+        numbers = self.of_waves
+        first = np.unique(numbers, return_index=True)[1]
+        result = table[..., first]
+        most = INVARIANT_KERNEL * np.abs(table).max(initial=0.0)
+        if np.abs(table - result[..., numbers]).max(initial=0.0) > most:
+            raise MeanfieldError(
+                f"{drift!r} differs between waves that symmetry={self.name!r} exchanges: take "
+                f'symmetry="{EVEN}".'
+            )
+        if np.abs(table.imag).max(initial=0.0) > most:
+            raise MeanfieldError(
+                f"{drift!r} is not even: its states may move, and have no stationary equation here."
+            )
+        return np.asarray(result.real)
+
+    @cached_property
+    def eigenvalues(self) -> np.ndarray:
+        """|k|^2 of each orbit, that of the constant first, (1 + N,)."""
+        return np.append(0.0, (self.representatives**2.0).sum(axis=1))
+
     @cached_property
     def turns(self) -> list[np.ndarray]:
         """Indices (N,) of the orbits to which exchanges and changes of sign map each of them."""
@@ -203,9 +225,9 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def eigenvalues(self) -> np.ndarray:
         return (self.waves**2.0).sum(axis=1)
 
-    @cached_property
+    @property
     def level_eigenvalues(self) -> np.ndarray:
-        return np.append(0.0, (self.orbits_of_waves.representatives**2.0).sum(axis=1))
+        return self.orbits_of_waves.eigenvalues
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -348,31 +370,14 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     # Drifts and densities ---------------------------------------------------------------------
 
     def attraction(self, drift: ZonalDrift) -> np.ndarray:
-        return self._of_orbits(drift, self.space.attraction(drift))
+        return self.orbits_of_waves.of(drift, self.space.attraction(drift))
 
     def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
         table = self.space.normaliser(drift)
-        return None if table is None else self._of_orbits(drift, table)
+        return None if table is None else self.orbits_of_waves.of(drift, table)
 
     def interaction(self, drift: ZonalDrift) -> np.ndarray:
-        return self._of_orbits(drift, self.space.interaction(drift))
-
-    def _of_orbits(self, drift: ZonalDrift, table: np.ndarray) -> np.ndarray:
-        """Multipliers (..., 1 + N) of the orbits, from those of waves; raises if they differ."""
-        numbers = self.orbits_of_waves.of_waves
-        first = np.unique(numbers, return_index=True)[1]
-        result = table[..., first]
-        most = INVARIANT_KERNEL * np.abs(table).max(initial=0.0)
-        if np.abs(table - result[..., numbers]).max(initial=0.0) > most:
-            raise MeanfieldError(
-                f"{drift!r} differs between waves that symmetry={self.name!r} exchanges: take "
-                f'symmetry="{EVEN}".'
-            )
-        if np.abs(table.imag).max(initial=0.0) > most:
-            raise MeanfieldError(
-                f"{drift!r} is not even: its states may move, and have no stationary equation here."
-            )
-        return np.asarray(result.real)
+        return self.orbits_of_waves.of(drift, self.space.interaction(drift))
 
     def _centre(self, series: np.ndarray) -> np.ndarray:
         """Angles (m,) about which a density is even, by its lowest independent waves."""

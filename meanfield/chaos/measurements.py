@@ -46,6 +46,18 @@ def _square_of_second_moment(state: Any) -> Any:
     )
 
 
+MEAN: dict[str, Functional] = {"x_1": _first_coordinate, "|m_1|^2": _square_of_mean}
+
+
+def _in_more_dimensions(degree: int) -> Measurements:
+    """Measurements on S^2 and on a torus, with harmonics up to a degree."""
+    distances: dict[str, Measured] = {
+        **{"mmd": mmd, "H^-2": partial(sobolev_distance, s=2, degree=degree)},
+        **{"W1": partial(_with_cells, p=1), "W2": partial(_with_cells, p=2)},
+    }
+    return Measurements(distances, ("mmd", "H^-2"), MEAN)
+
+
 MEASUREMENTS: dict[type[Space], Measurements] = {
     Circle: Measurements(
         {
@@ -56,32 +68,10 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
             "H^-1 up to rotation": partial(sobolev_distance, up_to_rotation=True),
         },
         ("W1", "W2", "H^-1"),
-        {
-            "x_1": _first_coordinate,
-            "|m_1|^2": _square_of_mean,
-            "|m_2|^2": _square_of_second_moment,
-        },
+        MEAN | {"|m_2|^2": _square_of_second_moment},
     ),
-    Sphere: Measurements(
-        {
-            "mmd": mmd,
-            "H^-2": partial(sobolev_distance, s=2, degree=SOBOLEV_DEGREE),
-            "W1": partial(_with_cells, p=1),
-            "W2": partial(_with_cells, p=2),
-        },
-        ("mmd", "H^-2"),
-        {"x_1": _first_coordinate, "|m_1|^2": _square_of_mean},
-    ),
-    Torus: Measurements(
-        {
-            "mmd": mmd,
-            "H^-2": partial(sobolev_distance, s=2, degree=TORUS_DEGREE),
-            "W1": partial(_with_cells, p=1),
-            "W2": partial(_with_cells, p=2),
-        },
-        ("mmd", "H^-2"),
-        {"x_1": _first_coordinate, "|m_1|^2": _square_of_mean},
-    ),
+    Sphere: _in_more_dimensions(SOBOLEV_DEGREE),
+    Torus: _in_more_dimensions(TORUS_DEGREE),
 }
 
 

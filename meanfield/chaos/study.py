@@ -135,7 +135,7 @@ def propagation_of_chaos(
     time; Fournier and Guillin, Probab. Theory Relat. Fields 162 (2015), for independent samples.
     """
     measurements = _checked_problem(model, mu0)
-    counts, at = list(Many(NATURAL).check("sizes", sizes)), _checked_times(times)
+    counts, t = list(Many(NATURAL).check("sizes", sizes)), _checked_times(times)
     fits = bool(counts) and counts[0] >= 2 and sorted(set(counts)) == counts
     require("sizes", counts, "increasing numbers of tokens >= 2", fits)
     replicas = whole_number("replicas", replicas, least=2)
@@ -152,13 +152,13 @@ def propagation_of_chaos(
         chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),
     )
     _check_names(*functions)
-    breaks = breaks_of(breaks, (0.0, at[-1]))
-    law = _mean_field(model, mu0, at, coupling, rtol, breaks)
-    experiment = Experiment(model, mu0, law, at, *functions, coupling, floor, dt, seed, breaks)
+    breaks = breaks_of(breaks, (0.0, t[-1]))
+    law = _mean_field(model, mu0, t, coupling, rtol, breaks)
+    experiment = Experiment(model, mu0, law, t, *functions, coupling, floor, dt, seed, breaks)
     experiment.try_measurements()
     count = len(experiment.names)
-    purpose = f"replicas = {replicas} of {len(counts)} sizes at {len(at)} times"
-    numbers = (2 * count, len(counts), len(at), replicas)
+    purpose = f"replicas = {replicas} of {len(counts)} sizes at {len(t)} times"
+    numbers = (2 * count, len(counts), len(t), replicas)
     check_memory(purpose, numbers, "replicas, sizes or times")
     batches = batches_of(counts, replicas)
     outcomes, finished = run_points(
@@ -169,7 +169,7 @@ def propagation_of_chaos(
         progress=progress,
         name=f"chaos: {', '.join(functions[0])}" if functions[0] else "chaos",
     )
-    tables = np.full((count, len(counts), len(at), replicas), np.nan)
+    tables = np.full((count, len(counts), len(t), replicas), np.nan)
     for batch, outcome in zip(batches, outcomes, strict=True):
         if outcome is not None:
             measures = outcome.variables[VALUE].values

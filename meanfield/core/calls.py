@@ -100,8 +100,8 @@ def refuse_abstract(cls: AnyObject) -> None:
         near = next((hint for m in missing if (hint := nearest(m, defined, "by {}"))), ".")
         near = near.replace("; did you mean", ", which you may mean").replace("?", ".")
         raise TypeError(f"{name} must define {needed}{near}")
-    known = f" Kinds that do: {', '.join(cls.as_form().names)}." if family else ""
-    raise TypeError(f"{name} is abstract: derive a class from it that defines {lacking}.{known}")
+    kinds = f" Kinds that do: {', '.join(cls.as_form().names)}." if family else ""
+    raise TypeError(f"{name} is abstract: derive a class from it that defines {lacking}.{kinds}")
 
 
 class _Shown:

@@ -54,7 +54,7 @@ def describe(
         parameters = parameters_of(kind)
         for name, entry in value.described.items():
             if not parameters[name].is_default(entry):
-                names = [n for n, value in parameters[name].form.known.items() if value is entry]
+                names = [n for n, value in parameters[name].form.by_name.items() if value is entry]
                 key = f"{where}.{name}" if where else name
                 tree[name] = names[0] if names else describe(entry, arrays, key)
         return tree
@@ -140,8 +140,8 @@ class KindOf(Form):
     def in_files(self) -> list[str]:
         """The names of the kinds that files can describe: none of their functions is required."""
         kinds = self.base.family.kinds
-        known = {name: parameters_of(kinds[name]).values() for name in self.names}
-        return [name for name, ps in known.items() if not any(p.needs_function for p in ps)]
+        parameters = {name: parameters_of(kinds[name]).values() for name in self.names}
+        return [name for name, ps in parameters.items() if not any(p.needs_function for p in ps)]
 
     @property
     def keys(self) -> set[str]:

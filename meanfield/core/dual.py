@@ -133,7 +133,7 @@ class Dual(Operators):
         if name in {"shape", "ndim", "size", "dtype"}:
             return getattr(self.value, name)
         if name in ARRAY_METHODS:
-            return lambda *given, **named: getattr(np, name)(self, *given, **named)
+            return lambda *positional, **named: getattr(np, name)(self, *positional, **named)
         raise AttributeError(f"A value with tangents has no {name}.")
 
     @property
@@ -459,9 +459,9 @@ def _extreme(largest: Function, argument_of: Function) -> Callable[..., Dual]:
         if isinstance(axis, tuple) or any(entry is not None for entry in more.values()):
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(more)}")
         rows, line = (x.reshape(-1), 0) if axis is None else (x, axis)
-        at = np.expand_dims(argument_of(rows.value, axis=line), line)
-        value = np.take_along_axis(rows.value, at, axis=line)
-        changes = np.take_along_axis(rows.changes, at[None], axis=line + (line >= 0))
+        index = np.expand_dims(argument_of(rows.value, axis=line), line)
+        value = np.take_along_axis(rows.value, index, axis=line)
+        changes = np.take_along_axis(rows.changes, index[None], axis=line + (line >= 0))
         extreme: Values = Dual(value, changes)
         if initial is not None:
             extreme = (np.maximum if largest is np.max else np.minimum)(extreme, initial)
@@ -535,11 +535,11 @@ def _svd(x: Dual, full_matrices: bool = True, compute_uv: bool = True) -> Dual:
     return Dual(values, np.einsum("...ak,p...ab,...kb->p...k", U, x.changes, Wt))
 
 
-def _put_along_axis(x: Dual, at: ArrayIndex, values: Values, axis: int) -> None:
+def _put_along_axis(x: Dual, index: ArrayIndex, values: Values, axis: int) -> None:
     """np.put_along_axis, applied to the value and to each change."""
     rows = changes_of(values, len(x.changes))
     for each, row in zip((x.value, *x.changes), (value_of(values), *rows), strict=True):
-        np.put_along_axis(each, at, row, axis)
+        np.put_along_axis(each, index, row, axis)
 
 
 def _solve(a: Values, b: Values) -> Dual:

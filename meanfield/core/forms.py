@@ -92,14 +92,14 @@ class Form:
     ----------
     names : sequence of str
         Names of the kinds that it accepts.
-    known : mapping
+    by_name : mapping
         Accepted values, by the names that files use for them.
     keys : sequence of str
         Keys that its table in a file may have.
     """
 
     names: UserValue = ()
-    known: UserValue = {}  # noqa: RUF012
+    by_name: UserValue = {}  # noqa: RUF012
     keys: UserValue = ()
     none_is_default: bool = False  # whether None in a call means the default
     expected: str
@@ -132,29 +132,29 @@ class Leaf(Form):
         (name, value) -> value, or raises TypeError or ValueError.
     schema : dict
         JSON schema.
-    known : mapping
+    by_name : mapping
         Accepted values, by the names that files use for them.
     """
 
     expected: str
     accept: Callable[[str, UserValue], UserValue]
     schema: Schema
-    known: Mapping[str, UserValue] = field(default_factory=dict)
+    by_name: Mapping[str, UserValue] = field(default_factory=dict)
 
     def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
         """A value from Python, by name, from a configuration, or from a stored result."""
         if reading.in_python:
-            is_name = isinstance(data, str) and data in self.known
-            return self.accept(where, self.known[data] if is_name else data)
+            is_name = isinstance(data, str) and data in self.by_name
+            return self.accept(where, self.by_name[data] if is_name else data)
         is_reference = isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
         if self is ANYTHING and not is_reference:
             return data
         if isinstance(data, Mapping):
             return self._from_result(data, where, reading)
-        if self.known:
-            if isinstance(data, str) and data in self.known:
-                return self.known[data]
-            return reading.expected(where, self.expected, data, self.known)
+        if self.by_name:
+            if isinstance(data, str) and data in self.by_name:
+                return self.by_name[data]
+            return reading.expected(where, self.expected, data, self.by_name)
         name = where.split(".")[-1]
         try:
             if "anyOf" in self.schema or self.schema.get("type") == "array":
@@ -175,7 +175,7 @@ class Leaf(Form):
         return reading.expected(where, self.expected, data)
 
     def json(self, definitions: Schema) -> Schema:
-        return {"enum": list(self.known)} if self.known else dict(self.schema)
+        return {"enum": list(self.by_name)} if self.by_name else dict(self.schema)
 
 
 def lost_function(name: str) -> Function:
@@ -416,8 +416,8 @@ class Either(Form):
         return ", or ".join(form.expected for form in self.forms)
 
     @property
-    def known(self) -> UserValue:
-        return {name: value for form in self.forms for name, value in form.known.items()}
+    def by_name(self) -> UserValue:
+        return {name: value for form in self.forms for name, value in form.by_name.items()}
 
     def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
         """Value in the first form that reads it; else the problems of the likeliest form."""
@@ -429,7 +429,7 @@ class Either(Form):
                 except TypeError as error:  # the next form may accept it
                     refusals.append(error)
                 except ValueError as error:
-                    if not form.known:
+                    if not form.by_name:
                         raise
                     words = str(error).replace(form.expected, self.expected, 1)
                     raise ValueError(words) from None
@@ -450,7 +450,7 @@ class Either(Form):
             reading.problems += trials[candidates[0]]
             return INVALID
         alternatives = Either(tuple(candidates))
-        return reading.expected(where, alternatives.expected, data, alternatives.known)
+        return reading.expected(where, alternatives.expected, data, alternatives.by_name)
 
     def json(self, definitions: Schema) -> Schema:
         in_files = (form for form in self.forms if form is not FUNCTION)

@@ -118,8 +118,8 @@ class _Reader:
         self._outermost = 0  # the smallest level to which a part refers
         self._digests: dict[int, tuple[AnyObject, bytes]] = {}
 
-    def read(self, value: AnyObject, at: str = "") -> bytes:
-        """The digest of a value; `at` is the path to it from its parent, for messages."""
+    def read(self, value: AnyObject, label: str = "") -> bytes:
+        """The digest of a value; `label` is the path to it from its parent, for messages."""
         cls, key, level = type(value), id(value), len(self._levels)
         if atom := ATOMS.get(cls):
             return cls.__name__.encode() + b":" + atom(value)
@@ -132,7 +132,7 @@ class _Reader:
             return b"again:%d" % (level - self._levels[key])
         outermost, self._outermost = self._outermost, level
         self._levels[key] = level
-        self._path.append(at)
+        self._path.append(label)
         result = b"#" + self._digest(value)
         self._path.pop()
         del self._levels[key]

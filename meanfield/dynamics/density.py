@@ -20,7 +20,7 @@ from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE, degree_above
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
-from .motion import Failure, Motion, careful_step, in_shape_of
+from .motion import Failure, Motion, careful_step, check_on_torus, in_shape_of
 from .observables import declare, moments_of
 
 TAIL_TOLERANCE = 0.1  # largest size of the last coefficients, in units of rtol
@@ -218,11 +218,8 @@ class DensityMotion(Motion, moves=Density):
                 f"{model.common!r} moves a density off its axis of symmetry: densities on "
                 "Circle and Sphere, and Tokens, can have common noise. Use one of these."
             )
-        if not space.spherical and {"common", "normalisation"} & set(model.parts):
-            raise MeanfieldError(
-                "Common noise and normalisations are those of points of a sphere; leave them out "
-                f"on {space!r}."
-            )
+        if not space.spherical:
+            check_on_torus(model)
         self.check_dimensions()
         model.noise.check_densities(space)
         self.check_frequency()
@@ -279,7 +276,7 @@ class DensityMotion(Motion, moves=Density):
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
         if self.random and dt is None:
-            dt = careful_step(self.model, self.like.dimension, True, start)
+            dt = careful_step(self.model, self.directions, True, start)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
 
     def setup(self) -> None:
@@ -288,6 +285,10 @@ class DensityMotion(Motion, moves=Density):
         self._evolutions: dict[int, DensityEvolution] = {}
         if not self.plain.is_zonal:
             self.fields(self.like.space)  # refuses drifts of unknown kinds
+
+    @property
+    def directions(self) -> int:
+        return self.like.space.directions
 
     @property
     def random(self) -> bool:
@@ -302,7 +303,8 @@ class DensityMotion(Motion, moves=Density):
     ) -> np.ndarray:
         """Coefficients (members, modes) after common noise for a time dt."""
         common_noise: Any = self.model.common
-        increments = common_noise.increments(len(c), space.dimension, rng)
+        circles = 0 if space.spherical else space.directions
+        increments = common_noise.increments(len(c), space.dimension, rng, circles)
         strength = dt / np.broadcast_to(common_noise.kappa, self.like.shape).ravel()
         attention = None
         if common_noise.needs_attention:

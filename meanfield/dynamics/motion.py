@@ -239,6 +239,12 @@ class Motion(ABC):
                     f"{part!r} is for dimension {part_dimension}; got points of dimension {d}."
                 )
 
+    @property
+    def directions(self) -> int:
+        """Number of directions in which noise moves a point: d - 1, on the torus one a circle."""
+        count: int = self.like.dimension - 1
+        return count
+
     def takes(self, option: str) -> bool:
         """Whether an option of `solve` applies."""
         return option in self.options
@@ -624,10 +630,13 @@ def in_shape_of(model: Transformer, state: MovedState, *, smallest_count: int = 
     return state if shape == state.shape else state.broadcast(shape)
 
 
-def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: float) -> float:
+def careful_step(
+    model: Transformer, directions: int, on_sphere: bool, start: float, pull: float = 1.0
+) -> float:
     """Default length of steps with noise: 0.05 over the summed rates of drift and noise.
 
-    The rates are those at the time `start`, `dimension` is that of the points.
+    The rates are those at the time `start`. Noise acts in `directions`, see `Motion.directions`,
+    and `pull` is the size of the drift relative to that on the unit sphere.
 
     Raises
     ------
@@ -648,12 +657,28 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
             "or causal weights by place decide how fast tokens move. Try one and half of it."
         )
     with np.errstate(over="ignore"):
-        fastest = np.max(model.drift.rate(start) + (dimension - 1) * noises)
+        fastest = np.max(pull * model.drift.rate(start) + directions * noises)
     if not 0 < NOISE_STEP_SHARE / fastest < np.inf:
         raise ValueError(
             f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
         )
     return float(NOISE_STEP_SHARE / fastest)
+
+
+def check_on_torus(model: Transformer) -> None:
+    """Raise MeanfieldError for parts of a model that have no meaning on the torus."""
+    if not model.normalisation.is_identity:
+        raise MeanfieldError(
+            f"{model.normalisation!r} uses lengths of hidden states, and a point of a torus is a "
+            "unit vector for each angle, which has none: leave the normalisation out. Without "
+            "noise SqrtScaling() is a change of time, t -> 2 sqrt(1 + t) - 2."
+        )
+    if model.common is not None and model.common.needs_attention:
+        raise MeanfieldError(
+            f"{model.common!r} multiplies the output of attention by a matrix that mixes the "
+            "angles: it is defined on spheres. On the torus take CommonRotations(kappa), the same "
+            "translation of all points, or CommonTranslations(kappa)."
+        )
 
 
 def warn_of_long_steps(dt: float, default: float) -> None:

@@ -7,21 +7,25 @@ With the pairs (cos, sin) of the angles as points of R^2m,
 where u are the outputs of attention of `engines`.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import Observations
-from ..core.dual import Dual
+from ..core.annotations import MovedState, Observations, UserValue
+from ..core.dual import Array, Dual, contiguous
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..models import MeanField
 from ..spaces.torus import MOST_CIRCLES
-from ..states.points import along_circles, on_circles
+from ..states.points import along_circles, angles_between, on_circles
 from ..states.torus_tokens import TorusTokens
 from ..steppers import DormandPrince, Splitting
 from ..steppers.splitting import kutta_step
+from .linearised import check_vanishes
+from .motion import check_on_torus
 from .replicas import ReplicaMotion
 
 
@@ -35,7 +39,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
     example = "Tokens.on_torus(angles)"
     schemes = (DormandPrince,)
     options = frozenset({"rng"})
-    follows = frozenset({"noise"})
+    follows = frozenset({"noise", "common", "normalisation"})
     draws_by_member = True
     not_finite = "an angle was not finite"
 
@@ -45,10 +49,12 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         self.check_dimensions()
         if circles > MOST_CIRCLES:
             raise MeanfieldError(f"Tokens move on tori of at most {MOST_CIRCLES} angles.")
+        check_on_torus(model)
         if not model.noise.turns_angles:
             raise MeanfieldError(
-                f"{model.noise!r} is not known on the torus: take Isotropic(), the default, or a "
-                "scale, MultiplicativeStratonovich(scale) or MultiplicativeIto(scale)."
+                f"{model.noise!r} is defined by projections onto a sphere, of which a torus has "
+                "none: take Isotropic(), the default, or a scale, MultiplicativeStratonovich(scale)"
+                " or MultiplicativeIto(scale)."
             )
         if any(part.is_zonal and not part.constant for _, part in model.drift.terms):
             raise MeanfieldError(
@@ -70,14 +76,20 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
             chosen._sums = self._sums.of_members(members)
         return chosen
 
-    def noisy_step(self, start: float) -> float:
-        """Step with noise, divided by e^((m - 1) |beta|) for unnormalised exponential kernels."""
-        dt, drift = super().noisy_step(start), self.model.drift
+    @property
+    def directions(self) -> int:
+        circles: int = self.like.dimension // 2
+        return circles
+
+    def noisy_step(self, start: float, pull: float = 1.0) -> float:
+        """Step with noise; unnormalised exponential kernels are up to e^(m |beta|)."""
+        drift = self.model.drift
         source = drift.source if isinstance(drift, MeanField) else drift
         for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):
-            if part.exponent is not None and not part.normalised:  # up to exp(m beta)
-                dt /= float(np.exp((self.like.dimension // 2 - 1) * np.abs(part.exponent)).max())
-        return dt
+            if part.exponent is not None and not part.normalised:
+                size = np.exp((self.directions - 1) * np.abs(part.exponent))
+                pull = max(pull, float(size.max()))
+        return super().noisy_step(start, pull)
 
     def coordinates(self, state: TorusTokens) -> np.ndarray:
         """The angles (replicas, n, m)."""
@@ -94,11 +106,6 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the angles, (replicas, n, m)."""
-        if isinstance(y, Dual):
-            raise MeanfieldError(
-                "Derivatives of runs of tokens on the torus are not known. Differentiate a run of "
-                "their density."
-            )
         x = on_circles(y)
         return along_circles(x, self.attention_update(x, self._masses, t))
 
@@ -110,22 +117,76 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         """The interaction energy of every replica; nan for drifts without one."""
         return self._sums.energy(on_circles(y), self._masses).reshape(self.like.shape)
 
-    @property
-    def why_no_tangents(self) -> str:
-        return "of densities on a torus, not of tokens there. Solve for the Density."
-
     def step(
         self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Generator,
         common: Generator | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2."""
+        """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2.
+
+        Common noise, drawn from `common`, comes first and last.
+        """
+        y = self._after_common_noise(y, dt / 2, common)
         y = self._after_noise(y, t + dt / 4, dt / 2, rng)
         y = kutta_step(self.velocity, y, t, dt)
-        return self._after_noise(y, t + 3 * dt / 4, dt / 2, rng)
+        y = self._after_noise(y, t + 3 * dt / 4, dt / 2, rng)
+        return self._after_common_noise(y, dt / 2, common)
+
+    def _after_common_noise(self, y: np.ndarray, dt: float, rng: Generator | None) -> np.ndarray:
+        noise = self.model.common
+        if noise is None or rng is None:
+            return y
+        x, circles = on_circles(y), self.directions
+        increments = noise.increments(len(y), self.like.dimension, rng, circles)
+        strength = np.full(self.like.shape, dt / noise.kappa).ravel()
+        return y + angles_between(x, noise.moved_on_torus(x, strength, increments))
 
     def _after_noise(self, y: np.ndarray, t: float, dt: float, rng: Generator) -> np.ndarray:
+        if not self.model.has_independent_noise:
+            return y
         kappa = np.broadcast_to(self.model.kappa_at(self.inside(t)), self.like.shape).ravel()
         return self.model.noise.turned(y, dt / kappa, rng)
+
+    # Derivatives ---------------------------------------------------------------------------
+
+    @property
+    def why_no_tangents(self) -> str:
+        advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
+        return f"of tokens {advice}" if self.random else ""
+
+    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+        """Copy with changes of the drift by the parameters, at `state`."""
+        copied = copy(self)
+        copied.like = state
+        copied._masses = contiguous(state.masses.reshape(self._masses.shape))
+        copied._sums = self._sums.with_tangents(names)
+        return copied
+
+    def direction(self, direction: UserValue, state: TorusTokens) -> Mapping[str, Array]:
+        """A checked change of the initial tokens: an array, of the angles, or arrays by name."""
+        named = direction if isinstance(direction, Mapping) else {"angles": direction}
+        changes = super().direction(named, state)
+        if "masses" in changes:
+            total = changes["masses"].sum(axis=-1)
+            check_vanishes("changes of masses of sum 0", total, changes["masses"])
+        return changes
+
+    def tangent_space(
+        self, state: TorusTokens
+    ) -> tuple[int, Callable[[Generator], Mapping[str, Array]]]:
+        """Dimension of the tangent space, and a function that draws Gaussian changes of angles."""
+        n, m = state.angles.shape[-2:]
+        return n * m, lambda rng: {"angles": rng.standard_normal(state.angles.shape)}
+
+    def tangent_vectors(self, y: Dual) -> Array:
+        rows = y.changes.swapaxes(0, 1)
+        return rows.reshape(*rows.shape[:2], -1)
+
+    def smooth_observables(self, state: TorusTokens, t: float) -> Observations:
+        means = np.einsum("...i,...id->...d", state.masses, state.x)
+        return {
+            "order_parameter": np.linalg.norm(means, axis=-1) / self.directions**0.5,
+            "mass": state.masses.sum(axis=-1),
+        }
 
     # Measured ------------------------------------------------------------------------------
 
@@ -145,9 +206,9 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
                 `Potential`; nan for drifts that increase none
             speed : (sum_i m_i |v_i|^2)^(1/2), without noise
         """
-        y = self.coordinates(state)
+        y, smooth = self.coordinates(state), self.smooth_observables(state, t)
         return {
-            "order_parameter": np.sqrt((np.abs(state.moment(1)) ** 2).mean(axis=-1)),
+            "order_parameter": smooth["order_parameter"],
             "speed": self.rates(y, self.velocity(y, t)).reshape(state.shape),
             "interaction_energy": self.energy(y),
             "mass": state.masses.sum(axis=-1),

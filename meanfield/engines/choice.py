@@ -13,8 +13,6 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind, ancestor
 from ..models import (
-    SA,
-    USA,
     Attention,
     Causal,
     Drift,
@@ -234,13 +232,10 @@ def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
 
 def torus_engine(drift: ZonalDrift, request: Request) -> TorusSums:
     """The engine of a single zonal drift for tokens on the torus; MeanfieldError on overflow."""
-    m = request.d // 2
-    if drift.exponent is None:
-        return TorusSums(drift, m, request.n)
-    Torus(1, m).attraction(drift)  # refuses exp(m beta) that overflows
-    scaled = (SA if drift.normalised else USA)(m * drift.exponent)
-    pairs = request.asked.build(scaled, request.n, request.d)
-    return TorusSums(drift, m, request.n, pairs)
+    if drift.exponent is not None:
+        Torus(1, request.d // 2).attraction(drift)  # refuses exp(m beta) that overflows
+    build = partial(request.asked.build, n=request.n, d=request.d)
+    return TorusSums(drift, request.d // 2, request.n, build)
 
 
 def attention_engine(drift: Attention, request: Request) -> Engine:

@@ -13,6 +13,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.annotations import Function, Values
+from ..core.differences import derivative_at_zero
+from ..core.dual import Dual, changes_of, value_of
 from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
 
@@ -120,6 +123,24 @@ class ZonalEngine(Engine):
         from .direct import DirectSums
 
         return DirectSums(self.drift, self.threads.threads).with_tangents(names)
+
+
+def along_tangents(sums: Function, x: Values, masses: Values, name: str) -> Dual:
+    """sums(x, masses) with changes: differences of order 10 along each tangent of the arguments.
+
+    The arguments, of which one is a `Dual`, change together. Messages name the function `name`.
+    """
+    at, m = value_of(x), value_of(masses)
+    count = len(x.changes if isinstance(x, Dual) else masses.changes)
+    changes = []
+    for dx, dm in zip(changes_of(x, count), changes_of(masses, count), strict=True):
+        size = max(np.abs(dx).max(), np.abs(dm).max()) or 1.0
+
+        def moved(h: float, dx: np.ndarray = dx / size, dm: np.ndarray = dm / size) -> np.ndarray:
+            return sums(at + h * dx, m + h * dm)
+
+        changes.append(size * derivative_at_zero(moved, name))
+    return Dual(sums(at, m), np.array(changes))
 
 
 class ThreadPool:

@@ -10,18 +10,18 @@ Bebendorf, Numer. Math. 86 (2000), 565-589, for the cross approximation.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from ..core.annotations import Values
 from ..core.cached import cached_property
-from ..core.differences import derivative_at_zero
-from ..core.dual import Dual, changes_of, value_of
+from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..models import PairKernel
 from ..spaces.contract import Space
-from .contract import Engine
+from .contract import Engine, along_tangents
 from .density_heads import GridDensity, Quotient
 from .fields import FIELDS, DensityField
 
@@ -59,24 +59,9 @@ class PairSums(Engine):
     def attention(self, t: float, x: Values, masses: Values) -> Values:
         """The sums (R, n, d)."""
         if isinstance(x, Dual) or isinstance(masses, Dual):
-            return self._with_changes(t, x, masses)
+            return along_tangents(partial(self.attention, t), x, masses, "PairKernel.kernel")
         pairs = zip(x, masses, strict=True)
         return np.stack([pulls(self.drift, points, points, m) for points, m in pairs])
-
-    def _with_changes(self, t: float, x: Values, masses: Values) -> Dual:
-        """Outputs with changes, by differences along each tangent of x and of masses."""
-        at, m = value_of(x), value_of(masses)
-        count = len(x.changes if isinstance(x, Dual) else masses.changes)
-        moves, rates = changes_of(x, count), changes_of(masses, count)
-        changes = []
-        for dx, dm in zip(moves, rates, strict=True):
-            size = max(np.abs(dx).max(), np.abs(dm).max()) or 1.0
-
-            def moved(h: float, dx: np.ndarray = dx / size, dm: np.ndarray = dm / size) -> Any:
-                return self.attention(t, at + h * dx, m + h * dm)
-
-            changes.append(size * derivative_at_zero(moved, "PairKernel.kernel"))
-        return Dual(self.attention(t, at, m), np.array(changes))
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         return self

@@ -5,15 +5,21 @@ Under a zonal drift each angle follows the component of the velocity along it,
     d x_ik / dt = sum_j m_j W'(t_ij) sin(x_jk - x_ik) / sum_j m_j Z(t_ij),   t_ij = sum_k cos(...)
 """
 
-from typing import Self
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
+from ..core.annotations import Values
 from ..core.cached import cached_property
+from ..core.dual import Dual, contiguous, value_of
 from ..core.errors import MeanfieldError
-from ..models import ZonalDrift
+from ..models import SA, USA, ZonalDrift
+from ..models.changes import derivative_by
 from ..spaces.torus import Torus, WavesAt
-from .contract import Engine
+from .contract import Engine, along_tangents
 from .direct import DirectSums
 
 SMOOTH_EXPONENT = 4.0  # m |beta| up to which sums over waves are as accurate as those over pairs
@@ -89,23 +95,32 @@ class TorusSums(Engine):
         Number m of angles.
     n : int
         Number of tokens.
-    pairs : Engine, optional
-        Sums over unit vectors of R^2m under the exponent m beta; None for other kernels.
+    build : callable
+        Drift -> engine of sums over unit vectors of R^2m, for the exponent m beta.
+
+    Notes
+    -----
+    Changes along tangents are those of sums over pairs, or differences of order 10 of sums over
+    waves; by parameters they are differences.
     """
 
     name = "torus"
     tangential = False
+    _names: tuple[str | None, ...] = ()  # parameters that change along the tangents
 
     def __init__(
-        self, drift: ZonalDrift, circles: int, n: int, pairs: Engine | None = None
+        self, drift: ZonalDrift, circles: int, n: int, build: Callable[[ZonalDrift], Any]
     ) -> None:
-        self.drift, self._circles, self._count, self._pairs = drift, circles, n, pairs
+        self.drift, self._circles, self._count, self._build = drift, circles, n, build
+        self._pairs: Any = None
+        if drift.exponent is not None:
+            self._pairs = build((SA if drift.normalised else USA)(circles * drift.exponent))
 
     def of_members(self, members: np.ndarray) -> Self:
         return self
 
     @cached_property
-    def _summed(self) -> Engine | None:
+    def _summed(self) -> Any:
         """The sums over pairs; None where those over waves are chosen."""
         beta, m = self.drift.exponent, self._circles
         if self._pairs is None or m == 1 or not np.any(beta) or self._count < FEWEST_FOR_WAVES:
@@ -120,6 +135,8 @@ class TorusSums(Engine):
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Vectors (R, n, 2m) whose parts along the circles are the velocities."""
+        if isinstance(x, Dual):
+            return self._with_changes(t, x, masses)
         if self._summed is not None:
             radius = self._circles**0.5
             return radius * self._summed.velocity(x / radius, masses)
@@ -127,6 +144,31 @@ class TorusSums(Engine):
         for target, points, m in zip(sums, x, masses, strict=True):
             at = WavesAt(waves.space.rows, points)
             target[:] = waves.velocity(points, waves.space.empirical_at(at, m), at)
+        return sums
+
+    def with_tangents(self, names: Sequence[str | None]) -> Self:
+        copied = copy(self)
+        copied._names = tuple(names)
+        return copied
+
+    def _with_changes(self, t: float, x: Dual, masses: Values) -> Dual:
+        """Outputs with changes by tokens, masses and parameters."""
+        if self._pairs is not None:
+            pairs = self._pairs.with_tangents([None] * len(self._names))
+            radius = self._circles**0.5
+            sums = radius * pairs.velocity(contiguous(x / radius), masses)
+        else:
+            sums = along_tangents(partial(self.attention, t), x, masses, "attention")
+        points, weights = value_of(x), value_of(masses)
+
+        def of_drifts(drifts: Any) -> np.ndarray:
+            each = [drifts.member(i) for i in range(*drifts.shape)]
+            engines = [type(self)(e, self._circles, self._count, self._build) for e in each]
+            return np.stack([engine.attention(t, points, weights) for engine in engines])
+
+        for a, name in enumerate(self._names):
+            if name is not None:
+                sums.changes[a] += derivative_by(self.drift, name, of_drifts)
         return sums
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:

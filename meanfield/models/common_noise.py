@@ -21,6 +21,8 @@ LONGEST_NOISE_STEP = 100.0  # angle or boost beyond any accuracy; e^710 overflow
 class CommonNoise(Kind, family=True):
     """A noise of strength 1/kappa that is the same for all tokens of a replica, on the sphere.
 
+    On the torus each circle has a noise of its own, independent of the others.
+
     A step of length dt depends on s = dt/kappa. It is drawn in two parts, as that of independent
     noise: `increments` are standard normal numbers that depend on the dimension alone, and `moved`
     is a map of the sphere that they determine. A density is carried by the same map. So tokens and
@@ -31,7 +33,7 @@ class CommonNoise(Kind, family=True):
     kappa : ndarray
         The strength, > 0 and finite; an array makes an ensemble.
     needs_attention : bool
-        Whether the map depends on the output of attention.
+        Whether the map depends on the output of attention. Such a noise is not known on the torus.
     known_rate : bool
         Whether inner products change at most at the rate (d - 1)/kappa: steps are chosen by it.
     """
@@ -57,9 +59,13 @@ class CommonNoise(Kind, family=True):
     def increments_size(self, d: int) -> int:
         """The number of normal numbers that a step takes."""
 
-    def increments(self, replicas: int, d: int, rng: Generator) -> np.ndarray:
-        """The random numbers of one step, (replicas, size), standard normal."""
-        return rng.standard_normal((replicas, self.increments_size(d)))
+    def increments(self, replicas: int, d: int, rng: Generator, circles: int = 0) -> np.ndarray:
+        """The random numbers of one step, (replicas, size), standard normal.
+
+        For points of a torus, `circles` > 0, they are those of each circle, one after the other.
+        """
+        size = circles * self.increments_size(2) if circles else self.increments_size(d)
+        return rng.standard_normal((replicas, size))
 
     @abstractmethod
     def moved(
@@ -82,6 +88,14 @@ class CommonNoise(Kind, family=True):
             New; unit vectors to rounding.
         """
 
+    def moved_on_torus(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
+        """Points (R, n, 2m) of a torus after a step: each pair moves as a point of its circle."""
+        replicas, n, d = x.shape
+        pairs = x.reshape(replicas, n, d // 2, 2).swapaxes(1, 2).reshape(-1, n, 2)
+        numbers = increments.reshape(len(pairs), -1)
+        moved = self.moved(pairs, np.repeat(s, d // 2), numbers)
+        return moved.reshape(replicas, d // 2, n, 2).swapaxes(1, 2).reshape(x.shape)
+
     def carried(
         self,
         space: Space,
@@ -97,7 +111,9 @@ class CommonNoise(Kind, family=True):
         """
         masses = space.weights * space.to_values(coefficients)
         points = np.broadcast_to(space.points, (*masses.shape, space.dimension))
-        return space.empirical(self.moved(points, s, increments, attention), masses)
+        if space.spherical:
+            return space.empirical(self.moved(points, s, increments, attention), masses)
+        return space.empirical(self.moved_on_torus(points, s, increments), masses)
 
 
 class CommonRotations(CommonNoise):
@@ -146,7 +162,10 @@ class CommonRotations(CommonNoise):
         increments: Array,
         attention: Array | None = None,
     ) -> np.ndarray:
-        rotations = self._rotations(space.dimension, s, increments)
+        if space.spherical:
+            rotations = self._rotations(space.dimension, s, increments)
+        else:  # angles of each circle; exp(Omega) turns clockwise
+            rotations = -np.sqrt(2 * s)[:, None] * increments
         pairs = zip(coefficients, rotations, strict=True)
         return np.array([space.rotate(series, rotation) for series, rotation in pairs])
 

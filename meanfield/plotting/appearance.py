@@ -282,8 +282,8 @@ class Appearance(Generic[StateT]):
         Largest number of dots around the circle that are drawn for a member.
     overlap : float
         The opacity of n curves is this over the square root of n, within limits.
-    gathers : bool
-        Whether movies show an observable of concentration, see `gathering`.
+    has_concentration : bool
+        Whether movies show an observable of concentration, see `concentration`.
     symbols : dict
         Axis labels of observables, where they differ from the default.
     """
@@ -292,7 +292,7 @@ class Appearance(Generic[StateT]):
     registered: ClassVar[dict[type, "Appearance[Any]"]] = {}
     states = ""
     carried = False
-    gathers = False
+    has_concentration = False
     symbols: ClassVar[dict[str, str]] = {}
     most_dots, most_curves, most_around = 5000, 300, 5000
     overlap = 3.0
@@ -318,9 +318,11 @@ class Appearance(Generic[StateT]):
         """True for states in R^d, where points can go to infinity."""
         return issubclass(self.space(state), Flat)
 
-    def gathering(self, state: StateT) -> str:
+    def concentration(self, state: StateT) -> str:
         """The observable of concentration in movies: "spread" or "order_parameter"; "" for none."""
-        return "" if not self.gathers else "spread" if self.flat(state) else "order_parameter"
+        if not self.has_concentration:
+            return ""
+        return "spread" if self.flat(state) else "order_parameter"
 
     def chart(self, state: StateT) -> Any:
         """The axis of its one coordinate, or None."""
@@ -393,7 +395,7 @@ class DensityAppearance(Appearance[LawT], Generic[LawT]):
     """Densities: fields over the space."""
 
     states = "densities"
-    gathers = True
+    has_concentration = True
     law_in_words = "density"
 
     def law(self, state: LawT) -> Density:
@@ -474,7 +476,7 @@ class CharacteristicsAppearance(Appearance[Characteristics]):
 
     states = "characteristics"
     carried = True
-    gathers = True
+    has_concentration = True
     most_dots, most_curves, most_around = 512, 50, 50
     overlap = 6.0  # curves between which lies the same mass hardly overlap
 
@@ -537,7 +539,7 @@ class Finite(Appearance[FiniteT], Generic[FiniteT]):
     }
 
     carried = True
-    gathers = True
+    has_concentration = True
 
     def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
         if member is None:
@@ -671,7 +673,7 @@ class GaussianAppearance(Appearance[Gaussian]):
 
     states = "Gaussians"
     carried = True
-    gathers = True
+    has_concentration = True
 
     def space(self, state: Gaussian) -> type:
         return space_of_tokens(state.dimension, on_sphere=False)

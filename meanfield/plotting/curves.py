@@ -24,7 +24,7 @@ from ..states import Gram, Tokens, TorusTokens
 from . import fields, layouts, theme
 from .appearance import DrawnCluster, DrawnSample, appearance_of, space_of
 from .labels import Member, distinct, label_logarithmic, label_of_member, percent
-from .layouts import Draw, DrawnMembers, Panels
+from .layouts import DrawnMembers, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, in_words
 
@@ -252,7 +252,7 @@ def histogram(
     """
     bins, solution = whole_number("bins", bins), panels.solution
     if density is not None:
-        check_beside(density, solution)
+        check_overlay(density, solution)
     for member, row in panels.views:
         for ax, i in row:
             heights, edges = fields.angle_histogram(panels.state(i, member), bins)
@@ -268,7 +268,7 @@ def histogram(
         panels.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
 
-def check_beside(density: Solution, solution: Solution, space: type = Circle) -> None:
+def check_overlay(density: Solution, solution: Solution, space: type = Circle) -> None:
     """Raise TypeError or ValueError unless densities can be drawn beside points of a space."""
     expect(density, [(Density, space)])
     if density.shape:
@@ -318,14 +318,11 @@ def product_histogram(panels: Panels, *, bins: int = fields.PRODUCT_BINS) -> Non
     edges = np.linspace(*fields.PRODUCT_AXIS.limits, bins + 1)
     style = {"baseline": NEGLIGIBLE_SHARE, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
 
-    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            shares = fields.shares_at(panels.solution[i], member, bins)
-            return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
+        shares = fields.shares_at(panels.solution[i], member, bins)
+        return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     panels.label(fields.PRODUCT_AXIS, fields.SHARE)
     for ax in panels.axes:
         ax.set(ylim=(fields.LEAST_PAIR_SHARE, 1.5), yscale="log")
@@ -479,7 +476,7 @@ def trajectories(
     layouts.need_two_times(solution, "A figure of trajectories", "observables")
     log_time = layouts.is_logarithmic(solution, log_time)
     if density is not None:
-        check_beside(density, solution)
+        check_overlay(density, solution)
     samples = panels.samples(whole_number("count", look.most_curves if count is None else count))
     for member, (ax, bottom, left) in zip(panels.members, panels.outer, strict=True):
         sample = samples[member]

@@ -22,7 +22,7 @@ from .appearance import evenly
 from .curves import draw_curves
 from .fields import MOST_COLUMNS, between, choose_scale, density_bar, field_maps, visible_chart
 from .labels import Member, distinct
-from .layouts import Draw, Panels, columns_of_times, is_logarithmic, need_two_times, time_edges
+from .layouts import Panels, columns_of_times, is_logarithmic, need_two_times, time_edges
 from .registry import figure
 from .spaces import CoordinateAxis
 
@@ -219,16 +219,13 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     colours = {"norm": colour_scale.norm, "cmap": theme.DENSITY_MAP}
     members = [(row,) for row in range(len(axis.rows))]
 
-    def prepare(member: Member, _row: list[tuple[Axes, int]]) -> Draw:
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            rows = axis.densities(panels.state(i, member))
-            theta, values = chart.profiles([rows], members, MOST_ANGLES)
-            edges = time_edges(theta, log_time=False)
-            return [ax.pcolormesh(edges, axis.edges, values[:, 0], rasterized=True, **colours)]
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
+        rows = axis.densities(panels.state(i, member))
+        theta, values = chart.profiles([rows], members, MOST_ANGLES)
+        edges = time_edges(theta, log_time=False)
+        return [ax.pcolormesh(edges, axis.edges, values[:, 0], rasterized=True, **colours)]
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     sparse = replace(chart, ticks=chart.ticks[::2], labels=chart.labels[::2])
     for ax, bottom, left in panels.outer:
         name = ax.get_ylabel()

@@ -207,7 +207,8 @@ MOST_KEY = 0.3  # at most this share of the width
 LEAST_PANEL = 2.0  # inches, with its labels
 LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
-Draw = Callable[[Axes, int], Sequence[Artist]]  # draws the saved state of an index in a panel
+# Draws in a panel a member of the saved state of an index
+Draw = Callable[[Axes, labels.Member, int], Sequence[Artist]]
 
 
 @dataclass
@@ -326,12 +327,11 @@ class Panels(DrawnMembers):
         update(0)
         self.film.append(update)
 
-    def each(self, prepare: Callable[[labels.Member, list[tuple[Axes, int]]], Draw]) -> None:
-        """Draw a sheet; `prepare` returns the function that draws a saved state of a member."""
+    def each(self, draw: Draw) -> None:
+        """Draw a sheet: each member at each time."""
         for member, row in self.views:
-            draw = prepare(member, row)
             for ax, i in row:
-                self.show(partial(draw, ax), [i])
+                self.show(partial(draw, ax, member), [i])
 
 
 def panels_in(figure: FigureBase, count: int, columns: int) -> list[Axes]:

@@ -249,7 +249,7 @@ def _stage(
 ) -> tuple[Figure, layouts.Update]:
     """The figure of a movie, and a function that sets it to the saved state of a given index."""
     solution, members = view.solution, view.members
-    single, name = len(members) == 1, view.look.gathering(solution.final)
+    single, name = len(members) == 1, view.look.concentration(solution.final)
     tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
     heights = [tall, 1.4] if name else [tall]
     figure = theme.figure(width=8.0, height=sum(heights) + 0.5)

@@ -18,7 +18,7 @@ from . import curves, theme
 from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly
 from .fields import choose_scale, profiles
 from .labels import Member, member_of, percent
-from .layouts import Draw, DrawnMembers, Panels, square
+from .layouts import DrawnMembers, Panels, square
 from .registry import figure
 from .spaces import UNIT_CIRCLE, Euclidean, Hypersphere
 
@@ -85,33 +85,27 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
     around = None if density is None else draw_around(density, solution)
     samples = panels.samples(look.most_around)
 
-    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        """Draw the circle in each panel of a member; returns the function that draws the dots."""
-        for ax, _ in row:
-            circle(ax)
-            curves.name_angles(ax, chart.around, 0.8)
-            room = 1.45 if around is None else 2.1
-            ax.set(xlim=(-room, room), ylim=(-room + 0.15, room - 0.15))
+    room = 1.45 if around is None else 2.1
+    for ax in panels.axes:
+        circle(ax)
+        curves.name_angles(ax, chart.around, 0.8)
+        ax.set(xlim=(-room, room), ylim=(-room + 0.15, room - 0.15))
 
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            state = panels.state(i, member)
-            places = look.points(state)[:, [0, -1]]
-            artists: list[Artist] = [
-                dots(ax, samples[member], places * [side, 1]) for side in chart.sides
-            ]
-            if around is not None:
-                return artists + around(ax, float(solution.t[i]))
-            return artists + (name_clusters(ax, state) if clusters else [])
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
+        state = panels.state(i, member)
+        places, sample = look.points(state)[:, [0, -1]], samples[member]
+        artists: list[Artist] = [dots(ax, sample, places * [side, 1]) for side in chart.sides]
+        if around is not None:
+            return artists + around(ax, float(solution.t[i]))
+        return artists + (name_clusters(ax, state) if clusters else [])
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     explain_dots(panels, samples, pairs=len(chart.sides) > 1)
 
 
 def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float], list[Artist]]:
     """A function that draws around the circle the density saved nearest to a time, on one scale."""
-    curves.check_beside(density, solution)
+    curves.check_overlay(density, solution)
     densities = profiles(DrawnMembers(density, [()]), range(len(density.t)))[1]
     scale = choose_scale(densities, heavy="power")
 
@@ -237,27 +231,25 @@ def projection(panels: Panels, *, trails: bool = False) -> None:
     look, times = panels.look, range(len(panels.solution))
     samples, traces = panels.samples(look.most_dots), panels.samples(look.most_curves)
 
-    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        """Set the axes of each panel of a member; returns the function that draws the dots."""
-        plane, sample, paths = plane_of(panels.solution, member), samples[member], traces[member]
-        style = {"colors": list(paths.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
-        shown = times if trails else panels.times
-        places = {i: plane.place(panels.state(i, member).x) for i in shown}
-        frames = [places[i] for i in panels.times]
+    planes = {member: plane_of(panels.solution, member) for member in panels.members}
+    shown = times if trails else panels.times
+    places = {(m, i): planes[m].place(panels.state(i, m).x) for m in planes for i in shown}
+    for member, row in panels.views:
+        frames = [places[member, i] for i in panels.times]
         for ax, _ in row:
             has_names = ax is row[0][0] and (panels.film is not None or not member)
-            plane_axes(ax, plane, sample, frames, named=has_names)
+            plane_axes(ax, planes[member], samples[member], frames, named=has_names)
 
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            artists: list[Artist] = [dots(ax, sample, places[i])]
-            if trails:
-                so_far = np.stack([places[j][paths.indices] for j in range(i + 1)], axis=1)
-                artists.append(ax.add_collection(LineCollection(so_far, **style), autolim=False))
-            return artists
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
+        artists: list[Artist] = [dots(ax, samples[member], places[member, i])]
+        if trails:
+            paths = traces[member]
+            so_far = np.stack([places[member, j][paths.indices] for j in range(i + 1)], axis=1)
+            style = {"colors": list(paths.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
+            artists.append(ax.add_collection(LineCollection(so_far, **style), autolim=False))
+        return artists
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     explain_dots(panels, samples)
 
 

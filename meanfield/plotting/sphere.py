@@ -28,7 +28,7 @@ from . import theme
 from .appearance import appearance_of
 from .fields import Scale, choose_scale, density_bar, law_in_words
 from .labels import Member, member_of, percent
-from .layouts import Draw, DrawnMembers, Panels
+from .layouts import DrawnMembers, Panels
 from .points import explain_dots
 from .registry import figure
 from .spaces import UNIT_CIRCLE
@@ -88,8 +88,8 @@ class OrthographicPair:
     ----------
     frame : ndarray, (3, 3)
         Rotation, as `frame_of` returns it.
-    beside : bool
-        Whether the discs, of radius 1, lie side by side; else the second is beneath the first.
+    upright : bool
+        Whether the second disc, of radius 1, lies beneath the first; else they lie side by side.
     leap : float
         Longer steps between neighbouring points of a curve cross to the other disc.
     """
@@ -97,25 +97,27 @@ class OrthographicPair:
     area: ClassVar[float] = 2 * np.pi
     leap: ClassVar[float] = 0.8 * GAP
     frame: np.ndarray
-    beside: bool = True
+    upright: bool = False
 
     @property
     def centres(self) -> np.ndarray:
         """Centres of the discs in front and behind, (2, 2)."""
         half = 1.0 + GAP / 2
-        return np.array([[-half, 0.0], [half, 0.0]] if self.beside else [[0.0, half], [0.0, -half]])
+        return np.array(
+            [[0.0, half], [0.0, -half]] if self.upright else [[-half, 0.0], [half, 0.0]]
+        )
 
     @property
     def box(self) -> tuple[float, float, float, float]:
         half = 2.0 + GAP / 2
-        return (-half, half, -1.0, 1.0) if self.beside else (-1.0, 1.0, -half, half)
+        return (-1.0, 1.0, -half, half) if self.upright else (-half, half, -1.0, 1.0)
 
     @property
     def outlines(self) -> list[np.ndarray]:
         return [centre + UNIT_CIRCLE.T for centre in self.centres]
 
     def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
-        behind = x > 0 if self.beside else y < 0
+        behind = y < 0 if self.upright else x > 0
         middle = self.centres[behind.astype(int)]
         x, y = x - middle[..., 0], y - middle[..., 1]
         x, y = _in_disc(x, y, slack)
@@ -302,8 +304,8 @@ class DotLayer:
         widths *= min(1.0, WIDEST * radius / np.median(widths))
         crowded = len(widths) > MOST_EDGED_DOTS
         places = view.place(self._panels.look.points(state)[sample.indices])
-        seen, places = self.seen(places, widths)
-        widths, colours = widths[seen], sample.colours[seen]
+        index, places = self.visible(places, widths)
+        widths, colours = widths[index], sample.colours[index]
         style = {"edgecolors": "none", "alpha": 0.6} if crowded else {"edgecolors": "white"}
         style |= {"facecolors": list(colours), "linewidths": 0.25, "rasterized": crowded}
         positions = {"offsets": places, "offset_transform": ax.transData, "units": "xy"}
@@ -311,7 +313,7 @@ class DotLayer:
         dots = EllipseCollection(widths, widths, angles, zorder=2.5, **positions, **style)
         return ax.add_collection(dots, autolim=False)
 
-    def seen(self, places: np.ndarray, _widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def visible(self, places: np.ndarray, _widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the dot at each drawn place, and the places (n, 2)."""
         return np.arange(len(places)), places
 
@@ -326,19 +328,17 @@ Layer = FieldLayer | DotLayer
 def draw_globes(panels: Panels, layer: Layer, views: Sequence[Projection], clusters: bool) -> None:
     """Draw each member of a sheet in its projection, one of `views` for each member."""
 
-    def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
-        """Draw the outlines of a member; returns the function that paints its states."""
-        projection = views[panels.members.index(member)]
-        outlines = {ax: globe(ax, projection, layer.lines) for ax, _ in row}
+    projections = dict(zip(panels.members, views, strict=True))
+    outlines = {
+        ax: globe(ax, projections[m], layer.lines) for m, row in panels.views for ax, _ in row
+    }
 
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            state = panels.state(i, member)
-            picture = layer.paint(ax, outlines[ax], projection, member, state)
-            return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
+        state, projection = panels.state(i, member), projections[member]
+        picture = layer.paint(ax, outlines[ax], projection, member, state)
+        return [picture, *(mark_clusters(ax, projection, state) if clusters else [])]
 
-        return draw
-
-    panels.each(prepare)
+    panels.each(draw)
     layer.explain()
 
 
@@ -435,7 +435,7 @@ def draw_pairs(
     for member, row in panels.views:
         last = panels.state(row[-1][1], member)
         direction = panels.look.best_seen_from(last) if seen_from is None else seen_from
-        pairs.append(OrthographicPair(frame_of(direction), beside=not panels.upright))
+        pairs.append(OrthographicPair(frame_of(direction), upright=panels.upright))
         if panels.film is None or len(panels.members) == 1:
             name_sides(row[0][0], pairs[-1])
     draw_globes(panels, layer, pairs, clusters)
@@ -535,9 +535,8 @@ def name_sides(ax: Axes, pair: OrthographicPair) -> None:
     numbers = ", ".join(f"{{{number:.2f}}}" for number in pair.frame[2]).replace("-0.00", "0.00")
     names = (f"seen from $({numbers})$", "from behind")
     for (right, height), name in zip(pair.centres, names, strict=True):
-        if pair.beside:
-            place = {"x": right, "y": height - 1.07, "va": "top", "ha": "center"}
-        else:
+        place = {"x": right, "y": height - 1.07, "va": "top", "ha": "center"}
+        if pair.upright:
             place = {"x": right - 1.07, "y": height, "va": "center", "ha": "right", "rotation": 90}
             name = name.replace("from $", "from\n$")
         ax.text(s=name, fontsize=8, multialignment="center", **place)

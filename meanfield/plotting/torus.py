@@ -19,7 +19,7 @@ from ..states import TorusTokens
 from . import curves, theme
 from .fields import choose_scale, density_bar
 from .labels import Member
-from .layouts import Draw, DrawnMembers, Panels
+from .layouts import DrawnMembers, Panels
 from .pages import Band, Film, at_the_end, band, scene, upper_part
 from .registry import FigureKind, figure
 from .spaces import AROUND
@@ -45,7 +45,7 @@ class FundamentalSquare:
 class SquareDots(DotLayer):
     """Dots on the square, whole across its edges: parts beyond one appear at the opposite one."""
 
-    def seen(self, places: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def visible(self, places: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turns = 2 * np.pi * np.array([p for p in product((-1, 0, 1), repeat=2) if any(p)])
         images = places + turns[:, None]
         inside = (np.abs(images) < np.pi + widths[:, None] / 2).all(axis=-1)
@@ -96,10 +96,7 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in values]), scale)
     colours: PassedOn = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
 
-    def prepare(member: Member, _row: PassedOn) -> Draw:
-        return lambda ax, i: [draw_plane(ax, panels.state(i, member), **colours)]
-
-    panels.each(prepare)
+    panels.each(lambda ax, member, i: [draw_plane(ax, panels.state(i, member), **colours)])
     frame_squares(panels)
     density_bar(panels, ScalarMappable(**colours), chosen, r"density $\mu_t(\theta_1, \theta_2)$")
 
@@ -158,27 +155,22 @@ def torus_dots(panels: Panels, *, clusters: bool = True, density: Solution | Non
     layer, square = SquareDots(panels), FundamentalSquare()
     beneath = None if density is None else draw_beneath(density, panels.solution)
 
-    def prepare(member: Member, _row: PassedOn) -> Draw:
-        """The function that draws the dots of a member."""
-
-        def draw(ax: Axes, i: int) -> list[Artist]:
-            state = panels.state(i, member)
-            artists = [layer.paint(ax, None, square, member, state)]
-            artists += mark_clusters(ax, square, state) if clusters else []
-            if beneath is not None:
-                artists.append(beneath(ax, float(panels.solution.t[i])))
-            return artists
-
-        return draw
+    def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
+        state = panels.state(i, member)
+        artists = [layer.paint(ax, None, square, member, state)]
+        artists += mark_clusters(ax, square, state) if clusters else []
+        if beneath is not None:
+            artists.append(beneath(ax, float(panels.solution.t[i])))
+        return artists
 
     frame_squares(panels)
-    panels.each(prepare)
+    panels.each(draw)
     layer.explain()
 
 
 def draw_beneath(density: Solution, solution: Solution) -> Callable[[Axes, float], Artist]:
     """A function that draws in grey the density saved nearest to a time, on one scale."""
-    curves.check_beside(density, solution, Torus)
+    curves.check_overlay(density, solution, Torus)
     view = DrawnMembers(density, [()])
     values = [plane_values(view.law(i)) for i in range(len(density))]
     ends = np.array([[v.min(), v.max()] for v in values])

@@ -137,7 +137,7 @@ class Space(Kind, family=True):
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
         "next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
         "transports mode_dims split attraction normaliser interaction levels check_points "
-        "harmonics tokens level_degrees radius shortened spherical"
+        "harmonics tokens level_degrees radius shortened spherical directions"
     )
 
     dimension: int
@@ -152,6 +152,11 @@ class Space(Kind, family=True):
     halfway: bool = False
     grids: ClassVar[type[GridTransforms]]
     transports: ClassVar[tuple[type[Transport], type[Transport]]] = GridTransport, GridTransport
+
+    @property
+    def directions(self) -> int:
+        """Number of directions in which a point moves: d - 1 on a sphere, one a circle."""
+        return self.dimension - 1
 
     @property
     @abstractmethod

@@ -163,6 +163,10 @@ class Torus(Space):
         self._set(degrees=degrees, parseval=np.where(degrees == 0, 1.0, 2.0))
 
     @property
+    def directions(self) -> int:
+        return self.circles
+
+    @property
     def described(self) -> dict[str, Any]:
         return {"degree": self.degree, "dimension": self.circles}
 

@@ -113,9 +113,9 @@ class Grid:
         digests = {n: _digests(n, map(contents, values)) for n, values in self.axes.items()}
         points = []
         for index in np.ndindex(*map(len, self.axes.values())):
-            at = dict(zip(self.axes, index, strict=True))
-            point_digests = {name: digests[name][i] for name, i in at.items()}
-            values = {name: self.axes[name][i] for name, i in at.items()}
+            indices = dict(zip(self.axes, index, strict=True))
+            point_digests = {name: digests[name][i] for name, i in indices.items()}
+            values = {name: self.axes[name][i] for name, i in indices.items()}
             points += [SweepPoint(key_of(point_digests, copy), values, copy) for copy in copies]
         return points
 

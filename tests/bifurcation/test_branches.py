@@ -297,3 +297,12 @@ def test_a_diagram_of_many_matrices_is_saved(tmp_path):
     loaded = mf.load(tmp_path / "diagram.nc")
     np.testing.assert_array_equal(loaded.drift.drift.V, drift.V)
     np.testing.assert_array_equal(loaded.data.kappa, diagram.data.kappa)
+
+
+def test_degrees_that_are_hardly_attracted_have_no_onset():
+    """Multipliers of USA below 1e-308 have no inverse: a RuntimeWarning before."""
+    curve = curve_of(mf.USA(4.0), AxialHarmonics(2, 0, 400), "kappa", (0.3, 0.6), None)
+    weights = curve.at(0.0)[0].multipliers(curve.basis)
+    assert 0 < weights[weights > 0].min() < 1e-308
+    onset, *_ = curve.onsets(list(curve.basis.degrees[[0, *range(150, 400)]]), (0.0, 600.0))
+    assert onset.value == pytest.approx(4 / iv(1, 4), rel=1e-12)

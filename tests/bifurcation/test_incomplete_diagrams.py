@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import ive
 
 import meanfield as mf
 from meanfield.bifurcation import branch_switching
@@ -60,6 +62,29 @@ def test_a_branch_ends_at_a_kink_of_its_family_and_names_it(monkeypatch):
     assert others and all("its steps become shorter without end" in other for other in others)
     last = found.data.s.values[found.data.branch.values == 0][-1]
     assert -0.01 < last < 0 and found.data.sizes["point"] < 100
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("beside", [0.06, -0.002])
+def test_a_weak_kink_of_a_family_changes_no_state_and_no_fold(beside):
+    """Slopes 1 and 1.2: points solve R = 0, folds make dR/dm singular, as without a kink.
+
+    With mu ~ exp(x cos), x = 3 (r + h): r = I_1/I_0 (x), and 3 dr/dx = 1 at the fold.
+    """
+    order = lambda x: ive(1, x) / ive(0, x)  # noqa: E731
+    x = brentq(lambda x: 3 * (1 - order(x) / x - order(x) ** 2) - 1, 0.5, 5, xtol=1e-14)
+    fold = order(x) - x / 3
+    place = fold - beside
+    kinked = lambda s: s + 0.2 * max(s - place, 0.0)  # noqa: E731
+    model = lambda s: mf.Transformer(mf.Kuramoto() + kinked(s) * EAST, 3.0)  # noqa: E731
+    found = mf.branches(model, CIRCLE, (-0.02, fold + 0.03))
+    (here,) = found.special("fold")
+    assert not found.warnings and kinked(here.value) == pytest.approx(fold, abs=1e-10)
+    r = found.data.moments.values[:, 0]
+    h = np.vectorize(kinked)(found.data.s.values)
+    turned = np.abs(h) < 1e-9  # without a field all states of a ring are stationary
+    assert np.abs(r - order(3 * (r + h)))[~turned].max() < 1e-11 and (~turned).sum() > 30
+    assert len(found.states_at(place)) == 3
 
 
 def test_two_onsets_at_one_place():

@@ -1,5 +1,6 @@
 """The phase diagram: tricritical points, folds and first-order lines by continuation."""
 
+import sys
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
-from meanfield.bifurcation.phase_diagram import tricritical_points
+from meanfield.bifurcation.normal_forms import normal_form
+from meanfield.bifurcation.phase_diagram import CurveSearch, tricritical_points
 from meanfield.bifurcation.planes import KappaPlane
 from meanfield.bifurcation.special_curves import SpecialCurve, between
 from meanfield.plotting import phases
@@ -73,6 +75,23 @@ def test_tricritical_points_of_every_dimension(d, exact):
     )
     assert [point.degree for point in found] == [1]
     assert found[0].beta == pytest.approx(exact, abs=1e-10)
+
+
+def test_normal_forms_on_the_grid_are_computed_once(monkeypatch):
+    plane, asked = KappaPlane(mf.USA, "beta", (2.0, 3.0), AxialHarmonics(2, 0, 24)), []
+
+    def counted(equation, degree):
+        asked.append(equation.drift.beta)
+        return normal_form(equation, degree)
+
+    monkeypatch.setattr(sys.modules[CurveSearch.__module__], "normal_form", counted)
+    search = CurveSearch(plane, mf.Circle(16), 0.2, None, None)
+    grid = np.linspace(2.0, 3.0, 81)
+    kappas, (corner,), jumps = search._onsets(1, grid)
+    assert sum(map(asked.count, grid)) == 83  # once more at both ends of the bracket of a zero
+    assert kappas == pytest.approx(grid / iv(1, grid), rel=1e-12)
+    assert corner.beta == pytest.approx(2.44691831128905, abs=1e-10)
+    assert np.array_equal(jumps, grid > corner.beta)
 
 
 @pytest.mark.long

@@ -135,9 +135,6 @@ def test_what_has_no_stationary_equation_is_refused():
     uneven = mf.PeriodicKernel(lambda z, w: np.cos(z) + np.sin(w))
     with pytest.raises(mf.MeanfieldError, match="is not even"):
         mf.stationary(mf.Transformer(uneven, kappa=3.0), space.von_mises([0, 0], 0.3))
-    pulled = mf.USA(1.0) + mf.Potential(lambda x: x[..., 0])
-    with pytest.raises(mf.MeanfieldError, match="for kernels and isotropic noise alone"):
-        mf.stationary(mf.Transformer(pulled, kappa=3.0), space.von_mises([0, 0], 0.3))
     with pytest.raises(ValueError, match="'axisymmetric' or 'square' or 'even'"):
         mf.branches(mf.USA(1.0), space, kappa=(1, 2), symmetry="D4")
 

@@ -13,7 +13,7 @@ DIRECTIONS = [(1, 0, 0), (0, 0, 1), (0, 0, -1), (-0.3, 2.0, 0.8), (1e-12, 0, -1)
 PROJECTIONS = [
     Mollweide(),
     Mollweide(centre=2.5),
-    *(OrthographicPair(frame_of(d), beside) for d in DIRECTIONS for beside in (True, False)),
+    *(OrthographicPair(frame_of(d), upright) for d in DIRECTIONS for upright in (True, False)),
 ]
 DENSITY = 0.6 * mf.Sphere(24).von_mises_fisher([-1, 0, 0], 5.0) + 0.4 * mf.Sphere(
     24
@@ -126,12 +126,12 @@ def test_pixels_outside_the_outline_are_empty(projection):
     assert np.isnan(image[distance > 1 + 2 / 50]).all()
 
 
-@pytest.mark.parametrize("beside", [True, False])
-def test_a_rotated_density_is_a_rotated_view(beside):
+@pytest.mark.parametrize("upright", [True, False])
+def test_a_rotated_density_is_a_rotated_view(upright):
     rotation = Rotation.from_rotvec([0.3, -1.1, 0.4]).as_matrix()
     frame = frame_of((1, 2, 0.5))
-    turned = pixels(OrthographicPair(frame, beside), DENSITY.rotate(rotation), 50)
-    seen = pixels(OrthographicPair(frame @ rotation, beside), DENSITY, 50)
+    turned = pixels(OrthographicPair(frame, upright), DENSITY.rotate(rotation), 50)
+    seen = pixels(OrthographicPair(frame @ rotation, upright), DENSITY, 50)
     np.testing.assert_allclose(turned, seen, atol=1e-9 * np.nanmax(seen))
 
 

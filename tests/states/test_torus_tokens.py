@@ -160,19 +160,68 @@ def test_each_half_step_of_noise_has_the_kappa_of_its_middle():
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_noisy_steps_resolve_the_fastest_tokens(m):
-    """Forces of USA are up to exp(m beta), of which steps on spheres have exp(beta)."""
+    """Forces of USA are up to exp(m beta); noise moves a token along m circles."""
     tokens = mf.Tokens.on_torus(np.random.default_rng(2).uniform(0, 6, (5, m)))
-    steps = [
-        TorusTokenMotion(mf.Transformer(drift, kappa=2.0), tokens).noisy_step(0.0)
-        for drift in (mf.USA(1.5), mf.SA(1.5))
-    ]
-    on_circle = [
-        mf.solve(mf.Transformer(drift, kappa=2.0), mf.Tokens.uniform(5, 2 * m, rng=0), (0, 1e-3),
-                 rng=0).options["dt"]
-        for drift in (mf.USA(1.5), mf.SA(1.5))
-    ]  # fmt: skip
-    expected = np.exp(-1.5 * (m - 1)) * on_circle[0] / on_circle[1]
-    assert steps[0] / steps[1] == pytest.approx(expected, rel=1e-12)
+    common = mf.noise.CommonRotations(4.0)
+    for drift, pull in ((mf.USA(1.5), np.exp(1.5 * m)), (mf.SA(1.5), 1 + 1.5 / 2)):
+        model = mf.Transformer(drift, kappa=2.0, common=common)
+        found = TorusTokenMotion(model, tokens).noisy_step(0.0)
+        assert found == pytest.approx(0.05 / (pull + m / 2 + m / 4), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [mf.noise.CommonRotations, mf.noise.CommonTranslations])
+def test_common_noise_moves_each_angle_as_a_point_of_the_circle(kind):
+    noise, rng = kind(2.0), np.random.default_rng(4)
+    x, s = on_circles(ANGLES), np.array([0.1, 0.2, 0.3])
+    increments = noise.increments(3, 4, rng, circles=2)
+    found = noise.moved_on_torus(x, s, increments)
+    for i, numbers in enumerate(np.split(increments, 2, axis=1)):
+        pair = slice(2 * i, 2 * i + 2)
+        expected = noise.moved(x[..., pair], s, numbers)
+        np.testing.assert_allclose(found[..., pair], expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [mf.noise.CommonRotations, mf.noise.CommonTranslations])
+def test_common_noise_moves_tokens_and_their_density_alike(kind):
+    """Weighted tokens at quadrature nodes, with the common path of the density."""
+    torus = mf.Torus(8)
+    density = torus.von_mises([0.3, 1.0], 0.1)
+    masses = torus.weights * density.values
+    tokens = mf.Tokens.on_torus(torus.angles_of(torus.points), masses / masses.sum())
+    model = mf.Transformer(mf.Kuramoto(), common=kind(20.0))
+    options = {"t_span": (0, 0.2), "t_eval": [0.2], "dt": 0.1, "rng": 3}
+    of_density = mf.solve(model, density, **options, rtol=1e-4, min_degree=8).final
+    of_tokens = mf.solve(model, tokens, **options).final
+    np.testing.assert_allclose(of_density.moment(1), of_tokens.moment(1), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        mf.USA(0.7),
+        mf.SA(1.3),
+        mf.Interaction(lambda t: t + t**3 / 6),
+        mf.USA(0.5) + 0.3 * mf.Potential(lambda x: x[..., 0] * x[..., 2]),
+    ],
+    ids=["USA", "SA", "waves", "potential"],
+)
+def test_tangents_are_derivatives_of_runs(drift):
+    """Central differences of order 4 of runs, in a direction and by each parameter."""
+    angles, turn = ANGLES[0, :5], np.random.default_rng(3).standard_normal((5, 2))
+    names, h = [*drift.parameters], 1e-3
+
+    def final(shift, name=None):
+        moved = drift.replace(**{name: drift.parameters[name] + shift}) if name else drift
+        start = angles if name else angles + shift * turn
+        return mf.solve(mf.Transformer(moved), mf.Tokens.on_torus(start), (0, 0.5),
+                        rtol=1e-12).final.angles  # fmt: skip
+
+    run = mf.solve(mf.Transformer(drift), mf.Tokens.on_torus(angles), (0, 0.5), rtol=1e-11,
+                   tangents=[{"angles": turn}, *names])  # fmt: skip
+    for key, name in (("direction_0", None), *((name, name) for name in names)):
+        one, two = (final(k * h, name) - final(-k * h, name) for k in (1, 2))
+        expected = (8 * one - two) / (12 * h)
+        np.testing.assert_allclose(run.tangents[key][-1]["angles"], expected, rtol=0, atol=1e-8)
 
 
 def test_noisy_tokens_approach_their_density():

@@ -141,7 +141,7 @@ def test_replicas_without_noise_do_not_jump(kind):
 def test_what_is_not_known_there_is_refused():
     model = mf.Transformer(mf.USA(1.0), kappa=2.0, noise=mf.Anisotropic(np.eye(4)))
     tokens = mf.Tokens.on_torus(np.zeros((3, 2)))
-    with pytest.raises(MeanfieldError, match=r"not known on the torus: .* a scale"):
+    with pytest.raises(MeanfieldError, match=r"projections onto a sphere.* a scale"):
         mf.solve(model, tokens, (0, 0.1), dt=0.1, rng=1)
     zero = MultiplicativeIto(lambda x: 1 - x[..., 0])
     with pytest.raises(MeanfieldError, match="scale > 0"):

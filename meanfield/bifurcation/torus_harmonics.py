@@ -1,0 +1,97 @@
+"""Basis of all waves on the torus, for models that translations of the angles change.
+
+Fields, potentials and noises with a scale leave no translation, or some. The functions are
+sqrt(2) cos <k, x> and sqrt(2) sin <k, x> of the stored waves k. Reflections are those that map each
+of them to itself or to its negative: x -> -x, bit 0, and half a turn of the angle i, bit i.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..models.zonal import ZonalDrift
+from ..spaces import Torus
+from .reflections import AllHarmonics, Reflected
+from .torus_waves import EVEN, Orbits, orbits_on
+
+
+class TorusHarmonics(AllHarmonics):
+    """Cosines and sines of the waves of a torus, in the order of their numbers in `orbits`.
+
+    Attributes
+    ----------
+    orbits : Orbits
+        Pairs k, -k of waves.
+    waves : ndarray of int, (N, m)
+        Wave of each function.
+    """
+
+    space: Any
+
+    def __init__(self, space: Any):
+        self.orbits: Orbits = orbits_on(space, EVEN)
+        super().__init__(space)
+        self.waves = space.waves[self._parts // 2]
+
+    def _numbers(self) -> np.ndarray:
+        return self.orbits.of_waves
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        return (self.waves**2.0).sum(axis=1)
+
+    @cached_property
+    def parities(self) -> np.ndarray:
+        """Whether functions are odd under x -> -x and under half a turn of each angle."""
+        return np.column_stack([self._parts % 2 == 1, self.waves % 2 == 1])
+
+    def signs(self, reflection: int) -> np.ndarray:
+        pairs = [1 - 2 * (reflection >> i + 1 & 1) for i in range(self.space.circles)]
+        mirror = 1 - 2 * (reflection & 1)
+        return np.array([(pair, mirror * pair) for pair in pairs]).ravel()
+
+    @property
+    def planes(self) -> list[tuple[int, int]]:
+        return [(2 * i, 2 * i + 1) for i in range(self.space.circles)]
+
+
+class TorusReflected(Reflected, space=Torus):
+    """All waves of a torus up to a degree, sorted by the reflections of a state."""
+
+    all: TorusHarmonics
+    harmonics: ClassVar[type[AllHarmonics]] = TorusHarmonics
+    bounds: ClassVar = {2: (32, 256, 1e-12), 4: (6, 16, 1e-10), 6: (3, 5, 1e-8)}
+
+    @property
+    def highest(self) -> np.ndarray:
+        return np.abs(self.all.waves).max(axis=1)
+
+    @property
+    def finest(self) -> int:
+        return self.most + self.most // 4
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        return self.all.eigenvalues
+
+    @property
+    def level_eigenvalues(self) -> np.ndarray:
+        return self.all.orbits.eigenvalues
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        return np.full(len(self.degrees), 2**0.5)
+
+    def attraction(self, drift: ZonalDrift) -> np.ndarray:
+        return self.all.orbits.of(drift, self.space.attraction(drift))
+
+    def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
+        table = self.space.normaliser(drift)
+        return None if table is None else self.all.orbits.of(drift, table)
+
+    def interaction(self, drift: ZonalDrift) -> np.ndarray:
+        return self.all.orbits.of(drift, self.space.interaction(drift))
+
+    def order_parameter(self, m: np.ndarray) -> Any:
+        return np.linalg.norm(m[..., self.eigenvalues == 1], axis=-1)
