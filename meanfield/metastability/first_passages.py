@@ -9,6 +9,7 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import check_memory, positive, require, whole_number
 from ..core.forms import Natural
+from ..engines import Summation
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..sweeps.outcomes import VALUE
@@ -71,6 +72,7 @@ def first_passages(
     replicas: Natural = 320,
     rng: int,
     dt: float | None = None,
+    engine: Summation | None = None,
     batch: Natural | None = None,
     store: str | Path | None = None,
     executor: Any = None,
@@ -100,6 +102,9 @@ def first_passages(
         Length of steps, by default as in `solve`. A passage is seen at the end of a step: times
         are those of a target that is higher by 0.58 times the change of the level in a step, an
         error of order dt^(1/2).
+    engine : engines.Automatic, engines.Direct or engines.Modes, optional
+        How sums over tokens are done, as in `solve`. For many steps of 30 to 256 tokens on the
+        circle `Modes` is two to eight times as fast as the default.
     batch, store, executor, progress
         As for `splitting`, with sets of 32 trajectories as points.
 
@@ -123,12 +128,12 @@ def first_passages(
     Gobet, Stoch. Proc. Appl. 87 (2000), 167, for the order of the error; Siegmund and Yuh, Z.
     Wahrscheinlichkeitstheorie 59 (1982), 239, for the number 0.5826.
     """
-    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt)
+    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt, engine)
     lowest = -np.inf if source is None else source
     require("target", target, f"a level above source = {lowest:g}", target > lowest)
     steps = int(np.ceil(positive("t_max", t_max) / step))
     check_memory(f"replicas = {replicas}", (replicas, 4), "replicas")
-    work = PlainEnsembles(model, tokens, level, target, step, seed, lowest, steps)
+    work = PlainEnsembles(model, tokens, level, target, step, seed, lowest, engine, steps)
     levels = work.levels(work.all_starts)
     inside = lowest < levels.min() and levels.max() < target
     require("level(tokens)", levels, "starts between source and target", inside)

@@ -16,6 +16,7 @@ from ..core.checks import path_of, plain_array, positive, require, takes
 from ..core.errors import MeanfieldError
 from ..core.identity import digest
 from ..dynamics.motion import motion_for
+from ..engines import Summation
 from ..lowlevel.progress import Interruption
 from ..models.transformer import Transformer
 from ..states import Tokens
@@ -86,6 +87,8 @@ class Passages(Work):
         Ensemble i has the generator of SeedSequence(seed, spawn_key=(i,)).
     source : float
         Trajectories end at levels <= source; -inf for none.
+    engine : Summation or None
+        How sums over tokens are done, as in `solve`.
     """
 
     model: Transformer
@@ -95,6 +98,7 @@ class Passages(Work):
     dt: float
     seed: int
     source: float
+    engine: Summation | None
 
     supplied: ClassVar[str] = "The level"
     together: ClassVar[int]  # ensembles that move in one array by default
@@ -183,7 +187,7 @@ class Passages(Work):
             x = np.broadcast_to(first.x, (count, *first.x.shape))
             radii = None if first.radii is None else np.broadcast_to(first.radii, x.shape[:-1])
             state = Tokens(x, first.masses, radii, on_sphere=first.on_sphere)
-            self._motions[count] = motion_for(state)(self.model, state, scheme=Strang)
+            self._motions[count] = motion_for(state)(self.model, state, self.engine, scheme=Strang)
         return self._motions[count]
 
     @cached_property
@@ -246,14 +250,20 @@ class Passages(Work):
         return self.motion(len(y)).step(Strang, y, 0.0, self.dt, rng, common)
 
 
-def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | None) -> float:
+def checked_step(
+    model: Transformer,
+    tokens: Tokens,
+    level: Level,
+    dt: float | None,
+    engine: Summation | None,
+) -> float:
     """The length of steps, by default that of `solve`, after checks of what moves.
 
     Raises
     ------
     ValueError, MeanfieldError
         For a model without noise, an ensemble of models, or one that changes in time; for tokens
-        that it does not move; if dt is not > 0, or needed.
+        that it does not move, or an engine that does not fit; if dt is not > 0, or needed.
 
     Warns
     -----
@@ -270,7 +280,7 @@ def checked_step(model: Transformer, tokens: Tokens, level: Level, dt: float | N
     require("model", model, "a single model", not model.shape)
     advice = "Without it a trajectory is certain: solve with events finds its passage."
     require("model", model, "one with noise", model.noisy, MeanfieldError, advice=advice)
-    motion = motion_for(tokens)(model, tokens)
+    motion = motion_for(tokens)(model, tokens, engine)
     constant = motion.autonomous and model.steady_noise
     require("model", model, "one whose parameters do not depend on t", constant, MeanfieldError)
     _, chosen = motion.chosen_scheme(None, dt, 0.0)

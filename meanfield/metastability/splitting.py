@@ -15,6 +15,7 @@ from ..core.calls import checked_call
 from ..core.checks import check_memory, finite, require, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
+from ..engines import Summation
 from ..models.transformer import Transformer
 from ..states import Tokens
 from .passages import NUMBERS_OF_A_POINT, Level, Passages, Trajectories, checked_step
@@ -253,6 +254,7 @@ def splitting(
     loops: Natural = 4,
     rng: int,
     dt: float | None = None,
+    engine: Summation | None = None,
     batch: Natural | None = None,
     store: str | Path | None = None,
     executor: Any = None,
@@ -305,6 +307,8 @@ def splitting(
         The seed, >= 0. Repetition i has the same numbers for any number of repetitions.
     dt : float, optional
         Length of steps, by default as in `solve`.
+    engine : engines.Automatic, engines.Direct or engines.Modes, optional
+        How sums over tokens are done, as for `first_passages`.
     batch : int, optional
         Largest number of repetitions that move in one array, and are stored together; 10 by
         default.
@@ -347,7 +351,7 @@ def splitting(
     Rousset, Ann. Appl. Probab. 26 (2016), 3559, algorithm 3.1 and theorem 4.1; Cerou, Guyader,
     Lelievre and Pommier, J. Chem. Phys. 134 (2011), for mean times.
     """
-    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt)
+    seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt, engine)
     source, target = finite("source", source), finite("target", target)
     require("target", target, f"a level above source = {source:g}", target > source)
     require("replicas", replicas, "a whole number >= 2", replicas >= 2)
@@ -360,7 +364,18 @@ def splitting(
             require("entrance", entrance, "a level between source and target", between)
         )
     work = MultilevelSplitting(
-        model, tokens, level, target, step, seed, source, entrance, replicas, least, loops
+        model,
+        tokens,
+        level,
+        target,
+        step,
+        seed,
+        source,
+        engine,
+        entrance,
+        replicas,
+        least,
+        loops,
     )
     _check_start(work)
     together = min(batch or work.together, repetitions)

@@ -47,6 +47,28 @@ def test_trajectories_are_the_same_for_any_number_and_batch():
     np.testing.assert_array_equal(few.data["time"], many.data["time"][:64])
 
 
+def test_an_engine_sums_over_the_tokens():
+    """Harmonics give the times of sums over pairs; of both, by splitting, the probability."""
+    model = mf.Transformer(mf.USA(2.0), kappa=1.5)
+    tokens = mf.Circle(16).uniform().sample(40, rng=0)
+
+    def level(tokens):
+        return np.linalg.norm(tokens.x.mean(axis=-2), axis=-1)
+
+    start = float(level(tokens))
+    options = {"target": start + 0.1, "source": start - 0.1, "rng": 0, "dt": 0.01,
+               "progress": False}  # fmt: skip
+    engines = mf.engines.Modes(), mf.engines.Direct()
+    plain = [mf.first_passages(model, tokens, level, t_max=5.0, replicas=32, engine=engine,
+                               **options).times for engine in engines]  # fmt: skip
+    split = [mf.splitting(model, tokens, level, replicas=10, repetitions=2, engine=engine,
+                          **options).probability.value for engine in engines]  # fmt: skip
+    np.testing.assert_allclose(*plain, rtol=1e-12)
+    assert split[0] == pytest.approx(split[1], rel=1e-12)
+    with pytest.raises(TypeError, match="engine"):
+        mf.first_passages(model, tokens, level, t_max=5.0, engine=3, **options)
+
+
 def test_censored_times_have_the_likelihood_of_an_exponential_law():
     found = passages(t_max=0.5)
     times, count = found.data["time"].values, len(found.times)
@@ -81,7 +103,7 @@ def test_a_level_at_the_source_or_at_the_target_is_there():
 def test_starts_are_drawn_at_random_from_all_replicas():
     """More replicas than one ensemble has trajectories."""
     tokens = mf.Tokens(np.stack([mf.Tokens.on_circle([a]).x for a in np.linspace(0, 1, 128)]))
-    work = PlainEnsembles(FREE, tokens, angle, 2.0, 0.002, 0, -np.inf, 1)
+    work = PlainEnsembles(FREE, tokens, angle, 2.0, 0.002, 0, -np.inf, None, 1)
     one, other = (work.levels(work.starts(32, np.random.default_rng(i))) for i in range(2))
     assert np.ptp(one) > 0.7 and np.ptp(other) > 0.7
     assert not np.array_equal(one, other)
