@@ -6,6 +6,9 @@ PYTEST_ARGS ?=
 VALIDATE_ARGS ?=
 QUICK ?=
 
+# Many tests start programs: these read the bytecode of the package, as does the second worker.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check

@@ -90,6 +90,7 @@ CHAPTERS = (
             "over_the_barrier",
             "torus",
             "torus_phases",
+            "torus_modes",
         ),
     ),
     Chapter(

@@ -3,9 +3,15 @@
 Tests marked `long` run with `--attack` only, and of those marked `repeats` all but the first case.
 """
 
+import gc
+import os
 from collections import Counter
 
 import pytest
+
+# Before numpy is imported, here and in the workers: each core has one, whose BLAS is to take no
+# other's; threads of BLAS that wait for a busy core take fifty times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from meanfield.core.kinds import Kind
 
@@ -51,6 +57,16 @@ def kinds_of_this_module(request):
         family.kinds.update(ours | kinds)
 
 
+def pytest_configure(config):
+    """Collect from the end in every second worker: each reads what the other has rewritten."""
+    gc.set_threshold(50_000, 20, 20)  # what is collected stays, and to look through it takes long
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    if config.args == ["tests"] and int(worker[2:]) % 2:
+        tests = config.rootpath / "tests"
+        parts = sorted([*tests.glob("[!_]*/"), *tests.glob("test_*.py")], reverse=True)
+        config.args = [str(path) for path in parts]
+
+
 def pytest_addoption(parser):
     parser.addoption("--attack", action="store_true", help="long attacks, see tests/robustness")
 
@@ -58,6 +74,7 @@ def pytest_addoption(parser):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave out what is long, and all but the first case of what repeats, unless by `--attack`."""
+    items.sort(key=lambda item: item.path)  # in all workers alike
     begun = set()
     for item in items:
         if item.get_closest_marker("repeats"):

@@ -2,7 +2,8 @@
 
 OpenBLAS, numpy and numba take the widest instructions that a processor has, and so add up in
 another order on another one. Here they are told to take those of 2013: AVX2 and FMA. What FFTW and
-ducc0 take cannot be told. Arguments go to pytest.
+ducc0 take cannot be told. BLAS has its own number of threads, of which `make test` has one.
+Arguments go to pytest.
 """
 
 import os
@@ -41,7 +42,8 @@ def main(arguments):
     if not given:
         print("There is no AVX2 on this processor, so that it is not restricted.")
     command = [sys.executable, "-m", "pytest", "-m", "bits", *arguments]
-    os.execve(sys.executable, command, {**os.environ, **given})
+    threads = {"OPENBLAS_NUM_THREADS": str(os.cpu_count())}
+    os.execve(sys.executable, command, {**threads, **os.environ, **given})
 
 
 if __name__ == "__main__":

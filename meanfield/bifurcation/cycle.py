@@ -350,11 +350,8 @@ class Resolution:
             motion = CoefficientFlow(motion.states.finer(degree))
         elif mesh is curve.mesh:
             return None
-        stages = curve.mesh.at(orbit.stages, mesh.phases)
-        wide = motion.basis.sizes * [
-            [motion.basis.padded(c / curve.motion.basis.sizes) for c in row] for row in stages
-        ]
-        orbit = orbit._replace(stages=wide)
+        stages = motion.padded(curve.mesh.at(orbit.stages, mesh.phases))
+        orbit = orbit._replace(stages=stages)
         return CycleCurve(motion, mesh, orbit, curve.max_step), orbit
 
     def found(
@@ -364,20 +361,15 @@ class Resolution:
 
         The point is None if Newton's method did not converge.
         """
-        for _ in range(MOST_MESHES):
-            z = orbit.z
-            row = np.append(np.zeros(len(z) - 1), 1.0)
-            iteration = curve.iteration(z, row, orbit.p)
+        for finer_meshes in reversed(range(MOST_MESHES + 1)):
+            row = np.append(np.zeros(len(orbit.z) - 1), 1.0)
+            iteration = curve.iteration(orbit.z, row, orbit.p)
             if not iteration.converged:
                 return curve, None, iteration
-            better = self.improved(curve, iteration.x)
+            better = self.improved(curve, iteration.x) if finer_meshes else None
             if better is None:
                 break
             curve, orbit = better
-        else:
-            curve, orbit = curve, orbit
-            row = np.append(np.zeros(len(orbit.z) - 1), 1.0)
-            iteration = curve.iteration(orbit.z, row, orbit.p)
         z = iteration.x
         curve = CycleCurve(curve.motion, curve.mesh, curve.orbit(z), curve.max_step)
         return curve, curve.point(z, row), iteration

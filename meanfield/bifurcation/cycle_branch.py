@@ -350,10 +350,7 @@ class _Follower:
         if better is not None:
             new, orbit = better
             tangent = curve.orbit(point.tangent)
-            shape = orbit.stages.shape
-            stages = np.zeros(shape)
-            moved = curve.mesh.at(tangent.stages, new.mesh.phases)
-            stages[..., : moved.shape[-1]] = moved[..., : shape[-1]]
+            stages = new.motion.padded(curve.mesh.at(tangent.stages, new.mesh.phases))
             direction = tangent._replace(stages=stages).z
             row = new.lengths * direction
             z = new.solved(orbit.z, row, float(row @ orbit.z))
@@ -608,10 +605,10 @@ def _near_cycle(
     motion: CoefficientFlow, start: Cycle, at: float, resolution: Resolution, max_step: float
 ) -> _Point:
     """The point of a cycle."""
-    m = start.data.coefficients.values / start._basis.sizes
-    if m.shape[-1] > len(motion.basis.degrees):
+    stages = start.data.coefficients.values
+    if stages.shape[-1] > len(motion.basis.degrees):
         motion = CoefficientFlow(motion.states.finer(start.space.degree))
-    stages = motion.basis.sizes * [[motion.basis.padded(c) for c in row] for row in m]
+    stages = motion.padded(stages)
     orbit = Orbit(stages, start.period, np.array(start.speeds), motion.states.coordinate(at))
     curve = CycleCurve(motion, Mesh(start.data.end.values), orbit, max_step)
     curve, point, iteration = resolution.found(curve, orbit)

@@ -65,6 +65,10 @@ class CoefficientFlow:
         """Generators A_i of the rotations under which the models are invariant."""
         return list(getattr(self.basis, "turnings", []))
 
+    def padded(self, states: Array) -> Array:
+        """Coefficients (..., N) from those of another degree of truncation."""
+        return np.apply_along_axis(self.basis.padded, -1, states)
+
     def rate(self, c: Array, p: float) -> Array:
         """F(c; p), (N,)."""
         equation, kappa = self.states.at(p)

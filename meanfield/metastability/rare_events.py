@@ -105,6 +105,7 @@ class SplittingStudy(_MeasuredPassages):
         return cls(xr.Dataset(tables, {}, about))
 
     def __repr__(self) -> str:
+        """Summary of what was estimated, with errors."""
         lines = [self._title(), f"  p    {self.probability!r}"]
         if self.has_times:
             lines.append(f"  T    {self.mean_time!r}")
@@ -195,6 +196,7 @@ class FirstPassages(_MeasuredPassages):
     method = "plain ensemble"
 
     def __repr__(self) -> str:
+        """Summary of what was estimated, with errors."""
         lines = [self._title()]
         counts = [int((self.data["end"].values == end).sum()) for end in (1, -1, 0)]
         if self.has_source:

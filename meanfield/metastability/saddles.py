@@ -146,9 +146,9 @@ class Saddles(Result, Sequence[Saddle]):
         data, header = dataset_of(contents)
         model = model_in(contents, "these saddles")
         symmetry = header["symmetry"]
-        found = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
+        around = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
         stable = state_of(model, density_of(header["state"]), symmetry)
-        return cls(data, stable, found, header["tried"], symmetry)
+        return cls(data, stable, around, header["tried"], symmetry)
 
     def plot(self, **options: Any) -> "Figure":
         """Draw free energies of the states and saddles, by `plotting.saddles`."""
@@ -272,15 +272,15 @@ def multiplicity(basis: Any, order: int) -> int:
 
 def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
     """Rate, order and mode of the unstable perturbation; None unless the index is one."""
-    found = state.stability(LEADING)
-    kept = (found.eigenvalues.real > GROWING_RATE) & ~found.neutral
+    spectrum = state.stability(LEADING)
+    kept = (spectrum.eigenvalues.real > GROWING_RATE) & ~spectrum.neutral
     basis = state.equation.basis
     single = not isinstance(basis, AxialHarmonics)
-    orders = [int(order) for order in found.orders[kept]]
+    orders = [int(order) for order in spectrum.orders[kept]]
     if sum(1 if single else multiplicity(basis, order) for order in orders) != 1:
         return None
     i = int(np.flatnonzero(kept)[0])
-    return float(found.eigenvalues[i].real), orders[0], np.real(found.modes[i])
+    return float(spectrum.eigenvalues[i].real), orders[0], np.real(spectrum.modes[i])
 
 
 def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:

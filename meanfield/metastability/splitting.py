@@ -72,6 +72,7 @@ class Loops:
     """
 
     def __init__(self, work: MultilevelSplitting, rng: np.random.Generator):
+        """Start one trajectory for each replica at the tokens."""
         count = work.replicas
         self._work, self._rng, self._moving = work, rng, np.arange(count)
         self.y = work.starts(count, rng)
@@ -121,6 +122,7 @@ class Repetition(Trajectories):
     """
 
     def __init__(self, work: MultilevelSplitting, rng: np.random.Generator):
+        """Start at the tokens, or at the loops before the entrance."""
         self._work, self.rng = work, rng
         self.weight, self.steps, self.branches = 1.0, 0, work.replicas
         self.extinct, self._squares, self._climbing = False, 0.0, 0
@@ -134,6 +136,7 @@ class Repetition(Trajectories):
             self.y = self._loops.y
 
     def take(self, y: np.ndarray, levels: np.ndarray) -> None:
+        """Continue after one more step, and keep the records of the levels."""
         self.steps += len(y)
         self._since += 1
         if self._since > LONGEST:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
@@ -83,12 +84,15 @@ class Changes:
 
 
 def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DRAWS) -> Changes:
-    """Bootstrap mean cosines and energies over tokens, and over texts if there are 5 or more."""
-    kernels = [lambda t: t, _energy]
+    """Bootstrap mean cosines and energies over tokens, and over texts if there are 5 or more.
+
+    Changes of the size of rounding are 0.
+    """
+    states = trace.streams or trace.hidden
+    means = means_over_pairs(states, [lambda t: t, _energy], draws, rng)
+    _level(means, rounding_of(states))
     if not trace.streams:
-        cosine, energy = means_over_pairs(trace.hidden, kernels, draws, rng)
-        return Changes(cosine, energy, {})
-    means = means_over_pairs(trace.streams, kernels, draws, rng)
+        return Changes(means[0], means[1], {})
     last = list({layer: index for index, (_, layer) in enumerate(trace.steps)}.values())
     parts: dict[str, np.ndarray] = {}
     steps = np.diff(means, axis=1)
@@ -96,6 +100,23 @@ def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DR
         part = parts.setdefault(kind, np.zeros((2, len(last) - 1, draws + 1)))
         part[:, layer - 1] += steps[:, index]
     return Changes(means[0, last], means[1, last], parts)
+
+
+def rounding_of(states: list[np.ndarray]) -> float:
+    """Relative rounding error of a mean over pairs of states (layers, n, d).
+
+    Coordinates are rounded independently of each other, to the precision of the arrays.
+    """
+    rounded = (np.finfo(h.dtype).eps / np.sqrt(h[0].size) for h in states if h.dtype.kind == "f")
+    return float(8 * np.finfo(float).eps + 4 * max(rounded, default=0.0))
+
+
+def _level(means: np.ndarray, rounding: float) -> None:
+    """Set values along axis 1 to the value before, from which they differ by rounding only."""
+    for quantity in means:
+        for before, now in pairwise(quantity):
+            equal = np.abs(now - before) <= rounding * np.abs(quantity).max()
+            now[equal] = before[equal]
 
 
 def _energy(products: np.ndarray) -> np.ndarray:
@@ -106,7 +127,12 @@ def _energy(products: np.ndarray) -> np.ndarray:
 
 
 def with_interval(values: np.ndarray, signed: bool = False) -> str:
-    """Text such as 0.12 [0.10, 0.14]: values[0], and the 95 % interval of the draws values[1:]."""
+    """Text such as 0.12 [0.10, 0.14]: values[0], and the 95 % interval of the draws values[1:].
+
+    Changes that are all 0 are equal to rounding.
+    """
+    if signed and not values.any():
+        return "0, equal to rounding"
     low, high = interval(values[1:])
     form = "+.3g" if signed else ".3g"
     return f"{values[0]:{form}} [{low:{form}}, {high:{form}}]"
@@ -168,7 +194,8 @@ def of_order(trace: Trace) -> list[Finding]:
     text = (
         f"Tokens have the mean cosine {later:.2g} with themselves a layer later, and {nearby:.2g} "
         "with the next token of the text: layers of one residual stream are closer. The first axis "
-        "of hidden states is that of layers; of an array h (n, layers, d) give h.swapaxes(0, 1)."
+        "of hidden states is that of layers; of an array h (n, layers, d) give h.swapaxes(0, 1). "
+        "Changes from layer to layer are therefore not judged."
     )
     return [Finding("Consecutive layers are unrelated", "", text)]
 
@@ -183,7 +210,8 @@ def of_layers(changes: Changes) -> list[Finding]:
     )
     clustering = Finding("Tokens cluster", verdict_of(*interval(total[1:])), text)
     up, down, undecided = _by_sign(steps)
-    verdict = FAILS if down else HOLDS if len(up) == len(steps) else UNDECIDED
+    decided = len(up) + int((steps == 0).all(axis=1).sum())
+    verdict = FAILS if down else HOLDS if decided == len(steps) else UNDECIDED
     text = (
         f"The interaction energy at beta = {ENERGY_BETA:g} rises in {in_layers(up)}, and falls in "
         f"{in_layers(down)}, of {len(steps)}{undecided}"
@@ -197,11 +225,13 @@ def of_layers(changes: Changes) -> list[Finding]:
 
 
 def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
-    """Layers whose changes are positive, those whose are negative, and the undecided in words."""
-    signs = directions_of(steps)
+    """Layers whose changes are positive, those whose are negative, and the others in words."""
+    signs, still = directions_of(steps), (steps == 0).all(axis=1)
+    signs[still] = np.nan
     rises, falls, open_ = ([*(np.flatnonzero(signs == s) + 1)] for s in (1, -1, 0))
     words = f" (undecided, as intervals for all layers together hold 0, in {in_layers(open_)})"
-    return rises, falls, words if open_ else ""
+    equal = f" (equal to rounding in {in_layers([*(np.flatnonzero(still) + 1)])})"
+    return rises, falls, equal * bool(still.any()) + words * bool(open_)
 
 
 def of_parts(changes: Changes) -> list[Finding]:

@@ -178,8 +178,8 @@ def report(
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
-        findings = statements.of_order(trace) + statements.of_layers(changes)
-        findings += statements.of_parts(changes)
+        unrelated = statements.of_order(trace)
+        findings = unrelated or statements.of_layers(changes) + statements.of_parts(changes)
         parts: dict[str, xr.Dataset] = {}
         if trace.streams:
             bar.show(0.4, "splitting changes")
@@ -194,7 +194,8 @@ def report(
                          lambda trace, _: probe(trace, distances=False, modes=False)[COMPARED],
                          draws=draws, rng=random)  # fmt: skip
             findings += statements.of_nulls(changes, null)
-        findings += statements.of_distances(layers) + statements.of_outliers(trace)
+        findings += [] if unrelated else statements.of_distances(layers)
+        findings += statements.of_outliers(trace)
         bar.show(0.75, "clusters")
         clusters = clusters_of(trace)
         result = None

@@ -70,6 +70,7 @@ def test_folds_of_noisy_kuramoto_in_a_field(in_a_field):
         assert r == pytest.approx(bessel(3.0 * (r + 0.05)), abs=1e-12)
 
 
+@pytest.mark.long
 def test_cusp_of_noisy_kuramoto_in_a_field():
     """At (kappa, h) = (2, 0): folds at h = +-(2/3) a (16 a/3)^(1/2), a = 1/2 - 1/kappa, near it."""
     for kappa, count in ((1.98, 0), (2.02, 2)):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import meanfield as mf
 
@@ -140,6 +141,48 @@ def test_standing_waves_of_two_frequencies():
     degree = again.final.space.degree
     change = again.final.coefficients - wave.at(0.0).resample(degree).coefficients
     assert np.abs(change).max() < 1e-8
+
+
+def two_groups(z, kappa):
+    """Galerkin equations of the moments z (2, 10, n) of groups with the frequencies 0.9 and 1.7.
+
+    Real and imaginary parts follow each other in the last axis.
+    """
+    z = z[..., ::2] + 1j * z[..., 1::2]
+    k, pull = np.arange(1, 11)[:, None], np.tensordot([0.25, 0.75], z[:, 0], 1) / 2 + 0.6
+    below = np.hstack([np.ones_like(z[:, :1]), z[:, :-1]])
+    above = np.hstack([z[:, 1:], np.zeros_like(z[:, :1])])
+    turned = (1j * k * np.array([0.9, 1.7])[:, None, None] - k**2 / kappa) * z
+    rate = k / 2 * (pull * below - pull.conj() * above) + turned
+    return np.ascontiguousarray(rate).view(float)
+
+
+@pytest.mark.long
+def test_the_period_of_two_groups_doubles():
+    """At the located kappa, cycles of Galerkin equations have the multiplier -1."""
+    coarse = {"tolerance": 1e-6, "max_degree": 10}
+    east = mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x))
+    model = mf.Transformer(0.5 * mf.Kuramoto() + 0.6 * east, 38.4, frequency=mf.OfIndex())
+    index = mf.Classes([0.9, 1.7], [0.25, 0.75])
+    start = mf.Circle(16).indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, index)
+    run = mf.solve(model, start, (0, 60), t_eval=np.linspace(56, 60, 17), rtol=1e-6)
+    near = max((state.resample(10) for state in run.states), key=lambda one: one.minimum.min())
+    begin = mf.cycle(model, near, 4.0127, **coarse)
+    branch = mf.cycles(model, begin, (38.4, 38.7), **coarse)
+    assert (begin.unstable, branch.cycles[-1].unstable) == (0, 1)
+    (special,) = branch.special("period doubling")
+    z = special.cycle.at(0.0).coefficients.reshape(2, 11, 1)[:, 1:].conj().view(float)
+    shifts = np.concatenate([np.zeros((1, 40)), 1e-5 * np.eye(40), -1e-5 * np.eye(40)])
+    starts = np.tile(z, 81) + shifts.reshape(81, 2, 10, 2).transpose(1, 2, 0, 3).reshape(2, 10, -1)
+    run = solve_ivp(
+        lambda t, z: two_groups(z.reshape(starts.shape), special.value).ravel(),
+        *((0, special.period), starts.ravel()),
+        **{"method": "DOP853", "rtol": 1e-12, "atol": 1e-13},
+    )
+    ends = run.y[:, -1].reshape(2, 10, 81, 2).transpose(2, 0, 1, 3).reshape(81, 40)
+    assert ends[0] == pytest.approx(z.ravel(), abs=1e-7)
+    values = np.linalg.eigvals((ends[1:41] - ends[41:]) / 2e-5)
+    assert np.abs(values + 1).min() < 1e-7
 
 
 def test_files_give_back_every_bit(orbit, tmp_path):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import namedtuple
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -107,19 +108,23 @@ def test_a_run_that_compiles_and_one_that_reads_the_cache_are_the_same_bits(tmp_
     assert len({subprocess.run(command, **options).stdout for _ in range(2)}) == 1
 
 
+@cache
 def compiled_functions():
     """All functions with the decorator njit: module, name, options, what they call, their body."""
+    found = []
     for path in sorted((ROOT / "meanfield").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "@njit(" in text else ():
             for decorator in getattr(node, "decorator_list", []):
-                if ast.unparse(decorator).startswith("njit("):
+                if (options := ast.unparse(decorator)).startswith("njit("):
                     calls = {ast.unparse(c.func) for c in ast.walk(node) if isinstance(c, ast.Call)}
-                    yield path.stem, node.name, ast.unparse(decorator), calls, node
+                    found.append((path.stem, node.name, options, calls, node))
+    return found
 
 
 def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
     """`fastmath` lets each compilation of a function round in its own way."""
-    found = list(compiled_functions())
+    found = compiled_functions()
     assert len(found) > 50
     for module, name, options, *_ in found:
         callers = [m for m, _, _, calls, _ in found if name in calls]
@@ -130,8 +135,9 @@ def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
 
 def test_what_calls_it_is_a_part_of_its_caller_too():
     """One that was compiled here and one from the cache may be rounded differently."""
-    found = list(compiled_functions())
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.rglob("meanfield/*/*.py")}
+    found = compiled_functions()
+    paths = (ROOT / "meanfield").glob("*/*.py")
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
     def called(module, name):
         """Functions that call it, in its module and in those that import it."""

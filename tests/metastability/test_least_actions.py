@@ -1,5 +1,6 @@
 """Paths of least action against quasi-potentials in closed form, by quadrature and by energies."""
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -28,6 +29,7 @@ def point_flow(velocity, slope):
     return at
 
 
+@cache
 def in_a_field(turning=0.0):
     """SA in a field of two wells, a little tilted; `turning` is no gradient."""
 
@@ -38,6 +40,7 @@ def in_a_field(turning=0.0):
     return mf.Transformer(mf.SA(2.0) + mf.Field(field), 5.0)
 
 
+@cache
 def wells(model):
     """The stable states to the right and to the left."""
     starts = [CIRCLE.density(lambda t, s=sign: 1 + 0.9 * s * np.cos(t)) for sign in (1, -1)]
@@ -172,6 +175,7 @@ class OwnNormalisation(mf.ZonalDrift):
 ZONAL = mf.Zonal(3, 32)
 
 
+@cache
 def uniform_and_ordered(drift):
     """Both stable states at kappa = 1.3."""
     model = mf.Transformer(drift, 1.3)
@@ -203,6 +207,7 @@ def first_order(path):
     return total
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("way", [1, -1])
 def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path, way):
     """At strength 0 the barrier of USA; perturbations of the drift change it to first order."""

@@ -2,6 +2,7 @@
 
 import sys
 import types
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,10 +13,22 @@ from scipy.special import iv
 import meanfield as mf
 
 
+@cache
+def both_stable(drift, kappa, space):
+    """The uniform stable state of a model and the ordered one; or one of them."""
+    states = mf.stationary_states(mf.Transformer(drift, kappa), space)
+    return sorted((s for s in states if s.stable), key=lambda s: s.order_parameter)
+
+
 def stable(drift, kappa, space, ordered=False):
     """The stable state of a model, uniform or ordered."""
-    states = mf.stationary_states(mf.Transformer(drift, kappa), space)
-    return max((s for s in states if s.stable), key=lambda s: s.order_parameter * (2 * ordered - 1))
+    return both_stable(drift, kappa, space)[-1 if ordered else 0]
+
+
+@cache
+def saddles_beside(ordered):
+    """The saddles of USA at beta = 4, kappa = 0.39 around a stable state."""
+    return mf.saddles(stable(mf.USA(4.0), 0.39, mf.Circle(32), ordered))
 
 
 def bessel_state(beta, kappa, low, high, terms=24):
@@ -55,6 +68,7 @@ def test_the_saddle_of_usa_is_the_known_one():
     assert not saddle.state.stable
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("beta", "kappa", "low", "high"),
     [(4.0, 0.402, 0.1, 0.4), (4.0, 0.39, 0.3, 0.5), (3.0, 0.754, 0.1, 0.35)],
@@ -67,9 +81,7 @@ def test_barriers_on_the_circle_are_those_of_fixed_points(beta, kappa, low, high
 
 
 def test_both_stable_states_have_the_same_saddle_with_the_ends_exchanged():
-    space = mf.Circle(32)
-    (one,) = mf.saddles(stable(mf.USA(4.0), 0.39, space))
-    (other,) = mf.saddles(stable(mf.USA(4.0), 0.39, space, ordered=True))
+    (one,), (other,) = saddles_beside(ordered=False), saddles_beside(ordered=True)
     assert abs(one.state.order_parameter - other.state.order_parameter) < 1e-10
     assert abs(one.ends[1].order_parameter - other.ends[0].order_parameter) < 1e-10
     step = one.ends[1].free_energy - one.ends[0].free_energy
@@ -130,7 +142,7 @@ def test_barriers_vanish_with_the_known_powers(kind, order, ordered):
 
 
 def test_files_hold_saddles(tmp_path):
-    found = mf.saddles(stable(mf.USA(4.0), 0.39, mf.Circle(32)))
+    found = saddles_beside(ordered=False)
     again = mf.load(found.save(tmp_path / "saddles.nc"))
     np.testing.assert_array_equal(again[0].direction, found[0].direction)
     assert again[0].barrier == found[0].barrier
@@ -188,15 +200,15 @@ def test_saddles_are_ordered_by_barrier_and_states_of_index_two_are_left_out():
     """Two ways around the circle, over a summit of index two between them."""
     states, (one, other) = tilted(0.1, mf.Circle(16))
     assert sorted(index_by_differences(state) for state in states) == [0, 0, 1, 1, 2]
-    for stable_state in (one, other):
-        found = mf.saddles(stable_state)
+    each = mf.saddles(one), mf.saddles(other)
+    for stable_state, found in zip((one, other), each, strict=True):
         assert [index_by_differences(saddle.state) for saddle in found] == [1, 1]
         assert found.tried == 5
         heights = [saddle.state.free_energy - stable_state.free_energy for saddle in found]
         np.testing.assert_allclose([saddle.barrier for saddle in found], heights, rtol=1e-12)
         assert heights[0] < heights[1] - 0.01
     path = mf.transition_path(one, other)
-    assert abs(path.barrier - mf.saddles(one)[0].barrier) < 1e-12
+    assert abs(path.barrier - each[0][0].barrier) < 1e-12
 
 
 def test_mixtures_find_the_saddle_of_usa_that_no_other_search_has(monkeypatch):

@@ -17,6 +17,7 @@ def test_squares_from_the_others_are_those_without_each():
         assert square == pytest.approx(v @ np.linalg.inv(np.cov(others.T)) @ v)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("n", "transitions"), [(2, 3), (20, 3)])
 def test_layers_like_their_replicas_are_rejected_in_five_percent(n, transitions):
     """Of 300, at most three standard errors more, by either part: by chi2 and by the spread of all

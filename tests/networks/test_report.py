@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
+from scipy.linalg import expm
 from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
@@ -32,6 +33,7 @@ from meanfield.networks.findings import (
 )
 from meanfield.networks.page import clusters_section, row_in_words
 from meanfield.networks.pictures import of_cosines
+from meanfield.networks.probe import as_trace
 from meanfield.networks.report import report
 
 IDS = [3, 7, 1, 10, 3, 2, 5, 8]
@@ -278,9 +280,9 @@ def test_parts_of_changes_sum_to_the_whole_in_every_draw():
 
 def test_tokens_that_gather_and_that_spread_are_told_apart():
     rng = np.random.default_rng(0)
-    h = np.array([rng.standard_normal((60, 4)) + k * np.eye(4)[0] for k in (0.0, 1.0, 2.0)])
+    h = rng.standard_normal((60, 4)) + np.arange(3.0)[:, None, None] * np.eye(4)[0]
     for states, wanted in ((h, HOLDS), (h[::-1], FAILS)):
-        _, gather, energy = report(states, fit=False, progress=False).findings[:3]
+        gather, energy = report(states, fit=False, progress=False).findings[:2]
         assert gather.verdict == energy.verdict == wanted
 
 
@@ -335,7 +337,8 @@ def test_the_page_is_complete_and_can_be_read_out(found, tmp_path):
 def test_the_command_writes_the_page_of_hidden_states(tmp_path):
     states, out = tmp_path / "states.npz", tmp_path / "page.html"
     rng = np.random.default_rng(0)
-    np.savez(states, hidden=rng.standard_normal((3, 8, 4)), tokens=np.array(["<b>"] * 8))
+    h = rng.standard_normal((3, 8, 4)).cumsum(axis=0)
+    np.savez(states, hidden=h, tokens=np.array(["<b>"] * 8))
     done = CliRunner().invoke(main, ["probe", str(states), "--out", str(out), "--no-fit"])
     assert done.exit_code == 0, done.output
     assert "Tokens cluster" in done.output
@@ -386,6 +389,32 @@ def test_an_array_with_tokens_before_layers_is_named(share):
     assert not any("unrelated" in one.topic for one in found.findings)
     turned = report(h.swapaxes(0, 1), fit=False, progress=False)
     assert "unrelated" in turned.findings[0].topic and "swapaxes(0, 1)" in turned.findings[0].text
+    told = [{one.topic for one in page.findings} for page in (found, turned)]
+    assert told[0] - told[1] == {
+        "Tokens cluster",
+        "Energy never falls",
+        "How far layers move tokens",
+    }
+
+
+@pytest.mark.parametrize("precision", [np.float64, np.float32, np.float16])
+def test_changes_of_the_size_of_rounding_are_told_as_such(precision):
+    """Of rotations, which change no inner product: layers 1 to 4; layer 5 is none."""
+    rng = np.random.default_rng(3)
+    layers = [rng.standard_normal((30, 16)) + 1.0]
+    for _ in range(4):
+        A = 0.1 * rng.standard_normal((16, 16))
+        layers.append(layers[-1] @ expm(A - A.T))
+    layers = np.array(layers, dtype=precision)
+    never = "The interaction energy at beta = 4 rises in no layer, and falls in no layer, of 4"
+    first, second = of_layers(changes_of(as_trace(layers), np.random.default_rng(0)))
+    assert "the mean cosine of pairs changes by 0, equal to rounding, from" in first.text
+    assert second.text.startswith(f"{never} (equal to rounding in layers 1 to 4).")
+    assert second.verdict == HOLDS
+    closer = np.append(layers, layers[-1:] + precision(0.1), axis=0)
+    first, second = of_layers(changes_of(as_trace(closer), np.random.default_rng(0)))
+    assert "rises in layer 5, and falls in no layer, of 5 (equal to rounding in l" in second.text
+    assert first.verdict == second.verdict == HOLDS
 
 
 def test_a_fit_of_unrelated_layers_is_not_told():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,20 +13,23 @@ CIRCLE = mf.Circle(16)
 WAYS = {"pickle": lambda one: pickle.loads(pickle.dumps(one)), "deepcopy": copy.deepcopy}
 
 
+@cache
 def solved():
     model = mf.Transformer(mf.Kuramoto(), 3.0)
     return mf.solve(model, CIRCLE.von_mises(0, 1.0), (0, 0.1), progress=False)
 
 
+@cache
 def branches():
     return mf.branches(mf.Kuramoto(), CIRCLE, (1.8, 2.2), degrees=[1], progress=False)
 
 
+@cache
 def plane():
     return mf.phase_diagram(mf.USA, CIRCLE, (3.0, 3.1), progress=False)
 
 
-RESULTS = {"solution": solved(), "diagram": branches(), "phase diagram": plane()}
+RESULTS = {"solution": solved, "diagram": branches, "phase diagram": plane}
 
 
 def read_only(one, path="", seen=None):
@@ -50,7 +54,7 @@ def read_only(one, path="", seen=None):
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("name", RESULTS)
 def test_arrays_that_are_read_only_are_so_in_copies(name, way):
-    result = RESULTS[name]
+    result = RESULTS[name]()
     kept = read_only(way(result))
     assert read_only(way(way(result))) == kept
     cached = {".stored"}  # and what was computed, which copies do not have
@@ -74,7 +78,7 @@ def _is_there(one, where):
 
 @pytest.mark.parametrize("way", [*WAYS.values(), copy.copy], ids=[*WAYS, "copy"])
 def test_a_phase_diagram_that_was_copied_has_the_same_curves(way):
-    result = RESULTS["phase diagram"]
+    result = plane()
     found = way(result)
     assert found.data.identical(result.data)
     for beta in (3.0, 3.05):

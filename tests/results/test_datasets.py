@@ -42,6 +42,7 @@ def test_a_phase_diagram_is_kept_in_a_file(tmp_path):
     again.plot().savefig(tmp_path / "plane.png")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("arguments", SPACES.values(), ids=SPACES)
 def test_every_space_and_drift(arguments, tmp_path):
     *place, degrees = arguments

@@ -2,24 +2,29 @@
 
 import hashlib
 import multiprocessing
+import os
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.lowlevel.blas import _libraries, one_blas_thread
+from meanfield.lowlevel.blas import one_blas_thread
 from meanfield.lowlevel.compilation import COMPILING
 from meanfield.lowlevel.fourier import PLANNING, RealTransform
 from meanfield.plotting import theme
 
+ROOT = Path(__file__).resolve().parents[2]
 THREADS = 8
 USA, NOISY = mf.Transformer(mf.USA(beta=2.0)), mf.Transformer(mf.USA(beta=2.0), kappa=8.0)
 SA, NOISY_SA = mf.Transformer(mf.SA(beta=2.0)), mf.Transformer(mf.SA(beta=2.0), kappa=8.0)
@@ -218,29 +223,35 @@ def test_what_runs_at_the_same_time_comes_out_as_it_does_alone(attack, tmp_path)
 # What threads share ----------------------------------------------------------------------------
 
 
-def blas_threads():
-    """The numbers of threads of all BLAS libraries."""
-    libraries = _libraries(True).select(user_api="blas").info()
-    return [library["num_threads"] for library in libraries]
+BLAS = """
+import threading
+import numpy, scipy.linalg
+from meanfield.lowlevel.blas import _libraries, one_blas_thread
+
+def threads():
+    return {library["num_threads"] for library in _libraries(True).select(user_api="blas").info()}
+
+def other():
+    with one_blas_thread():
+        first.set()
+        second.wait()
+
+before, first, second = threads(), threading.Event(), threading.Event()
+worker = threading.Thread(target=other)
+worker.start()
+first.wait()
+with one_blas_thread(), one_blas_thread():
+    second.set()
+    worker.join()
+    assert threads() == {1}
+assert threads() == before
+"""
 
 
 def test_blas_has_its_threads_again_when_the_last_block_is_left():
-    """Also where the first one to enter is the first one to leave."""
-    before, first, second = blas_threads(), threading.Event(), threading.Event()
-
-    def other():
-        with one_blas_thread():
-            first.set()
-            second.wait()
-
-    worker = threading.Thread(target=other)
-    worker.start()
-    first.wait()
-    with one_blas_thread(), one_blas_thread():
-        second.set()
-        worker.join()
-        assert set(blas_threads()) == {1}
-    assert blas_threads() == before
+    """Also where the first one to enter is the first one to leave; in these tests BLAS has one."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", BLAS], env=environment, check=True)
 
 
 def test_states_and_drifts_are_pickled_while_others_use_them():

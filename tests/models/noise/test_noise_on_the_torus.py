@@ -118,6 +118,7 @@ def test_a_step_of_tokens_has_a_local_error_of_third_order(noise):
     np.testing.assert_allclose(orders, 3, atol=0.1)
 
 
+@pytest.mark.repeats
 @each_kind
 def test_tokens_have_the_law_of_the_density(kind):
     model = mf.Transformer(mf.USA(1.0), kappa=1.0, noise=kind(scale))
