@@ -16,30 +16,35 @@ VERDICTS = ("holds", "holds with a correction", "open", "not checked", NOT_SHOWN
 HEAD = """\
 # The literature, statement by statement
 
-Each statement, figure, experiment and open question of these texts, in our words and
-[conventions](../theory/conventions.md): what it says, what we found, the script, and the numbers.
-The formulas are on the page [Equations](../theory/equations.md).
+The statements, figures, experiments and open questions of papers on Transformers in the mean-field
+limit, each with our measurements and the scripts behind them. Statements are in our words and
+[conventions](../theory/conventions.md). The formulas are on the page
+[Equations](../theory/equations.md), the terms in the [glossary](glossary.md).
 
-- **holds**: all that we measured agrees with it. This is evidence, not a proof.
-- **holds with a correction**: as printed it fails, or is imprecise; the correction is said.
-- **open**: nobody has settled it; we say what we measured.
-- **not checked**: and why not.
-- **not shown**: it held before, but a script behind it fails in its last recorded run.
+| verdict | meaning |
+|---|---|
+| **holds** | all measurements agree with the statement: evidence, not a proof |
+| **holds with a correction** | the printed statement is false or imprecise; the correction is given |
+| **open** | the question is not settled; our measurements are given |
+| **not checked** | the reason is given |
+| **not shown** | the last recorded run of a script failed, or there is none |
 
-`meanfield literature` lists the rows, `meanfield literature survey:theorem-5` prints one, and
-`meanfield literature WORD` those with a word.
-A row with a figure names the example that draws it.
-Scripts are in `validation/` of the project's source. One runs by itself, or those of a row by its
-key, which prints each claim with what is asked and measured; `QUICK=1` takes smaller sizes:
+`meanfield literature` lists the rows, `meanfield literature survey:theorem-5` prints one row, and
+`meanfield literature WORD` prints the rows that contain a word. The row of a figure names the
+example that draws it.
+
+Scripts are in the folder `validation/` of the repository. The first command below runs one script,
+the second one the scripts of a row, with smaller sizes. It prints tolerance and measured value of
+each claim:
 
 ```sh
 python validation/long_context.py
 make validate QUICK=1 VALIDATE_ARGS="--row survey:theorem-7"
 ```
 
-*Asked* is a tolerance, *measured* the worst case in full, as on the page [Claims](claims.md), which
-sorts the same lines by what the package does. This page is generated: rows are in
-`meanfield/app/literature.toml`, numbers in `docs/reference/claims.md`. After a change run
+*Asked* is the tolerance, *measured* the worst case of the full script. The page
+[Claims](claims.md) sorts the same claims by subject. This page is generated from
+`meanfield/app/literature.toml` (rows) and `docs/reference/claims.md` (numbers) by
 `python validation/_literature.py`.
 """
 
@@ -96,8 +101,8 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
     named = sorted({script for row in every for script in row.scripts if "/" not in script})
     lines = [
         "## Last runs of the scripts\n",
-        "Recorded by `make validate VALIDATE_ARGS=--record`; *in part* is said of quick runs, and",
-        "`-dirty` of a version with changes that were not committed.\n",
+        "Recorded by `make validate VALIDATE_ARGS=--record`. *In part* marks quick runs, and",
+        "`-dirty` marks versions with uncommitted changes.\n",
         "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
     ]
     for script in named:
