@@ -24,7 +24,7 @@ limit, each with our measurements and the scripts behind them. Statements are in
 | verdict | meaning |
 |---|---|
 | **holds** | all measurements agree with the statement: evidence, not a proof |
-| **holds with a correction** | the printed statement is false or imprecise; the correction is given |
+| **holds with a correction** | the printed statement is false or imprecise; we correct it |
 | **open** | the question is not settled; our measurements are given |
 | **not checked** | the reason is given |
 | **not shown** | the last recorded run of a script failed, or there is none |
