@@ -63,8 +63,9 @@ def pytest_configure(config):
     worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
     if config.args == ["tests"] and int(worker[2:]) % 2:
         tests = config.rootpath / "tests"
-        parts = sorted([*tests.glob("[!_]*/"), *tests.glob("test_*.py")], reverse=True)
-        config.args = [str(path) for path in parts]
+        ignored = {config.invocation_params.dir / path for path in config.getoption("ignore") or ()}
+        parts = {*tests.glob("[!_]*/"), *tests.glob("test_*.py")} - ignored  # named are not ignored
+        config.args = [str(path) for path in sorted(parts, reverse=True)]
 
 
 def pytest_addoption(parser):
