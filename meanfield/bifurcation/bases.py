@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, require
+from ..core.checks import as_given, require, whole_number
 from ..core.read_only import ReadOnlyArrays
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
@@ -249,6 +249,13 @@ class Basis(ReadOnlyArrays, ABC):
     def next_degree(self) -> int:
         """Next degree of truncation, for a state that this one does not resolve."""
         return int(self.refinement * self.degree)
+
+    def most_for(self, max_degree: int | None, default: int) -> int:
+        """Highest degree of truncation of a search that begins with this one."""
+        expected = f"at least {self.degree}, the degree with which the search begins"
+        most = default if max_degree is None else whole_number("max_degree", max_degree)
+        require("max_degree", most, expected, max_degree is None or most >= self.degree)
+        return most
 
     def damped_from(self, degree: int) -> int:
         """Order from which diffusion damps perturbations more and more as the order grows.

@@ -46,6 +46,12 @@ NEUTRAL_ROUNDING = 1e-7  # stable: no other multiplier exceeds 1 by more
 RUN_RTOL, RUN_SAMPLES, RUN_STEPS = 1e-9, 400, 500_000  # of a run in which the period is sought
 RUN_TIME, MOST_RUNS = 25.0, 14  # length of the first run; each is longer by a half
 NEAR_RETURN, AT_REST = 0.1, 1e-6  # distance of a return relative to the largest; largest at rest
+AS_ACCURATE = 10.0  # of the tolerance: difference of two passages of the same orbit
+NOT_MOVING = (
+    "Newton's method ended at one density that does not move, with the period {:.3g}: no cycle. "
+    "Give another estimate of the period, or none: the model is then solved until a density comes "
+    "back. A model may have no cycle at all."
+)
 NO_CYCLE = (
     "No cycle was found: Newton's method ended at the residual {residual:.1e} ({status}). Start "
     "nearer to it, for instance from the end of a longer run, or follow cycles from a Hopf point."
@@ -54,7 +60,7 @@ NO_CYCLE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cycle(Result):
-    """A periodic orbit of densities, mu(t + T) = mu(t), and its stability.
+    """A periodic orbit of densities, mu(t + T) = mu(t) with the least such T, and its stability.
 
     Attributes
     ----------
@@ -121,7 +127,7 @@ class Cycle(Result):
     @property
     def stable(self) -> bool:
         """Whether perturbations decay, apart from shifts in time and rotations."""
-        return self.unstable == 0
+        return self.converged and self.unstable == 0
 
     @property
     def warnings(self) -> list[str]:
@@ -217,6 +223,7 @@ class Cycle(Result):
 
     def __repr__(self) -> str:
         kind = "stable" if self.stable else f"unstable in {self.unstable} directions"
+        kind = kind if self.converged else "unknown"
         others = self.multipliers[~self.neutral][:3]
         others = others[np.abs(others) > SHOWN]
         shown = ", ".join(f"{value.real:.6g}" if abs(value.imag) < 1e-12 else f"{value:.6g}"
@@ -260,7 +267,8 @@ def cycle(
         near to an earlier one. Or a Hopf point of `branches` or a period doubling of `cycles` in a
         parameter of the model: cycles are followed from there to the value that the model has.
     period : float, optional
-        Estimate of the period, instead of waiting for a return.
+        Estimate of the period, instead of waiting for a return. The result has the least period
+        of its orbit, also where this estimate is a multiple of it.
     tolerance : float
         Bound of the estimated error of the densities at all times, in L^2; the mesh in time and the
         degree of the densities are chosen for it.
@@ -278,8 +286,9 @@ def cycle(
     TypeError, ValueError
         For wrong arguments, ensembles, and models without noise.
     MeanfieldError
-        If the run comes to rest, or comes back to no earlier state; if cycles from the
-        special point do not reach the model; for models that change with time.
+        If the run comes to rest, or comes back to no earlier state; if Newton's method ends at a
+        density that does not move; if cycles from the special point do not reach the model; for
+        models that change with time.
 
     Notes
     -----
@@ -306,8 +315,16 @@ def cycle(
     with one_blas_thread():
         motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
         curve, orbit = _from_run(motion, density, period)
-        resolution = Resolution(tolerance, max_degree or basis.most, max_intervals)
+        resolution = Resolution(tolerance, basis.most_for(max_degree, basis.most), max_intervals)
         curve, point, iteration = resolution.found(curve, orbit)
+        orbit, mesh = curve.orbit(iteration.x), curve.mesh
+        passes = 1 if point is None else mesh.passes(orbit.stages, AS_ACCURATE * tolerance)
+        if passes > 1:
+            stages = mesh.at(orbit.stages, mesh.phases / passes)
+            orbit = orbit._replace(stages=stages, period=orbit.period / passes)
+            curve, point, iteration = resolution.found(
+                CycleCurve(curve.motion, mesh, orbit, curve.max_step), orbit
+            )
         return cycle_at(model, curve, point, iteration, tolerance)
 
 
@@ -359,13 +376,17 @@ class Resolution:
     ) -> tuple[CycleCurve, CurvePoint | None, Iteration]:
         """The orbit at the parameter of a guess, on a mesh that resolves it.
 
-        The point is None if Newton's method did not converge.
+        The point is None if Newton's method did not converge. Raises MeanfieldError if it comes
+        to a density that does not move.
         """
         for finer_meshes in reversed(range(MOST_MESHES + 1)):
             row = np.append(np.zeros(len(orbit.z) - 1), 1.0)
             iteration = curve.iteration(orbit.z, row, orbit.p)
             if not iteration.converged:
                 return curve, None, iteration
+            reached = curve.orbit(iteration.x)
+            if curve.mesh.amplitude(reached.stages) <= AT_REST:
+                raise MeanfieldError(NOT_MOVING.format(reached.period))
             better = self.improved(curve, iteration.x) if finer_meshes else None
             if better is None:
                 break

@@ -240,9 +240,7 @@ class _Point(NamedTuple):
 
     @property
     def amplitude(self) -> float:
-        """Root of the mean square of the states minus their mean over the period."""
-        ends = self.orbit.stages[:, -1]
-        return self._size(ends - self.curve.mesh.weights @ ends)
+        return self.curve.mesh.amplitude(self.orbit.stages)
 
     @property
     def odd(self) -> Array:
@@ -252,10 +250,7 @@ class _Point(NamedTuple):
 
     @property
     def odd_amplitude(self) -> float:
-        return self._size(self.odd)
-
-    def _size(self, ends: Array) -> float:
-        return float(np.sqrt(self.curve.mesh.weights @ (ends**2).sum(1)))
+        return float(np.sqrt(self.curve.mesh.weights @ (self.odd**2).sum(1)))
 
 
 class _Special(NamedTuple):
@@ -522,7 +517,7 @@ def cycles(
         space = known.space if isinstance(known, Cycle) else known.state.density.space
         basis = basis_of_cycles(models, space)
         motion = CoefficientFlow(curve_of(source, basis, name, span, None, max_step, journal))
-        resolution = Resolution(tolerance, max_degree or basis.most, max_intervals)
+        resolution = Resolution(tolerance, basis.most_for(max_degree, basis.most), max_intervals)
         first = ORIGINS.get(kind, _near_cycle)(motion, start, at, resolution, max_step)
         with Following(name, span, progress) as following:
 

@@ -110,6 +110,18 @@ class Mesh(NamedTuple):
         values = legvander(np.ravel(inside), stages.shape[1]).reshape(*s.shape, -1)
         return np.einsum("...k,...kn->...n", values, self.series(stages)[i])
 
+    def amplitude(self, stages: Array) -> float:
+        """Root of the mean square of states (n, k, N) minus their mean over the period."""
+        ends = stages[:, -1]
+        return float(np.sqrt(self.weights @ ((ends - self.weights @ ends) ** 2).sum(axis=1)))
+
+    def passes(self, stages: Array, tolerance: float) -> int:
+        """Number of times that states (n, k, N) pass through the same orbit, to a tolerance."""
+        count = POINTS * len(self.lengths)
+        waves = np.fft.rfft(self.at(stages, np.arange(count) / count), axis=0) / count
+        present = np.linalg.norm(waves, axis=1) > tolerance
+        return int(np.gcd.reduce(np.flatnonzero(present)))
+
     def errors(self, stages: Array) -> Array:
         """Estimated error of the polynomial in each interval, (n,), in the norm of the states.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
-from ..core.checks import real, require, whole_number
+from ..core.checks import real, require
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
@@ -277,7 +277,9 @@ def state_near(
     """The state near a guess, as `stationary`, without warnings."""
     check_model(model, guess.space, guess.shape)
     basis, kappa = basis_of([model], guess.space, symmetry), float(model.kappa)
-    most = _checked_accuracy(tolerance, max_degree, basis)
+    wanted = f"from {FINEST:g} to {COARSEST:g}"
+    real("tolerance", tolerance, wanted, lambda number: FINEST <= number <= COARSEST)
+    most = basis.most_for(max_degree, basis.finest)
     m, axis = basis.moments(guess)
     _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
@@ -470,14 +472,6 @@ def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> floa
 def _same(basis: Basis, one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two states are equal up to a rotation that preserves the symmetry."""
     return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME_STATE)
-
-
-def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
-    """The highest degree of truncation, after checks of the tolerance and the degree."""
-    wanted = f"from {FINEST:g} to {COARSEST:g}"
-    real("tolerance", tolerance, wanted, lambda number: FINEST <= number <= COARSEST)
-    most = basis.finest if max_degree is None else max_degree
-    return whole_number("max_degree", most, least=basis.degree)
 
 
 def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:

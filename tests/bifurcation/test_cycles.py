@@ -234,11 +234,37 @@ def test_too_few_intervals_and_too_low_a_degree_are_said():
     assert any("Degree 8" in warning for warning in rough.warnings)
 
 
+@pytest.mark.parametrize("multiple", [2, 3])
+def test_a_cycle_has_its_least_period(orbit, multiple):
+    """An orbit that is passed several times solves the equations too."""
+    found = mf.cycle(orbit.model, orbit.at(0.0), multiple * orbit.period, **COARSE)
+    assert found.period == pytest.approx(orbit.period, abs=1e-9)
+    assert found.multipliers[1] == pytest.approx(orbit.multipliers[1], abs=1e-7)
+
+
+@pytest.mark.parametrize("period", [0.01, 1.0])
+@pytest.mark.parametrize("model", [rotators(0.8), mf.Transformer(mf.Kuramoto(), 3.0)],
+                         ids=["with a cycle", "without"])  # fmt: skip
+def test_a_density_that_does_not_move_is_no_cycle(model, period):
+    """At the period 0 every density solves the equations, and stationary ones at all periods."""
+    with pytest.raises(mf.MeanfieldError, match="does not move"):
+        mf.cycle(model, CIRCLE.von_mises(0.0, 0.3), period, **COARSE)
+
+
+def test_a_cycle_that_has_not_converged_is_not_called_stable():
+    found = mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), 5.0, **COARSE)
+    assert not found.converged
+    assert not found.stable
+    assert "unknown" in repr(found)
+
+
 def test_what_is_no_cycle_is_refused(orbit, hopf):
     with pytest.raises(mf.MeanfieldError, match="comes to rest"):
         mf.cycle(rotators(0.8, 0.8), CIRCLE.von_mises(0.0, 0.3))
     with pytest.raises(ValueError, match="guess"):
         mf.cycle(rotators(0.8), 3.0)
+    with pytest.raises(ValueError, match="max_degree must be at least 8, the degree with which"):
+        mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), max_degree=4)
     with pytest.raises(ValueError, match="finite kappa"):
         mf.cycle(mf.Transformer(mf.Kuramoto()), CIRCLE.uniform())
     with pytest.raises(TypeError, match="start"):

@@ -205,7 +205,7 @@ def test_one_eigenvalue_has_a_gap_too():
 
 @pytest.mark.parametrize("options", [{"tolerance": 10.0}, {"tolerance": 1e-16}, {"max_degree": 8}])
 def test_accuracy_that_cannot_be_had(options):
-    with pytest.raises(ValueError, match=r"tolerance must be from|max_degree must be .* >= 32"):
+    with pytest.raises(ValueError, match=r"tolerance must be from|max_degree must be at least 32"):
         mf.stationary(model(5, 0.25), CIRCLE.uniform(), **options)
 
 
