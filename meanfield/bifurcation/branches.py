@@ -648,7 +648,7 @@ def _special_points(
     for value, form, *_ in onsets:
         begun = any(b.parent < 0 and b.degree == form.degree for b in branches[1:])
         status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
-        state = state_at(curve, curve.uniform(value))
+        state = state_at(curve, curve.uniform(value), value=value)
         specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
                                      form.degree, 0, form.kind, coefficients, state))  # fmt: skip
     for number, branch in enumerate(branches):

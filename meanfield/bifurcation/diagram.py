@@ -515,7 +515,8 @@ class Diagram(Result):
             )
         curve = self.curve(degree)
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
-        return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
+        z = np.append(m, curve.coordinate(value))
+        return state_at(curve.among(basis), z, value=value)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """Plot the quantity `kind`, or several, `y`, by `plotting.bifurcation`."""
@@ -573,7 +574,7 @@ def states_on(
     places = list(_crossings(diagram, value, curve_of_degree))
     if curve.basis.symmetric:
         places.insert(0, (0, curve, curve.uniform(value)))
-    return [(number, state_at(curve, z)) for number, curve, z in places]
+    return [(number, state_at(curve, z, value=value)) for number, curve, z in places]
 
 
 class _Node(NamedTuple):
