@@ -101,9 +101,10 @@ def branches(
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
-        0 < first < last: the range. Branches are followed below it until they turn back, and above
-        it up to 2 last; parts above the range that do not return are dropped. One value, by default
-        that of the model, if another parameter is followed. The range of s for a function of s.
+        0 < first < last: the range, in place of the kappa of a model. Branches are followed below
+        it until they turn back, and above it up to 2 last; parts above the range that do not return
+        are dropped. One value, by default that of the model, if another parameter is followed. The
+        range of s for a function of s.
     beta : (float, float), optional
         0 < first < last: the range of beta of `USA` or `SA`, for one kappa.
     vary : mapping of str to (float, float), optional

@@ -413,7 +413,11 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
             "at observables of a long run."
         )
     if not model.noisy:
-        raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+        raise ValueError(
+            "Stationary densities and cycles need noise: give the Transformer a finite kappa. "
+            "Without noise densities need not stay smooth: see where mf.solve takes "
+            "mf.Characteristics(density), or tokens."
+        )
     if not model.steady_noise or not model.drift.constant:
         raise MeanfieldError(
             "Stationary densities need a model that does not change with time, and a kappa that "
