@@ -40,7 +40,7 @@ from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
 from .detection import SAME_VALUE, Special
 from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
-from .families import basis_along, parameters_of, value_of, with_parameter
+from .families import basis_along, checked_source, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .normal_forms import Onset
 from .stability import GROWING_RATE, is_stable
@@ -321,30 +321,6 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
         if branch is None:
             return
         yield state_at(branch.curve, branch.points[-1].z, state.axis)
-
-
-def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:
-    """The drift, class of drifts, model or family that `caller` follows, and its noise.
-
-    Also whether it is a family. Drifts that are not zonal become models.
-    """
-    kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
-    family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
-    if not kind and not family:
-        if not isinstance(drift, Drift | Transformer):
-            raise TypeError(
-                f"{caller} needs a drift, such as USA(4.0) or USA itself, a Transformer, or a "
-                f"function of one number that gives a Transformer; got {as_given(drift)}."
-            )
-        if drift.shape:
-            raise ValueError(f"{caller} follows a single model; got an ensemble {drift!r}.")
-    if isinstance(drift, Transformer):
-        wanted = "left out: a Transformer has its own"
-        require("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
-        noise = drift.noise
-    elif isinstance(drift, Drift):
-        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
-    return drift, noise, family
 
 
 def _asked_range(
