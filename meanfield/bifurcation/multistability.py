@@ -10,13 +10,12 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import generator, require
-from ..core.descriptions import build
 from ..core.errors import StorageError
-from ..core.forms import Natural, Reading
+from ..core.forms import Natural
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
 from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
 from .diagram import described_space, space_of
@@ -31,7 +30,7 @@ from .stationary import (
     state_near,
 )
 from .unstable_manifolds import (
-    MOST_PARTS,
+    MOST_FLOW_PARTS,
     basis_without,
     displaced,
     flow_from,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
 MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
-PARTS = 4  # of the flow from an unstable state, in which it comes to another one
+SEARCHED_PARTS = 4  # of the flow from an unstable state, in which it comes to another one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +70,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
     """
 
     made_by = "stationary_states"
+    takes_model = True
 
     data: "xr.Dataset"
     model: Transformer
@@ -129,12 +129,11 @@ class StationaryStates(Result, Sequence[StationaryState]):
 
 def model_in(contents: Contents, what: str) -> Transformer:
     """The model in the header of a file; StorageError if functions of it are lost, `what` it is."""
-    reading = Reading(arrays=contents.long, result=True)
-    model = build(Transformer, contents.header["model"], reading)
-    if reading.lost:
+    model, lost = stored_model(contents)
+    if lost:
         raise StorageError(
-            f"The model of {what} has functions that files do not hold: {reading.lost}. "
-            "xarray.open_dataset reads the table."
+            f"The model of {what} has functions that files do not hold: {lost}. Give it, "
+            "mf.load(path, model=model); xarray.open_dataset reads the table alone."
         )
     return model
 
@@ -320,7 +319,7 @@ def states_beside(state: StationaryState, symmetry: Any) -> Iterator[StationaryS
         wide = basis_without(state, order)
         sides = [wide.moments(displaced(state, order, sign * mode, 1.0))[0] for sign in (1, -1)]
         for sign in (1, -1)[: 1 if _equivalent(wide, *sides) else 2]:
-            ends = states_along(state, rate, order, sign * mode, symmetry, PARTS)
+            ends = states_along(state, rate, order, sign * mode, symmetry, SEARCHED_PARTS)
             yield from islice((end for end in ends if not same_state(end, state)), 1)
 
 
@@ -330,7 +329,7 @@ def states_along(
     order: int,
     mode: np.ndarray,
     symmetry: Any,
-    parts: int = MOST_PARTS,
+    parts: int = MOST_FLOW_PARTS,
 ) -> Iterator[StationaryState]:
     """States to which `flow_from` comes close, one for each part of the way that ends at one."""
     for density in islice(flow_from(state, rate, order, mode), parts):

@@ -26,7 +26,8 @@ from .stationary import GUESS_TAIL, StationaryState
 
 LEADING = 8  # eigenvalues among which unstable ones are counted
 DEPARTURE = 1e-3  # L^2 distance from the state at which the flow along a mode begins
-PART, MOST_PARTS = 15.0, 40  # duration of a part of the flow over the growth time; their number
+FLOW_PART = 15.0  # duration of a part of the flow over the growth time
+MOST_FLOW_PARTS = 40
 MOST_FLOW_STEPS = 4000  # of all parts
 RTOL, ATOL = 1e-6, 1e-9  # of the flow
 
@@ -104,11 +105,11 @@ def flow_from(
 
     basis, steps = basis_without(state, order), 0
     m, axis = basis.moments(displaced(state, order, mode, DEPARTURE))
-    for _ in range(MOST_PARTS):
+    for _ in range(MOST_FLOW_PARTS):
         equation = transport_equation(state.model, basis)
         change, jacobian = (partial(one, equation, state.kappa) for one in (_change, _jacobian))
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            run = BDF(change, 0.0, m, PART / rate, rtol=RTOL, atol=ATOL, jac=jacobian)
+            run = BDF(change, 0.0, m, FLOW_PART / rate, rtol=RTOL, atol=ATOL, jac=jacobian)
             while run.status == "running" and steps < MOST_FLOW_STEPS:
                 run.step()
                 steps += 1

@@ -101,6 +101,7 @@ class Saddles(Result, Sequence[Saddle]):
     """
 
     made_by = "saddles"
+    takes_model = True
 
     data: "xr.Dataset"
     state: StationaryState
