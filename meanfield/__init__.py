@@ -18,4 +18,10 @@ from .core.public_names import with_hint
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 warn_of_namesakes()
-__getattr__ = with_hint(__name__, __all__, __getattr__)
+__getattr__ = with_hint(
+    *(__name__, __all__, __getattr__),
+    public_modules=(
+        *("activations", "engines", "ensembles", "extending", "networks", "noise"),
+        *("normalisation", "plotting", "scalings", "steppers", "testing"),
+    ),
+)

@@ -40,7 +40,7 @@ from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
 from .detection import SAME_VALUE, Special
 from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
-from .families import basis_along, parameters_of, value_of, with_parameter
+from .families import basis_along, checked_source, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .normal_forms import Onset
 from .stability import GROWING_RATE, is_stable
@@ -101,9 +101,10 @@ def branches(
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
-        0 < first < last: the range. Branches are followed below it until they turn back, and above
-        it up to 2 last; parts above the range that do not return are dropped. One value, by default
-        that of the model, if another parameter is followed. The range of s for a function of s.
+        0 < first < last: the range, in place of the kappa of a model. Branches are followed below
+        it until they turn back, and above it up to 2 last; parts above the range that do not return
+        are dropped. One value, by default that of the model, if another parameter is followed. The
+        range of s for a function of s.
     beta : (float, float), optional
         0 < first < last: the range of beta of `USA` or `SA`, for one kappa.
     vary : mapping of str to (float, float), optional
@@ -320,30 +321,6 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
         if branch is None:
             return
         yield state_at(branch.curve, branch.points[-1].z, state.axis)
-
-
-def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:
-    """The drift, class of drifts, model or family that `caller` follows, and its noise.
-
-    Also whether it is a family. Drifts that are not zonal become models.
-    """
-    kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
-    family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
-    if not kind and not family:
-        if not isinstance(drift, Drift | Transformer):
-            raise TypeError(
-                f"{caller} needs a drift, such as USA(4.0) or USA itself, a Transformer, or a "
-                f"function of one number that gives a Transformer; got {as_given(drift)}."
-            )
-        if drift.shape:
-            raise ValueError(f"{caller} follows a single model; got an ensemble {drift!r}.")
-    if isinstance(drift, Transformer):
-        wanted = "left out: a Transformer has its own"
-        require("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
-        noise = drift.noise
-    elif isinstance(drift, Drift):
-        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
-    return drift, noise, family
 
 
 def _asked_range(
@@ -648,7 +625,7 @@ def _special_points(
     for value, form, *_ in onsets:
         begun = any(b.parent < 0 and b.degree == form.degree for b in branches[1:])
         status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
-        state = state_at(curve, curve.uniform(value))
+        state = state_at(curve, curve.uniform(value), value=value)
         specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
                                      form.degree, 0, form.kind, coefficients, state))  # fmt: skip
     for number, branch in enumerate(branches):

@@ -285,9 +285,13 @@ class StationaryCurve(DenseCurve):
         self.span, self.kappa = span, kappa
         self._lengths[:-1] *= basis.shares
 
-    @abstractmethod
     def at(self, p: float) -> tuple[Any, float]:
         """Equation and kappa at p; raises OutsideDomain if there is no equation."""
+        return self.of_value(self.value(p))
+
+    @abstractmethod
+    def of_value(self, value: float) -> tuple[Any, float]:
+        """Equation and kappa at a value of the parameter; raises OutsideDomain, as `at`."""
 
     @abstractmethod
     def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
@@ -411,11 +415,10 @@ class InKappa(StationaryCurve):
         # No lower bound: under strong noise only the uniform state exists.
         self.reach = 0.0, REACH_ABOVE_RANGE * self.span[1]
 
-    def at(self, p: float) -> tuple[Any, float]:
-        kappa = self.value(p)
-        if not np.isfinite(kappa):
-            raise OutsideDomain(f"kappa = {kappa}")
-        return self.equation, kappa
+    def of_value(self, value: float) -> tuple[Any, float]:
+        if not np.isfinite(value):
+            raise OutsideDomain(f"kappa = {value}")
+        return self.equation, value
 
     def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
         return equation.by_log_kappa(mean)
@@ -449,9 +452,9 @@ class InParameter(StationaryCurve):
         self.reach = self.span
         self.family = EquationFamily(self.drift, self.parameter, self.span, self.basis)
 
-    def at(self, p: float) -> tuple[Any, float]:
-        kappa = self.family.kappa(p) if self.kappa is None else self.kappa
-        return self.family.at(p), kappa
+    def of_value(self, value: float) -> tuple[Any, float]:
+        kappa = self.family.kappa(value) if self.kappa is None else self.kappa
+        return self.family.at(value), kappa
 
     def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
         change = equation.by_parameter(m, mean)

@@ -13,11 +13,11 @@ from ..core.calls import checked_call
 from ..core.checks import finite, require, whole_number
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
-from ..core.forms import Natural, Positive, Reading
+from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
 from ..results.solution import Solution
 from ..solving.solve import solve
 from ..spaces import Space
@@ -91,6 +91,7 @@ class Cycle(Result):
     """
 
     made_by = "cycle"
+    takes_model = True
 
     data: "xr.Dataset"
     model: Transformer
@@ -217,7 +218,7 @@ class Cycle(Result):
     def made_of(cls, contents: Contents) -> "Cycle":
         """The cycle with the contents of a file."""
         data, header = dataset_of(contents)
-        header["model"] = build(Transformer, header["model"], Reading(result=True))
+        header["model"], _ = stored_model(contents)
         header["space"] = build(Space, header["space"])
         return cls(data, **header)
 

@@ -14,9 +14,9 @@ from ..core.descriptions import absent, build, describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
 from ..core.provided import FIGURES
-from ..models import ZonalDrift
+from ..models import Transformer, ZonalDrift
 from ..models.noise import Noise
-from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
+from ..results.files import GROUP, Contents, Result, check_given, contents_of, dataset_of
 from ..spaces import Space
 from ..spaces.index import Index
 from ..spaces.indexed import IndexedSpace
@@ -25,7 +25,7 @@ from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .families import equation_of, is_isotropic, saved_basis, source_of
+from .families import checked_source, equation_of, is_isotropic, saved_basis, source_of
 from .normal_forms import NormalForm, normal_form, order_of, weak_transition
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
@@ -206,6 +206,7 @@ class Diagram(Result):
     """
 
     made_by = "branches"
+    takes_model = True
 
     data: "xr.Dataset"
     special_points: list[SpecialPoint]
@@ -281,7 +282,7 @@ class Diagram(Result):
             raise MeanfieldError(
                 "The model of this diagram has a function that its file does not hold, so no state "
                 f"can be computed at {self.parameter} = {value:g}: see `saved` and "
-                "`special_points`, or build the diagram again."
+                "`special_points`, or give it, mf.load(path, model=model)."
             )
         return states_on(self, value, self.curve)
 
@@ -479,8 +480,7 @@ class Diagram(Result):
         """The diagram from the contents of a file."""
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
-        header["drift"] = source_of(header["drift"])
-        header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
+        header["drift"], header["noise"] = stored_source(contents, header)
         header["space"] = space_of(header["space"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
@@ -515,7 +515,8 @@ class Diagram(Result):
             )
         curve = self.curve(degree)
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
-        return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
+        z = np.append(m, curve.coordinate(value))
+        return state_at(curve.among(basis), z, value=value)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """Plot the quantity `kind`, or several, `y`, by `plotting.bifurcation`."""
@@ -561,6 +562,26 @@ def noise_of(described: Any) -> Any:
     return absent(Noise, described["kind"], described) if reading.lost else noise
 
 
+def stored_source(contents: Contents, header: dict[str, Any]) -> tuple[Any, Noise]:
+    """Drift, class, model or family, and noise, of a diagram, from its file.
+
+    They are those of the model given to `load`, if there is one: OtherModel if it differs from the
+    `header`, whose arrays are in their places.
+    """
+    described, noise = header["drift"], header.get("noise", {"kind": "Isotropic"})
+    given = contents.model
+    if given is None:
+        return source_of(described), noise_of(noise)
+    of_drift = described.get("kind") not in (None, Transformer.__name__)
+    if of_drift and isinstance(given, Transformer):  # a drift and a noise, given together
+        source, own = given.drift.as_zonal(), given.noise
+    else:
+        source, own, _ = checked_source("load", given, noise_of(noise) if of_drift else ISOTROPIC)
+    check_given(source, described, contents)
+    check_given(own, noise, contents)
+    return source, own
+
+
 def states_on(
     diagram: Diagram, value: float, curve_of_degree: Callable[..., StationaryCurve]
 ) -> list[tuple[int, StationaryState]]:
@@ -573,7 +594,7 @@ def states_on(
     places = list(_crossings(diagram, value, curve_of_degree))
     if curve.basis.symmetric:
         places.insert(0, (0, curve, curve.uniform(value)))
-    return [(number, state_at(curve, z)) for number, curve, z in places]
+    return [(number, state_at(curve, z, value=value)) for number, curve, z in places]
 
 
 class _Node(NamedTuple):

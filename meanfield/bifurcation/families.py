@@ -16,7 +16,7 @@ from ..core.kinds import Kind, ancestor
 from ..models import Drift, Kuramoto, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..spaces import Space
-from .bases import AXISYMMETRIC, Array, Basis, basis_on
+from .bases import AXISYMMETRIC, ISOTROPIC, Array, Basis, basis_on
 from .equation import Interactions, MomentEquation, StationaryEquation, interactions
 from .indexed import IndexedBasis, IndexedEquation
 from .reflections import Symmetries, reflected_on, symmetries_of_noise
@@ -425,6 +425,30 @@ def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
     """Derivative at 0 of the Lagrange polynomial of node j, if 0 is one of the nodes and j != 0."""
     others = nodes[(nodes != j) & (nodes != 0)]
     return float(np.prod(others / (others - j)) / j)
+
+
+def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:
+    """The drift, class of drifts, model or family that `caller` follows, and its noise.
+
+    Also whether it is a family. Drifts that are not zonal become models.
+    """
+    kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
+    family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
+    if not kind and not family:
+        if not isinstance(drift, Drift | Transformer):
+            raise TypeError(
+                f"{caller} needs a drift, such as USA(4.0) or USA itself, a Transformer, or a "
+                f"function of one number that gives a Transformer; got {as_given(drift)}."
+            )
+        if drift.shape:
+            raise ValueError(f"{caller} follows a single model; got an ensemble {drift!r}.")
+    if isinstance(drift, Transformer):
+        wanted = "left out: a Transformer has its own"
+        require("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
+        noise = drift.noise
+    elif isinstance(drift, Drift):
+        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
+    return drift, noise, family
 
 
 def source_of(described: Any) -> Any:

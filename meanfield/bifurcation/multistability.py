@@ -8,13 +8,12 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import generator, require
-from ..core.descriptions import build
 from ..core.errors import StorageError
-from ..core.forms import Natural, Reading
+from ..core.forms import Natural
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
 from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
 from .diagram import described_space, space_of
@@ -52,6 +51,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
     """
 
     made_by = "stationary_states"
+    takes_model = True
 
     data: "xr.Dataset"
     model: Transformer
@@ -110,12 +110,11 @@ class StationaryStates(Result, Sequence[StationaryState]):
 
 def model_in(contents: Contents, what: str) -> Transformer:
     """The model in the header of a file; StorageError if functions of it are lost, `what` it is."""
-    reading = Reading(arrays=contents.long, result=True)
-    model = build(Transformer, contents.header["model"], reading)
-    if reading.lost:
+    model, lost = stored_model(contents)
+    if lost:
         raise StorageError(
-            f"The model of {what} has functions that files do not hold: {reading.lost}. "
-            "xarray.open_dataset reads the table."
+            f"The model of {what} has functions that files do not hold: {lost}. Give it, "
+            "mf.load(path, model=model); xarray.open_dataset reads the table alone."
         )
     return model
 

@@ -28,11 +28,11 @@ from ..sweeps.execution import run_points
 from ..sweeps.points import Function, Grid
 from .bases import AXISYMMETRIC, ISOTROPIC
 from .branch_switching import BranchSearch
-from .branches import Following, Search, asked_degrees, checked_source, varied
+from .branches import Following, Search, asked_degrees, varied
 from .clustered_states import clustered_states
 from .continuation import StationaryCurve
 from .diagram import Diagram, SpecialPoint
-from .families import EquationFamily
+from .families import EquationFamily, checked_source
 from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, NormalForm, normal_form, zeros
 from .phases import NoisePhaseDiagram, PhaseDiagram, basis_of_states, first_onset

@@ -25,8 +25,8 @@ from ..core.provided import FIGURES
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Space
-from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, noise_of, transition_at
-from .families import EquationFamily, saved_basis, source_of
+from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, stored_source, transition_at
+from .families import EquationFamily, saved_basis
 from .normal_forms import normal_form, order_of, zeros
 from .planes import KappaPlane, ParameterPlane
 from .special_curves import (
@@ -92,6 +92,7 @@ class PhaseDiagram(Result):
     """
 
     made_by = "phase_diagram"
+    takes_model = True
     general_names: ClassVar[tuple[str, ...]] = ("critical", "fold", "transition")
 
     data: "xr.Dataset"
@@ -155,7 +156,7 @@ class PhaseDiagram(Result):
             raise MeanfieldError(
                 f"{name} is not known here: import the module that defines it, if it is a class of "
                 "drifts. A function from numbers to models is in no file: of its diagram there are "
-                "the points of curves in `data`; for others compute it again by phase_diagram."
+                "the points of curves in `data`; for others give it, mf.load(path, model=function)."
             )
         beta, (low, high) = finite(self.parameter, beta), self.data.attrs[self.parameter]
         wanted = f"from {low:g} to {high:g}, as of this diagram"
@@ -327,9 +328,9 @@ class PhaseDiagram(Result):
     def made_of(cls, contents: Contents) -> "PhaseDiagram":
         """The phase diagram from the contents of a file, equal to the saved one to the last bit."""
         data, header = dataset_of(contents)
-        drift, name = source_of(header["drift"]), header["parameter"]
+        (drift, noise), name = stored_source(contents, header), header["parameter"]
         (low, high), space = header["span"], build(Space, header["space"])
-        basis = saved_basis(space, noise_of(header["noise"]), header["symmetries"])
+        basis = saved_basis(space, noise, header["symmetries"])
         second, second_span = header.get("second", ("kappa", None))
         family: KappaPlane = KappaPlane(drift, name, (low, high), basis)
         if second_span is not None:

@@ -60,7 +60,7 @@ TIE = 1e-6  # sizes that differ by less count as equal
 MOST_DENSE_UNKNOWNS = 640  # for dense Jacobians: degree 24 without symmetry
 FEWEST_DEGREES = 12  # least degree of perturbations
 CHEAP_PERTURBATIONS = 300  # of one order; with fewer, the degree of a basis is not halved
-LARGEST_TABLE = 1e5  # entries, above which sums go by longitude
+TABULATED_ENTRIES = 1e5  # of a table of harmonics; sums with more go by longitude
 RECENT_BASES = 8  # number of cached ones
 TURNED = 1e-8  # relative to the largest change by a rotation: smaller ones are rounding
 GROUP_NAMES = (
@@ -449,7 +449,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     def by_longitude(self) -> ByLongitude | None:
         """The functions in their factors, if each is one harmonic and a table would be large."""
         alone = (np.diff(self.mixing.indptr) == 1).all()
-        if not alone or self.degrees.size * self.weights.size <= LARGEST_TABLE:
+        if not alone or self.degrees.size * self.weights.size <= TABULATED_ENTRIES:
             return None
         return ByLongitude(self.space, self.mixing.indices, self.mixing.data)
 

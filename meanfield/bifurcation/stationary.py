@@ -184,14 +184,20 @@ class StationaryState(Shown):
         )
 
 
-def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> StationaryState:
-    """The state of a point (m, p) of a curve; missing moments of high degree are 0."""
-    equation, kappa = curve.at(float(z[-1]))
+def state_at(
+    curve: StationaryCurve, z: np.ndarray, axis: Any = None, value: float | None = None
+) -> StationaryState:
+    """The state of a point (m, p) of a curve; missing moments of high degree are 0.
+
+    `value` is that of the parameter where it was asked for: exp(p) of p = log kappa has its own
+    rounding.
+    """
+    value = curve.value(z[-1]) if value is None else value
+    equation, kappa = curve.of_value(value)
     m = equation.basis.padded(z[:-1])
     axis = equation.basis.axis if axis is None else axis
     residual = np.nan if equation.absent else equation.residual(m, kappa)
     text, model = "A point of a branch.", equation.model_at(kappa)
-    value = curve.value(z[-1])
     return StationaryState(model, "converged", text, [residual], m, equation, axis, value)
 
 
@@ -407,7 +413,11 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
             "at observables of a long run."
         )
     if not model.noisy:
-        raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
+        raise ValueError(
+            "Stationary densities and cycles need noise: give the Transformer a finite kappa. "
+            "Without noise densities need not stay smooth: see where mf.solve takes "
+            "mf.Characteristics(density), or tokens."
+        )
     if not model.steady_noise or not model.drift.constant:
         raise MeanfieldError(
             "Stationary densities need a model that does not change with time, and a kappa that "

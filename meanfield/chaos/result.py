@@ -64,6 +64,7 @@ class Study(Interruptible):
     """
 
     made_by = "propagation_of_chaos"
+    takes_model = True
 
     law: Solution
 

@@ -147,6 +147,14 @@ def require(
     return value
 
 
+def check_increasing(name: str, values: UserValue) -> None:
+    """Raise ValueError unless numbers increase strictly, with the first two that do not."""
+    numbers = real_array(name, values)
+    for i in np.flatnonzero(~(np.diff(numbers) > 0))[:1].tolist():
+        pair = [f"{name}[{j}] = {numbers[j].item()!r}" for j in (i, i + 1)]
+        raise ValueError(f"{name} must increase strictly; got {' and '.join(pair)}.")
+
+
 def real(name: str, value: UserValue, expected: str, fits: Callable[[Values], bool]) -> float:
     """`value` as a float; raises ValueError, "`name` must be `expected`", unless it fits."""
     number = _float_of(_scalar(value))

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,7 +14,18 @@ from . import checks
 from .annotations import AnyObject, Function, Json, JsonTable, UserValue
 from .checks import require
 from .errors import ConfigError, MeanfieldError
-from .forms import INVALID, REFUSED, Form, Plain, Reading, Schema, nearest, without_name
+from .forms import (
+    GIVE_MODEL,
+    INVALID,
+    REFUSED,
+    Form,
+    Plain,
+    Reading,
+    Schema,
+    nearest,
+    toml,
+    without_name,
+)
 from .kinds import Kind
 from .parameters import parameters_of
 
@@ -78,6 +89,70 @@ def describe(
     if isinstance(value, str | int | float | None):
         return value
     return {"function": repr(value)}
+
+
+def check_described(
+    value: AnyObject, described: Json, arrays: Mapping[str, np.ndarray], where: str
+) -> None:
+    """Raise ValueError unless `value` has a description, but for functions, whose code has none.
+
+    Parameters
+    ----------
+    value : object
+        A kind or a function.
+    described : dict
+        What `describe` returned for a value.
+    arrays : mapping of str to ndarray
+        Arrays to which `described` refers. Numbers of arrays may differ by 1e-12, relative to the
+        largest, as series that were computed on another machine.
+    where : str
+        Dotted key of the value, for messages.
+    """
+    long: dict[str, np.ndarray] = {}
+    here = _with_arrays(describe(value, long), long)
+    for key, given, wanted in _differences(here, _with_arrays(described, arrays), where):
+        raise ValueError(
+            f"{key} must be {_in_words(wanted)}, as in the file; got {_in_words(given)}."
+        )
+
+
+def _differences(one: Json, other: Json, where: str) -> Iterator[tuple[str, Json, Json]]:
+    """Dotted keys at which plain data differ, with both values; functions are equal."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        functions = ["function" in data for data in (one, other)]
+        if any(functions) or one.get("kind") != other.get("kind"):
+            yield from [] if all(functions) else [(where, one, other)]
+            return
+        for key in dict.fromkeys([*one, *other]):
+            if key != "shown":  # the repr of a kind without a table
+                yield from _differences(one.get(key), other.get(key), f"{where}.{key}")
+    elif isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        first, second = np.asarray(one), np.asarray(other)
+        if first.shape != second.shape:
+            yield where, one, other
+            return
+        size = np.abs(second).max(initial=0.0)
+        alike = np.isclose(first, second, rtol=0, atol=1e-12 * size, equal_nan=True)
+        for index in np.argwhere(~alike)[:1].tolist():
+            key = ", ".join(map(str, index))
+            yield f"{where}[{key}]", first[*index].item(), second[*index].item()
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for i, (first, second) in enumerate(zip(one, other, strict=True)):
+            yield from _differences(first, second, f"{where}[{i}]")
+    elif isinstance(one, float) and isinstance(other, float):
+        if not math.isclose(one, other, rel_tol=1e-12, abs_tol=0.0):
+            yield where, one, other
+    elif one != other:
+        yield where, one, other
+
+
+def _in_words(data: Json) -> str:
+    """Plain data of a description, for messages."""
+    if isinstance(data, Mapping):
+        return "a function" if "function" in data else f"{data.get('kind', 'a table')}(...)"
+    if isinstance(data, np.ndarray):
+        return f"an array of shape {data.shape}"
+    return "left out" if data is None else toml(data)
 
 
 def build(
@@ -308,7 +383,7 @@ def _absent_class(family: type[Kind], name: str) -> type[AnyObject]:
 
     def refuse(self: AnyObject, *_arguments: object, **_keywords: object) -> NoReturn:
         if "shown" in self.table:
-            raise NotKnown(f"{name} is a {family.__name__} that files do not hold: build it again.")
+            raise NotKnown(f"{name} is a {family.__name__} that files do not hold: {GIVE_MODEL}")
         raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
     def entry_of(self: AnyObject, key: str) -> AnyObject:

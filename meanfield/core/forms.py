@@ -178,13 +178,16 @@ class Leaf(Form):
         return {"enum": list(self.by_name)} if self.by_name else dict(self.schema)
 
 
+GIVE_MODEL = (
+    "give the model that has it, mf.load(path, model=model) for a result, or build it again."
+)
+
+
 def lost_function(name: str) -> Function:
     """A placeholder for a function that a file does not store: a call raises MeanfieldError."""
 
     def function(*_arguments: object) -> None:
-        raise MeanfieldError(
-            f"{name} is a function, which files do not hold: build the model again with it."
-        )
+        raise MeanfieldError(f"{name} is a function, which files do not hold: {GIVE_MODEL}")
 
     function.__qualname__ = name
     return function

@@ -241,7 +241,10 @@ class Motion(ABC):
 
     @property
     def directions(self) -> int:
-        """Number of directions in which noise moves a point: d - 1, on the torus one a circle."""
+        """Number of directions in which noise moves a point.
+
+        They are d - 1 on a sphere, d in R^d, and one a circle on the torus.
+        """
         count: int = self.like.dimension - 1
         return count
 

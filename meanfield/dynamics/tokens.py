@@ -96,6 +96,10 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
             self._drift.check_potential(self.dimension)
         self._exact = self._sums.tangential and tangential
 
+    @property
+    def directions(self) -> int:
+        return self.dimension - bool(self.on_sphere)
+
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
         model, tokens, drift = self.model, self.like, self.model.drift

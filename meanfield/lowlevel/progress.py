@@ -1,5 +1,6 @@
 """The progress bar of a run, and its interruption by Ctrl-C."""
 
+import math
 import signal
 import sys
 import threading
@@ -16,13 +17,59 @@ _STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda:
 BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 REMAINING_FORMAT = f"{BAR_FORMAT}<{{remaining}}"
 FORESEEN_PART = 0.02  # fraction that has to be done before the remaining time is shown
+STEADY_RATIO = 1.5  # of the recent and the mean speed, up to which it is shown then,
+UNSTEADY_PART = 0.25  # and the fraction from which on it is shown for any ratio
+MEMORY = 0.25  # time in which past progress is forgotten, as a fraction of the time spent
+
+
+class RemainingTime:
+    """Estimate of the time left for a task, from the speed of its recent progress.
+
+    Past progress is forgotten exponentially, so that a run whose first steps are short is judged by
+    the later ones. There is no estimate before speeds are known: until 2% of the task are done and
+    the recent speed is near the mean one, or until 25% are done.
+
+    Parameters
+    ----------
+    fraction : float
+        Fraction of the task, from 0 to 1, that is done at the beginning.
+    time : float
+        Time at the beginning, in seconds.
+    """
+
+    def __init__(self, fraction: float, time: float) -> None:
+        self._begun, self._started = fraction, time
+        self._fraction, self._time = fraction, time
+        self._progress = self._duration = 0.0  # recent ones, with weights
+        self._known = False
+
+    def pause(self, seconds: float) -> None:
+        """Leave out the seconds that have just passed."""
+        self._started += seconds
+        self._time += seconds
+
+    def after(self, fraction: float, time: float) -> float | None:
+        """Seconds left at a time at which a fraction is done; None without an estimate."""
+        elapsed, step = time - self._started, time - self._time
+        kept = math.exp(-step / (MEMORY * elapsed)) if elapsed > 0 else 0.0
+        self._progress = kept * self._progress + max(fraction - self._fraction, 0.0)
+        self._duration = kept * self._duration + step
+        self._fraction, self._time = fraction, time
+        done = fraction - self._begun
+        if not (self._progress > 0 and self._duration > 0 and done > 0):
+            return None
+        ratio = self._progress / self._duration / (done / elapsed)
+        steady = 1 / STEADY_RATIO <= ratio <= STEADY_RATIO
+        part = done / (1 - self._begun)
+        self._known |= part >= UNSTEADY_PART or (steady and part >= FORESEEN_PART)
+        return (1 - fraction) * self._duration / self._progress if self._known else None
 
 
 class Progress(ExitStack):
     """Context with a progress bar of tqdm, which also shows the functions that are compiled.
 
-    The remaining time is estimated without the time of compilation, and shown once a fraction of
-    the work is done.
+    The remaining time is estimated without the time of compilation, and shown once it is known: see
+    `RemainingTime`.
 
     Parameters
     ----------
@@ -48,7 +95,8 @@ class Progress(ExitStack):
         super().__init__()
         self._what = title
         self._bar: Any = None
-        self._form, self._begun, self._compiles_since = form, done, 0.0
+        self._form, self._compiles_since = form, 0.0
+        self._left = RemainingTime(done, time.time())
         shown = _is_watched() if enabled is None else boolean("progress", enabled)
         if shown:
             from tqdm import tqdm
@@ -69,6 +117,7 @@ class Progress(ExitStack):
         """Show that a function is being compiled; None: the compilation has ended."""
         if function is None:
             spent = time.time() - self._compiles_since
+            self._left.pause(spent)
             self._bar.start_t += spent
             self._bar.last_print_t += spent
             self._bar.clear()
@@ -80,8 +129,10 @@ class Progress(ExitStack):
     def show(self, fraction: float, text: str) -> None:
         """Show that this fraction of the work is done, and a text."""
         if self._bar is not None:
-            if fraction - self._begun >= FORESEEN_PART:
-                self._bar.bar_format = self._form
+            seconds = self._left.after(fraction, time.time())
+            if seconds is not None:
+                remaining = self._bar.format_interval(seconds)
+                self._bar.bar_format = self._form.replace("{remaining}", remaining)
             self._bar.set_description_str(text, refresh=False)
             self._bar.update(fraction - self._bar.n)
 

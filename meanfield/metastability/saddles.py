@@ -110,6 +110,7 @@ class Saddles(Result, Sequence[Saddle]):
     """
 
     made_by = "saddles"
+    takes_model = True
 
     data: "xr.Dataset"
     state: StationaryState

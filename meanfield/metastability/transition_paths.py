@@ -105,6 +105,7 @@ class TransitionPath(Result):
     """
 
     made_by = "transition_path"
+    takes_model = True
 
     data: "xr.Dataset"
     densities: Density

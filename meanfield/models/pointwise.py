@@ -21,6 +21,10 @@ from .parameters import MatrixInTime, at, changing, sizes_of
 FEEDFORWARD_MATRICES = {"inner": "kd", "outer": "dk", "gate": "kd"}  # with their axes
 FEEDFORWARD_AXES = FEEDFORWARD_MATRICES | {"bias": "k", "outer_bias": "d", "gate_bias": "k"}
 ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
+ON_THE_CIRCLE = (
+    "x is no angle. On the circle theta = np.arctan2(x[..., 1], x[..., 0]), and the vector of a "
+    "speed s along it is s[..., None] * np.stack([-x[..., 1], x[..., 0]], axis=-1)."
+)
 ACTIVATION_PROBE = np.array([-1.0, 0.5])  # numbers on which an activation is tried
 
 
@@ -62,9 +66,10 @@ def values_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
     def checked(x: Values) -> Values:
         values = real_array(f"What {name} returns", function(shown(x)))
         if values.shape != x.shape:
+            advice = f" {ON_THE_CIRCLE}" if x.shape[-1] == 2 else ""
             raise ValueError(
-                f"{name} takes points (..., d) and returns as many vectors; got shape "
-                f"{values.shape} for {x.shape}."
+                f"{name} takes points x (..., d) and returns as many vectors; got shape "
+                f"{values.shape} for {x.shape}.{advice}"
             )
         return values
 
@@ -120,7 +125,8 @@ class Field(Pointwise):
     Parameters
     ----------
     function : callable
-        f of points (..., d), any number of them at once; it returns an array of the same shape.
+        f of points (..., d), any number of them at once; it returns an array of the same shape. On
+        the circle these are (cos theta, sin theta), not angles: see the second example.
 
     Raises
     ------
@@ -131,6 +137,15 @@ class Field(Pointwise):
     Examples
     --------
     Attraction to the first axis: ``Field(lambda x: x * np.array([1.0, 0.0, 0.0]))``.
+
+    A speed s(theta) along the circle, here d theta/dt = sin 2 theta. A function of theta itself,
+    such as ``Field(lambda x: np.sin(2 * x))``, would be one of each coordinate:
+
+    >>> def along(x):
+    ...     theta = np.arctan2(x[..., 1], x[..., 0])
+    ...     s = np.sin(2 * theta)
+    ...     return s[..., None] * np.stack([-x[..., 1], x[..., 0]], axis=-1)
+    >>> drift = Field(along)
     """
 
     function: Function
@@ -158,7 +173,8 @@ class Potential(Field):
     ----------
     function : callable
         V of points (..., d), any number of them at once; it returns an array (...). It is smooth
-        also near the sphere, where its gradient is taken.
+        also near the sphere, where its gradient is taken. On the circle theta is
+        ``np.arctan2(x[..., 1], x[..., 0])``.
 
     Raises
     ------

@@ -205,9 +205,9 @@ def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
     return np.stack([a - b, 2 * c, a + b], axis=1)
 
 
-def draw_cone(ax: Axes3D, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
+def draw_cone(ax: Axes3D, solution: Solution) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
-    points = cone_points(solution)[: layouts.drawn_count(solution)]
+    points, colour = cone_points(solution)[: layouts.drawn_count(solution)], theme.PALETTE[0]
     if not ax.lines:
         _surface(ax, 1.05 * points[:, 2].max() or 1.0)
     ax.plot(*points.T, color=colour, linewidth=1.0)
@@ -230,13 +230,14 @@ def _surface(ax: Axes3D, height: float) -> None:
     ax.tick_params(labelsize=8, pad=-1)
 
 
-def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> None:
+def draw_disc(ax: Axes, solution: Solution) -> None:
     """The path in the disc of covariances of trace one, whose edge has rank 1."""
     if not ax.lines:
         circle(ax)
         ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
         ax.locator_params(nbins=5)
     x, y, _ = cone_points(solution, trace_one=True)[: layouts.drawn_count(solution)].T
+    colour = theme.PALETTE[0]
     ax.plot(x, y, color=colour, linewidth=1.0)
     ax.plot(x[:1], y[:1], "o", color=colour, markersize=3.5, markerfacecolor="none")
     ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=3.5)

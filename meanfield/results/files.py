@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import path_of, require
-from ..core.descriptions import describe
+from ..core.checks import as_given, path_of, require
+from ..core.descriptions import build, check_described, describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
+from ..core.forms import Reading
 from ..core.kinds import Kind
 from ..core.provided import Shown
 from ..core.read_only import ReadOnlyArrays
+from ..models.transformer import Transformer
 from ..states.contract import Arrays
 
 if TYPE_CHECKING:
@@ -67,12 +69,15 @@ class Contents:
         Arrays to which the header refers, by name.
     words : dict of str to dict
         Attributes for other programs: of variables, by name, and of groups, by "" and "group/".
+    model : Transformer, Drift, class or callable, optional
+        The model that the caller of `load` gives for that of the file, whose functions it lacks.
     """
 
     header: dict[str, Any]
     arrays: Arrays
     long: dict[str, np.ndarray] = field(default_factory=dict)
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
+    model: Any = None
 
     def below(self, group: str) -> "Contents":
         """The contents of a group of the file: the inverse of `inside`."""
@@ -85,7 +90,7 @@ class Contents:
             for name, (dims, values) in self.arrays.items()
             if name.startswith(begin)
         }
-        return Contents(self.header[group], arrays, self.long)
+        return Contents(self.header[group], arrays, self.long, model=self.model)
 
     def inside(self, group: str) -> "Contents":
         """These contents in a group of a file, with separate axes: "t" becomes "law/law_t"."""
@@ -122,6 +127,7 @@ class Result(ReadOnlyArrays, Shown, ABC):
     """
 
     made_by: ClassVar[str]
+    takes_model: ClassVar[bool] = False  # whether `load` takes the model for its functions
 
     @abstractmethod
     def contents(self) -> Contents:
@@ -157,7 +163,7 @@ class Result(ReadOnlyArrays, Shown, ABC):
         return [part for part in vars(self).values() if isinstance(part, Kind)]
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path, *, model: Any = None) -> Self:
         """Read a result of this kind: see `meanfield.load`, which reads one of any kind.
 
         Raises
@@ -165,7 +171,7 @@ class Result(ReadOnlyArrays, Shown, ABC):
         StorageError
             For other files.
         """
-        result = load(path)
+        result = load(path, model=model)
         if not isinstance(result, cls):
             raise StorageError(
                 f"{path} holds no {cls.__name__}, but a {type(result).__name__}: use "
@@ -206,8 +212,17 @@ class Interruptible(Result):
         return self.status == "finished"
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, model: Any = None) -> Any:
     """Read what `save` wrote: every number comes back bit for bit.
+
+    Parameters
+    ----------
+    path : path
+        Name of the file.
+    model : Transformer, Drift, class or callable, optional
+        The model that the result was computed with, as `solve` or `branches` got it, if it has
+        functions: a file holds their names alone. With it the result can be extended, evaluated
+        and measured as in memory. All of it but the functions must be as the file describes it.
 
     Returns
     -------
@@ -215,10 +230,12 @@ def load(path: str | Path) -> Any:
 
     Raises
     ------
+    ValueError
+        If `model` differs from the description in the file, with the key and both values.
     StorageError
         If the file does not exist, is damaged, or was not written by this package.
     TypeError
-        If `path` is not a path.
+        If `path` is not a path, or a result of this kind takes no model.
     """
     path = path_of("path", path)
     if not path.is_file():
@@ -235,14 +252,60 @@ def load(path: str | Path) -> Any:
                 raise StorageError(f"{path} is no result of meanfield, but {what}.")
         contents = _read(path)
         kind = getattr(import_module(PACKAGE_NAME), contents.header["result"])
-        return kind.made_of(contents)
-    except (StorageError, MemoryError):
+        contents.model = model
+        if model is None or kind.takes_model:
+            return kind.made_of(contents)
+    except (StorageError, MemoryError, OtherModel):
         raise
     except Exception as error:  # whatever HDF5 finds in a damaged file
         raise StorageError(
             f"{path} is not an intact result of meanfield ({error!r}). Expected a NetCDF file that "
             "`save` wrote."
         ) from error
+    raise TypeError(
+        f"model must be left out: {path} holds a {kind.__name__}, which takes no model; got model ="
+        f" {as_given(model)}."
+    )
+
+
+class OtherModel(ValueError):
+    """Error for a model that is not the one a file describes."""
+
+
+def stored_model(contents: Contents, sizes: Any = None) -> tuple[Transformer, list[str]]:
+    """The model of a file, or the one given to `load`, and the names of functions that are lost.
+
+    Parameters
+    ----------
+    contents : Contents
+        With the description of the model as the entry "model" of the header.
+    sizes : StateSizes, optional
+        Sizes of the state, with which `solve` resolved the model.
+
+    Raises
+    ------
+    OtherModel
+        If the given model has another description.
+    TypeError
+        If it is no Transformer.
+    """
+    described = contents.header["model"]
+    if contents.model is None:
+        reading = Reading(arrays=contents.long, result=True)
+        return build(Transformer, described, reading), reading.lost
+    model = contents.model
+    require("model", model, "a Transformer", isinstance(model, Transformer), OtherModel)
+    model = model if sizes is None else model.resolve(sizes)
+    check_given(model, described, contents)
+    return model, []
+
+
+def check_given(model: Any, described: Any, contents: Contents) -> None:
+    """Raise OtherModel unless a model given to `load`, or a part, has the description."""
+    try:
+        check_described(model, described, contents.long, "model")
+    except ValueError as error:
+        raise OtherModel(str(error)) from None
 
 
 # Archives ----------------------------------------------------------------------------------------

@@ -17,10 +17,11 @@ from ..core.calls import with_hints
 from ..core.checks import boolean, path_of, require
 from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
-from ..core.forms import Reading, ResultFile
+from ..core.forms import ResultFile
 from ..core.provided import EXTENSIONS, FIGURES
 from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..lowlevel.progress import Progress
+from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.characteristics import Characteristics
@@ -31,7 +32,7 @@ from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
-from .files import Contents, Result, archived, load, unarchived
+from .files import Contents, Result, archived, load, stored_model, unarchived
 from .kept_steps import KeptSteps
 from .provenance import provenance
 
@@ -108,6 +109,7 @@ class Solution(Result):
     """
 
     made_by = "solve"
+    takes_model = True
 
     t: np.ndarray
     states: tuple[State, ...]
@@ -394,8 +396,6 @@ class Solution(Result):
                 f"Its states are {header['state']}, which is not known here: import the module "
                 "that defines them."
             )
-        reading = Reading(arrays=contents.long, result=True)
-        model = build(Transformer, header["model"], reading)
         kept: dict[str, Any] = {}
         if LAST in contents.long:
             kept["last"] = unarchived(contents.long[LAST].tobytes())
@@ -407,13 +407,16 @@ class Solution(Result):
             kept["initial"] = state.unstacked(begin, made_of)[0]
         if DENSE in contents.long:
             kept["dense"] = KeptSteps.of_arrays(unarchived(contents.long[DENSE].tobytes()))
-        if reading.lost:  # observables cannot be measured again
+        stacked = {name: arrays[name] for name in header["states"]}
+        states = tuple(state.unstacked(stacked, made_of))
+        first = kept.get("initial", states[0])
+        model, lost = stored_model(contents, StateSizes(first.dimension, first.tokens, first.shape))
+        if lost:  # observables cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}
-        stacked = {name: arrays[name] for name in header["states"]}
         return cls(
             t=arrays["t"][1],
-            states=tuple(state.unstacked(stacked, made_of)),
+            states=states,
             model=model,
             t_events=[np.array(times) for times in header["t_events"]],
             stored={"provenance": header["provenance"], **kept},

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 
 from ..core.annotations import JsonTable, MovedState
 from ..core.cached import cached_property
-from ..core.checks import as_given, check_memory, generator, real_array, require
+from ..core.checks import as_given, check_increasing, check_memory, generator, real_array, require
 from ..core.forms import Natural, Positive, TimeSpan, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
@@ -364,8 +363,7 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
             )
     if times.ndim != 1 or times.size == 0:
         raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
-    if not (np.diff(times) > 0).all():
-        raise ValueError("t_eval must increase strictly.")
+    check_increasing("t_eval", times)
     is_within = start <= times[0] and times[-1] <= end
     require("t_eval", t_eval, f"within t_span = [{start}, {end}]", is_within)
     return start, times
@@ -374,8 +372,7 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
 def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, ...]:
     """Checked argument `breaks` of `solve`: increasing times within `t_span`, ends included."""
     start, end = t_span
-    increase = all(earlier < later for earlier, later in pairwise(breaks))
-    require("breaks", breaks, "times that increase strictly", increase)
+    check_increasing("breaks", breaks)
     is_within = all(start <= t <= end for t in breaks)
     advice = "Leave out those of another part of the run."
     require("breaks", breaks, f"times within t_span = [{start}, {end}]", is_within, advice=advice)

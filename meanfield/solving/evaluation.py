@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import real_array, require
+from ..core.checks import check_increasing, real_array, require
 from ..core.errors import MeanfieldError
 from ..core.provided import EXTENSIONS
 from ..results.kept_steps import AT, END, KeptSteps
@@ -29,8 +29,10 @@ OF_ALL_TIMES = ("dense", "functions", "initial", "engine", "extra", "provenance"
 def evaluated(run: Solution, t: Any) -> Any:
     """State of a run at the time `t`, or the run at several times; see `Solution.__call__`."""
     times = real_array("t", t)
-    several = times.ndim == 1 and times.size > 0 and bool((np.diff(times) > 0).all())
+    several = times.ndim == 1 and times.size > 0
     require("t", t, "a time, or increasing times", times.ndim == 0 or several)
+    if several:
+        check_increasing("t", times)
     start = run.options.get("t_start", run.t[0])
     is_within = start <= times.min() and times.max() <= run.t[-1]
     require("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", is_within)

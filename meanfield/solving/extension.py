@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.annotations import JsonTable
 from ..core.calls import checked_call
-from ..core.checks import check_memory, real_array, require
+from ..core.checks import check_increasing, check_memory, real_array, require
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Reading
@@ -130,8 +130,8 @@ def extend(
             "for events, until or a callback: solve again with them."
         )
     wanted = f"increasing times after the end of the run, t = {old[-1]:g}, up to t_end = {t_end:g}"
-    is_later = list(breaks) == sorted({*breaks}) and all(old[-1] < t <= t_end for t in breaks)
-    require("breaks", breaks, wanted, is_later)
+    check_increasing("breaks", breaks)
+    require("breaks", breaks, wanted, all(old[-1] < t <= t_end for t in breaks))
     all_breaks = sorted({*run.options.get("breaks", ()), *breaks})
     longer = arguments_of(
         run,
@@ -182,8 +182,9 @@ def _later_times(old: list[float], start: float, end: float, t_eval: Any) -> np.
     """Outputs after those of a run, up to a new end: those asked for, or at the mean distance."""
     if t_eval is not None:
         times = np.atleast_1d(real_array("t_eval", t_eval))
-        increase = times.ndim == 1 and times.size and (np.diff(times) > 0).all()
-        is_later = increase and old[-1] < times[0] and times[-1] <= end
+        if times.ndim == 1:
+            check_increasing("t_eval", times)
+        is_later = times.ndim == 1 and times.size and old[-1] < times[0] and times[-1] <= end
         wanted = (
             f"increasing times after the last output of the run, {old[-1]:g}, up to t_end = {end:g}"
         )

@@ -285,9 +285,9 @@ class Space(Kind, family=True):
         Parameters
         ----------
         f : callable
-            f(theta) on the circle, of angles in radians; f(x, y, z) on S^2, of Cartesian
-            coordinates; f(x) for axisymmetric densities, x = <token, e_d> in [-1, 1]. Maps arrays
-            to values >= 0 of the same shape.
+            f(theta) on the circle, of angles in radians; f(theta_1, ..., theta_m) on the torus;
+            f(x, y, z) on S^2, of Cartesian coordinates; f(x) for axisymmetric densities, x =
+            <token, e_d> in [-1, 1]. Maps arrays to values >= 0 of the same shape.
 
         Raises
         ------

@@ -258,7 +258,11 @@ class Density(State):
         return integral, np.tensordot(np.abs(masses), np.abs(values), axes=1)
 
     def moment(self, k: int) -> Any:
-        """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
+        """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle.
+
+        It is 0 beyond the degree of the space: the expansion has no such harmonics. On S^2 it has
+        the shape (*ensemble, k + 1).
+        """
         return self.space.moment(self.coefficients, checked_degree(k))
 
     @property

@@ -20,7 +20,9 @@ class Splitting:
     ----------
     name : str
     order : int
-        Order of the state at a fixed time, in the weak sense where there is noise.
+        Order of the state at a fixed time for a model with all the parts that are split, in the
+        weak sense where there is noise. Without the noise of `Strang`, or the feed-forward map of
+        `LieTrotter`, nothing is split, and steps are those of Kutta's scheme, of order 4.
     evaluations : int
         Evaluations of attention per step.
     """

@@ -47,6 +47,7 @@ def test_diagrams_come_back(tmp_path, arguments, options, computable):
     if not computable:
         with pytest.raises(mf.MeanfieldError, match="function"):
             again.states_at(middle)
-        return
+        again = mf.load(tmp_path / "diagram.nc", model=arguments[0])
+        assert repr(again) == repr(found)
     for (_, one), (_, other) in zip(found.states_at(middle), again.states_at(middle), strict=True):
         assert one.order_parameter == other.order_parameter and one.stable == other.stable

@@ -40,9 +40,8 @@ def test_invariants_are_as_many_as_characters_say(name):
             counts[l] += proper**l * character / len(group.elements)
     basis = Invariants(name, 6)
     np.testing.assert_allclose(np.bincount(basis.degrees, minlength=7)[1:], counts[1:], atol=1e-8)
-    np.testing.assert_array_equal(
-        basis.group.numbers_up_to[:7], np.cumsum(np.rint([0, *counts[1:]]))
-    )
+    sums = np.cumsum([0, *np.rint(counts[1:])])
+    np.testing.assert_array_equal(basis.group.numbers_up_to[:7], sums)
     gram = (basis.values * basis.weights) @ basis.values.T
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-13)
     parts = [basis.of_order(order) for order in range(basis.orders)]
@@ -121,7 +120,7 @@ def test_sums_by_longitude_are_those_of_tables(monkeypatch, drift, name, degree)
     m = 0.1 * np.random.default_rng(0).standard_normal(degrees.size) * (degrees <= 3)
 
     def computed(largest):
-        monkeypatch.setattr(point_groups, "LARGEST_TABLE", largest)
+        monkeypatch.setattr(point_groups, "TABULATED_ENTRIES", largest)
         basis = Invariants(name, degree)
         equation, parts = equation_of(drift, basis), map(basis.of_order, range(basis.orders))
         mean = equation.mean(m, 6.0)

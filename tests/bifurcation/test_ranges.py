@@ -232,3 +232,15 @@ def test_ctrl_c_in_a_diagram_in_beta(monkeypatch, after):
     found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(5.0, 6.5), progress=False)
     assert len(calls) < after + 20
     assert any("interrupted" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("value", [3.0, 5.7])
+def test_states_have_exactly_the_kappa_that_was_asked_for(tmp_path, value):
+    """exp(log(kappa)) is kappa to rounding only."""
+    assert np.exp(np.log(value)) != value
+    found = mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 6.0), save_at=[value], progress=False)
+    again = mf.load(found.save(tmp_path / "diagram.nc"))
+    for diagram in (found, again):
+        states = [state for _, state in [*diagram.saved, *diagram.states_at(value)]]
+        assert len(states) == 4 and {(s.kappa, s.value) for s in states} == {(value, value)}
+    assert all(s.state.kappa == s.kappa for s in found.special_points if s.branch == 0)

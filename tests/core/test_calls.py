@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,43 @@ def test_public_names_in_another_case_are_known(module):
             assert str(raised.value).split()[-1].rstrip("?").lower() == name.lower()
     with pytest.raises(AttributeError, match=r"^\S+ has no _wrong[.]$"):
         module._wrong  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("Krogstad", "steppers.Krogstad"),
+        ("krogstad", "steppers.Krogstad"),
+        ("torus_map", "plotting.torus_map"),
+        ("probe", "networks.probe"),
+        ("fit", "networks.fit"),  # there is networks.Fit too
+        ("relu", "models.activations.relu"),
+    ],
+)
+def test_public_names_of_modules_are_pointed_to(name, place):
+    with pytest.raises(AttributeError, match=rf"has no {name}; did you mean meanfield\.{place}\?"):
+        getattr(mf, name)
+
+
+def test_all_public_modules_are_searched():
+    modules = {one.__name__ for one in PUBLIC.values() if inspect.ismodule(one)}
+    for module in modules:
+        names = [n for n, v in vars(sys.modules[module]).items() if is_own(v, module)]
+        lowered = {public.lower() for public in PUBLIC}
+        for name in set(getattr(sys.modules[module], "__all__", names)) - set(PUBLIC):
+            if name[0] != "_" and name.lower() not in lowered and name not in vars(mf):
+                with pytest.raises(AttributeError, match=rf"did you mean meanfield\.\S+\.{name}\?"):
+                    getattr(mf, name)
+
+
+def is_own(value, module):
+    return getattr(value, "__module__", None) == module
+
+
+def test_submodules_are_no_misspelt_names():
+    """`from meanfield import explore` asks for the name first: it imports nothing else."""
+    with pytest.raises(AttributeError, match=r"^meanfield has no sweeps[.]?"):
+        mf.core.public_names.with_hint("meanfield", [], None, ["plotting"])("sweeps")
 
 
 @pytest.mark.parametrize("target", CALLED, ids=lambda target: target.__name__)

@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.dynamics.motion import motion_for
 from meanfield.dynamics.observables import measure
+from meanfield.dynamics.tokens import TokenMotion
 from meanfield.steppers import Krogstad, Layers
 
 THETA = np.array([0.0, 0.7, 1.9, 2.4, 4.0])
@@ -119,3 +120,21 @@ def test_one_state_has_one_motion():
 def test_velocities_that_are_not_finite_are_told_at_the_start():
     with pytest.raises(mf.MeanfieldError, match="not finite at the start"):
         mf.solve(MODEL, HeldAngles([0.0, np.nan]), (0, 1))
+
+
+class Spring(mf.Field):
+    """v(x) = -2 x, whose rate is known off the sphere too."""
+
+    def known_rate(self, on_sphere):
+        return True
+
+    def rate(self, t=0.0):
+        return np.array(2.0)
+
+
+@pytest.mark.parametrize(("on_sphere", "directions"), [(True, 2), (False, 3)])
+def test_default_steps_count_the_directions_of_the_noise(on_sphere, directions):
+    """Noise moves a token in d - 1 directions on the sphere, in d of R^d."""
+    model = mf.Transformer(Spring(lambda x: -2 * x), kappa=4.0)
+    motion = TokenMotion(model, mf.Tokens(np.eye(3), on_sphere=on_sphere))
+    assert motion.noisy_step(0.0) == pytest.approx(0.05 / (2 + directions / 4), rel=1e-15)

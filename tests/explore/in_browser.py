@@ -192,6 +192,16 @@ def test_diagrams_are_grey_while_they_are_computed(visit):
     assert seconds < 5
 
 
+def test_warnings_of_diagrams_are_shown_beneath_them(visit):
+    page = visit()
+    for name in ("branches", "plane"):
+        page.evaluate(f"explorer.state.diagrams.{name}.data.warnings.push('Warning of {name}.')")
+    page.set_viewport_size({"width": 1200, "height": 900})  # which draws everything again
+    for name in ("branches", "plane"):
+        wait(page, f"() => document.querySelector('#{name} .notes').textContent !== ''")
+        assert page.locator(f"#{name} .notes").text_content() == f"Warning of {name}."
+
+
 # Links and files --------------------------------------------------------------------------------
 
 

@@ -5,10 +5,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from numba import njit
 
 import meanfield as mf
-from meanfield.lowlevel.progress import Progress, stopped_when
+from meanfield.lowlevel.progress import Progress, RemainingTime, stopped_when
 
 KURAMOTO = mf.Transformer(mf.Kuramoto(), 5.0)
 START = mf.Circle(16).von_mises(0.3, 1.0)
@@ -56,6 +57,62 @@ def test_the_time_left_does_not_count_compilation(capfd):
             assert elapsed < time.perf_counter() - compiled + 0.5, part
     lines = capfd.readouterr().err.split("\r")
     assert not any("<" in line for line in lines if " 0%" in line or " 1%" in line)
+
+
+def told(durations, fractions=None):
+    """The end of each step, the estimates of what is left then, and the truth."""
+    end = np.cumsum(durations)
+    fractions = np.arange(1, end.size + 1) / end.size if fractions is None else fractions
+    left = RemainingTime(0.0, 100.0)
+    found = [left.after(f, 100.0 + time) for f, time in zip(fractions, end, strict=True)]
+    return end, np.array([np.nan if one is None else one for one in found]), end[-1] - end
+
+
+def test_the_time_left_of_equal_steps_is_exact_after_two_per_cent():
+    _, found, true = told(np.full(1000, 0.3))
+    assert np.isnan(found[:19]).all()
+    np.testing.assert_allclose(found[19:], true[19:], rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("slow", [0.02, 0.05, 0.1])
+def test_a_task_whose_first_steps_are_short_does_not_seem_long(slow):
+    """Its first 0.5% take a part of the time; the mean speed then foretells 2 to 6 times too much.
+
+    At 2% of the task, that is. Nothing is said before the speed is known.
+    """
+    fractions = np.append(np.linspace(0.005 / 200, 0.005, 200), np.linspace(0.0055, 1, 1990))
+    durations = np.append(np.full(200, 30 * slow / 200), np.full(1990, 30 * (1 - slow) / 1990))
+    end, found, true = told(durations, fractions)
+    by_mean = (1 - fractions) / fractions * end / np.maximum(true, 1e-9)
+    assert 1.6 < by_mean[fractions >= 0.02][0] < 7
+    shown = ~np.isnan(found)
+    assert shown[fractions >= 0.25].all() and not shown[fractions < 0.02].any()
+    np.testing.assert_allclose(found[shown], true[shown], rtol=0.02, atol=1e-9)
+    assert (np.diff(found[shown]) < 0).all()
+
+
+def test_the_time_left_of_steps_of_random_durations_counts_down():
+    _, found, true = told(np.random.default_rng(3).uniform(0.1, 0.3, 2000))
+    late = slice(200, None)
+    assert np.abs(found[late] - true[late]).max() < 0.1 * true[0]
+    rises = found[late] - np.minimum.accumulate(found[late])
+    assert rises.max() < 0.05 * true[0]
+
+
+def test_a_task_that_gets_slower_is_soon_judged_by_its_new_speed():
+    end, found, true = told(np.repeat([0.1, 0.4], [500, 500]))
+    for begin, error in ((75, 0.3), (100, 0.1), (150, 0.02)):  # it is slower from 50 on
+        soon = end > begin
+        np.testing.assert_allclose(found[soon], true[soon], rtol=error, atol=1e-9)
+
+
+def test_a_task_that_begins_anywhere_and_pauses_has_the_time_of_its_steps():
+    left = RemainingTime(0.5, 10.0)
+    assert left.after(0.505, 11.0) is None
+    left.pause(1000.0)
+    assert left.after(0.51, 1012.0) == pytest.approx(98.0)
+    assert left.after(0.51, 1012.0) == pytest.approx(98.0)  # at once again
+    assert left.after(1.0, 1110.0) == 0.0
 
 
 def test_without_a_bar_nothing_is_said_of_compilation(capfd):

@@ -1,5 +1,8 @@
 """Functions of points as drifts: their values, checked, and the activations that files name."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -128,6 +131,33 @@ def test_what_a_field_returns_is_checked(function, error, message):
         mf.Field(function).values(tokens.x)
     with pytest.raises(error, match=message):
         mf.solve(mf.Transformer(mf.SA(1.0) + mf.Field(function)), tokens, (0, 1))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda a: np.sin(a[..., 0]), lambda a: np.stack([-np.sin(a), np.cos(a)], axis=-1)],
+    ids=["speed", "vectors"],
+)
+def test_a_field_of_an_angle_is_told_how_to_have_it(function):
+    circle = mf.Circle(16).von_mises(0.3, 1.0)
+    words = r"x is no angle\. On the circle theta = np\.arctan2\(x\[\.\.\., 1\], x"
+    for state in (mf.Tokens.on_circle([0.1, 2.0]), circle, mf.Characteristics(circle)):
+        with pytest.raises(ValueError, match=words):
+            mf.solve(mf.Transformer(mf.Field(function)), state, (0, 1))
+    with pytest.raises(ValueError, match=r"as many vectors; got shape \S+.* for \(.*3\)\.$"):
+        mf.Field(function).values(np.eye(3))
+
+
+def test_a_field_of_an_angle_is_that_of_its_docstring():
+    """d theta/dt = sin 2 theta: tan theta grows like exp(2 t)."""
+    text = inspect.getdoc(mf.Field).split(">>> drift")[0]
+    lines = re.findall(r"^(?:>>>|\.\.\.) (.*)$", text, re.M)
+    names = {"np": np}
+    exec("\n".join(lines), names)
+    theta = np.array([0.3, 1.0, -2.0])
+    model, tokens = mf.Transformer(mf.Field(names["along"])), mf.Tokens.on_circle(theta)
+    final = mf.solve(model, tokens, (0, 1), rtol=1e-10).final
+    np.testing.assert_allclose(final.x[:, 1] / final.x[:, 0], np.tan(theta) * np.exp(2), rtol=1e-8)
 
 
 def test_a_field_is_a_function():

@@ -1,5 +1,7 @@
 """Arguments that make no sense: each is refused before anything is computed, in clear words."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -131,7 +133,22 @@ def test_output_times_are_finite_numbers(t_eval):
 
 @pytest.mark.parametrize("t_eval", [[0.5, 0.2], [0.1, 0.1]], ids=repr)
 def test_output_times_increase(t_eval):
-    refused("t_eval must increase strictly", t_eval=t_eval)
+    place = re.escape(f"got t_eval[0] = {t_eval[0]} and t_eval[1] = {t_eval[1]}")
+    refused(f"t_eval must increase strictly; {place}", t_eval=t_eval)
+
+
+def test_the_first_times_that_do_not_increase_are_named():
+    times = np.arange(1, 513) / 512
+    times[384] = times[383]
+    words = r"{}\[383\] = {}.75 and {}\[384\] = {}.75\.$"
+    for name in ("t_eval", "breaks"):
+        refused(words.format(name, 0, name, 0), **{name: times.tolist()})
+    run = mf.solve(mf.Transformer(mf.USA(1.0)), mf.Equiangular(4, 0.1), (0, 1), dense=True)
+    with pytest.raises(ValueError, match=words.format("t", 0, "t", 0)):
+        run(times)
+    for name in ("t_eval", "breaks"):
+        with pytest.raises(ValueError, match=words.format(name, 1, name, 1)):
+            run.extend(2, **{name: (1 + times).tolist()})
 
 
 @pytest.mark.parametrize("t_eval", [[-0.1, 0.5], [0.5, 1.1], [2.0]], ids=repr)

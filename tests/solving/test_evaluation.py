@@ -143,7 +143,7 @@ def test_saved_times_need_no_steps(tmp_path):
     [
         (0.4, "t must be within the span of the run, from 0.5 to 2.5; got t = 0.4"),
         (2.6, "within the span"),
-        ([1.0, 1.0], "a time, or increasing times"),
+        ([1.0, 1.0], "t must increase strictly"),
         ([], "a time, or increasing times"),
         ([[1.0]], "a time, or increasing times"),
         ("now", "t must be"),

@@ -33,6 +33,17 @@ def test_a_deep_transformer_tends_to_the_flow(scheme, normalisation):
     assert np.log2(steps[0] / steps[1]) == pytest.approx(1, abs=0.1)
 
 
+def test_a_splitting_of_a_single_part_has_the_order_of_its_steps():
+    """Without a feed-forward map `LieTrotter` splits nothing: Kutta's scheme has order 4."""
+    model, x = mf.Transformer(mf.USA(1.0)), mf.Tokens.uniform(6, 3, rng=3)
+    limit = solved(model, x, 1.0, rtol=1e-13).final.x
+    errors = [
+        np.abs(solved(model, x, 1.0, scheme=steppers.LieTrotter, dt=dt).final.x - limit).max()
+        for dt in (0.125, 0.0625, 0.03125)
+    ]
+    np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 4, atol=0.2)
+
+
 @pytest.mark.parametrize("drift", [mf.Kuramoto(), mf.USA(0.0), mf.SA(4.0)], ids=repr)
 def test_layers_take_the_whole_output_of_attention(drift):
     """Engines for the flow may know its tangential part only; Kuramoto's and modes do."""

@@ -191,6 +191,10 @@ function say(text) {
   if ($("status").textContent !== text) $("status").textContent = text;
 }
 
+function tell(id, lines) {
+  $(id).querySelector(".notes").textContent = lines.join("\n");
+}
+
 function note() {
   const lines = [];
   for (const [name, { ended }] of Object.entries(run.layers)) {
@@ -200,7 +204,7 @@ function note() {
   if (t.normalisation !== "PostLN" && run.layers.density) lines.push(`The density is that of PostLN, the tokens are under ${t.normalisation}.`);
   if (t.kappa === "inf" && t.space === "Circle") lines.push("Without noise the density is followed along characteristics, and drawn with a bandwidth of 0.05.");
   if (t.drift === "SA") lines.push("SA has no free energy.");
-  $("notes").textContent = lines.join("\n");
+  tell("show", lines);
   const all = Object.values(run.layers);
   if (all.every(({ ended }) => ended)) {
     const seconds = Math.max(...all.map(({ ended }) => ended.seconds || 0));
@@ -399,11 +403,13 @@ function drawEnergies(density, index) {
   $("energy-density").textContent = now.energy.toPrecision(4);
 }
 
+// The diagram of this name, if it belongs to the scene that is shown.
+const shownDiagram = (name) => (diagrams[name]?.key === run[`key of ${name}`] ? diagrams[name] : undefined);
 const kappaNow = () => (run.texts.kappa === "inf" ? Infinity : Number(run.texts.kappa));
 
 function drawBranches(state) {
-  const found = diagrams.branches;
-  if (!found || found.key !== run["key of branches"]) return;
+  const found = shownDiagram("branches");
+  if (!found) return;
   const [low, high] = found.data.span;
   const chart = charts.branches.begin({ low, high, log: true, label: "κ" }, { low: 0, high: 1, label: "order parameter" });
   for (const { kappa, order, stable } of found.data.stretches) {
@@ -423,8 +429,8 @@ function unit(beta) {
 }
 
 function drawPlane() {
-  const found = diagrams.plane;
-  if (!found || found.key !== run["key of plane"]) return;
+  const found = shownDiagram("plane");
+  if (!found) return;
   const { curves, tricritical, beta } = found.data;
   const scaled = Object.entries(curves).map(([name, c]) => [name, c.beta, c.kappa.map((kappa, i) => kappa / unit(c.beta[i]))]);
   const all = scaled.flatMap(([, , ys]) => ys);
@@ -446,6 +452,7 @@ function drawPlane() {
 
 function drawDiagrams() {
   if (isStale()) return;
+  for (const name of ["branches", "plane"]) tell(name, shownDiagram(name)?.data.warnings || []);
   drawPlane();
   drawBranches(at("density", Math.max(shown, 0)) || at("tokens", Math.max(shown, 0)));
 }
