@@ -24,11 +24,11 @@ def bessel(x):
 def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, tmp_path):
     """Folds h = x/kappa - r(x), kappa (1 - r^2 - r/x) = 1, meet at (h, kappa) = (0, 2)."""
     plane = partial(mf.phase_diagram, space=CIRCLE, kappa=(1.5, 4.0), places=1, progress=False)
-    if by_name:
-        model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL)
-        found = plane(model, vary={"factors[1]": (-0.1, 0.1)})
-    else:
-        found = plane(lambda h: mf.Transformer(mf.Kuramoto() + h * PULL), beta=(-0.1, 0.1))
+    model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL)
+    if not by_name:
+        model = lambda h: mf.Transformer(mf.Kuramoto() + h * PULL)  # noqa: E731
+    span = (-0.1, 0.1)
+    found = plane(model, **({"vary": {"factors[1]": span}} if by_name else {"beta": span}))
     assert list(found.loci) == ["fold 1"] and not found.warnings
     (cusp,) = found.cusps
     assert (cusp.beta, cusp.kappa) == pytest.approx((0.0, 2.0), abs=1e-10)
@@ -39,8 +39,11 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
     loaded = mf.load(found.save(tmp_path / "plane.nc"))
     assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
     if not by_name:
-        with pytest.raises(mf.MeanfieldError, match=r"lambda> is not known here.* phase_diagram"):
+        words = r"lambda> is not known here.* mf\.load\(path, model=function\)"
+        with pytest.raises(mf.MeanfieldError, match=words):
             loaded.kappa("fold 1", 0.05)
+    again = mf.load(tmp_path / "plane.nc", model=model)
+    assert again.kappa("fold 1", 0.05) == found.kappa("fold 1", 0.05)
 
 
 def test_curves_end_at_a_kink_of_the_family_and_name_it():
