@@ -4,7 +4,7 @@ Noisy USA on the circle has an unstable state between the uniform and the ordere
 
 1. At beta = 4, kappa = 0.402 its first moment is 0.2201262640, and F(saddle) - F(uniform) is
    0.0011400484279.
-2. There and at two other points, both are those of a computation of its own: for a given first
+2. There and at three other points, both are those of a computation of its own: for a given first
    moment the others are iterated, m_l = E cos(l theta), and the first is found by bisection.
 3. The unstable rate is that at which the first moment leaves the saddle in `mf.solve`.
 4. The barrier vanishes like the power 3/2 of the distance to the fold, from the ordered state, and
@@ -26,7 +26,8 @@ from scipy.special import iv
 import meanfield as mf
 
 CIRCLE, TERMS = mf.Circle(32), 24
-POINTS = [(4.0, 0.402, 0.1, 0.4), (4.0, 0.39, 0.3, 0.5), (3.0, 0.754, 0.1, 0.35)]
+POINTS = [(4.0, 0.402, 0.1, 0.4), (4.0, 0.39, 0.3, 0.5), (3.0, 0.754, 0.1, 0.35),
+          (5.0, 0.19, 0.3, 0.5)]  # fmt: skip
 
 
 def stable(beta, kappa, ordered=False):

@@ -22,14 +22,13 @@ from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .families import basis_of, with_parameter
 from .multistability import density_of, described_density
-from .stationary import check_model, state_near
+from .stationary import AT_STATE, check_model, l2_distance, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 NOWHERE = "nowhere"
-AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
 TURNING = 1e-6  # smaller angular velocities are rest
 SAME_END = 1e-4  # tolerance on invariants of equal ends
 SAME_CYCLE = 1e-2  # relative tolerance on period and extremes of equal cycles
@@ -116,14 +115,6 @@ def _state_at(model: Transformer, final: Density) -> Any:
         return None
     near = state.converged and l2_distance(state.density, final) < AT_STATE
     return state if near and state.stable else None
-
-
-def l2_distance(one: Any, other: Any) -> float:
-    """Distance of two densities in L^2."""
-    degree = max(one.space.degree, other.space.degree)
-    space = one.space.with_degree(degree)
-    change = one.resample(degree).coefficients - other.resample(degree).coefficients
-    return float(np.sqrt(space.parseval @ np.abs(change) ** 2))
 
 
 def _ended(

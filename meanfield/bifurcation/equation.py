@@ -374,7 +374,7 @@ class MomentEquation(StationaryEquation):
         if not self.basis.dense:
             return self._jacobian_operator(mean, gained, left, turned)
         covariance = self.basis.pairings(gained)
-        covariance -= np.outer(mean.moments, self.functions @ gained)
+        covariance -= np.outer(mean.moments, self.basis.analysed(gained))
         matrix = np.eye(len(self.degrees)) - mean.kappa * covariance * self.strengths
         return matrix + left @ turned if len(turned) else matrix
 
@@ -390,7 +390,7 @@ class MomentEquation(StationaryEquation):
             return self.jacobian(mean)
         gained = mean.weights * mean.gain
         covariance = self.basis.pairings(gained, felt)
-        covariance -= np.outer(mean.moments, self.functions[felt] @ gained)
+        covariance -= np.outer(mean.moments, self.basis.analysed(gained)[felt])
         return Coupled(mean.kappa * covariance * self.strengths[felt], felt)
 
     def _jacobian_operator(self, mean: Mean, gained: Array, left: Array, turned: Array) -> Any:

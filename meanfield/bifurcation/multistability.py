@@ -1,7 +1,9 @@
 """Several stationary states of one model, by Newton's method with deflation from many starts."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -18,7 +20,23 @@ from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
 from .diagram import described_space, space_of
 from .families import basis_of, equation_of
-from .stationary import SAME_STATE, StationaryState, check_model, settled, state_near
+from .stationary import (
+    AT_STATE,
+    SAME_STATE,
+    StationaryState,
+    check_model,
+    l2_distance,
+    settled,
+    state_near,
+)
+from .unstable_manifolds import (
+    MOST_FLOW_PARTS,
+    basis_without,
+    displaced,
+    flow_from,
+    searched,
+    unstable_modes,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,6 +45,7 @@ if TYPE_CHECKING:
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
 MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
+SEARCHED_PARTS = 4  # of the flow from an unstable state, in which it comes to another one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,7 +178,8 @@ def stationary_states(
 ) -> StationaryStates:
     """Compute several stationary states of a model, by deflation from many starts.
 
-    From each start, Newton's method with deflation is repeated until it fails to converge.
+    From each start, Newton's method with deflation is repeated until it fails to converge. Unstable
+    states lead to others along their unstable modes, see `starts`.
 
     Parameters
     ----------
@@ -172,8 +192,10 @@ def stationary_states(
         after it, exp(f)/const for random f of degree 3, which need `rng`. By default the uniform
         density, exp(p_l)/const and exp(-p_l)/const for the first six functions p_l of the symmetry
         and, for drifts with a potential, the results of 30 steps mu <- exp(kappa g[mu])/const from
-        them, which lower the free energy if W is positive; then, without deflation, mixtures of the
-        state that the uniform density leads to with each other one, where both are stable.
+        them, which lower the free energy if W is positive. Then, without deflation, from the flow
+        of the density on both sides of each state of index one among those of its symmetry, and
+        from mixtures of the state that the uniform density leads to with each other one, where
+        both are stable; also for the states found so. Sequences are searched from alone.
     rng : numpy.random.Generator or seed, optional
         Source of the random starts.
     symmetry : str
@@ -211,11 +233,20 @@ def stationary_states(
                     break
             if len(states) == count:
                 break
-        own = np.iterable(starts) or not states or len(states) == count
-        for other in [] if own else [one for one in states[1:] if one.stable and states[0].stable]:
-            begun, tried = begun + len(MIXTURES), tried + len(MIXTURES)
-            new_ones = states_between(states[0], other, states, symmetry)
-            states += new_ones[: count - len(states)]
+        examined = len(states) if np.iterable(starts) else 0
+        while examined < min(len(states), count):
+            one = states[examined]
+            examined += 1
+            if not one.stable:
+                ends = states_beside(one, symmetry)
+            elif one is not states[0] and states[0].stable:
+                ends = states_between(states[0], one, symmetry)
+            else:
+                continue
+            for end in ends:
+                begun, tried = begun + 1, tried + 1
+                if not any(same_state(end, state) for state in states) and len(states) < count:
+                    states.append(end)
     energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
     ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
     return StationaryStates(_table(ordered), model, ordered, tried, begun, symmetry)
@@ -255,9 +286,9 @@ def _starts(
 
 
 def states_between(
-    one: StationaryState, other: StationaryState, known: Sequence[StationaryState], symmetry: Any
-) -> list[StationaryState]:
-    """States that are not known, by Newton's method from mixtures (1 - s) one + s other.
+    one: StationaryState, other: StationaryState, symmetry: Any
+) -> Iterator[StationaryState]:
+    """States found by Newton's method from mixtures (1 - s) one + s other.
 
     Mixtures are turned to the axis of the state that is not uniform. Without deflation, which leads
     away from saddles between two states.
@@ -265,21 +296,61 @@ def states_between(
     wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
     m, k = (wide.padded(state.legendre_moments) for state in (one, other))
     axis = one.axis if one.order_parameter > other.order_parameter else other.axis
-    found: list[StationaryState] = []
     for share in MIXTURES:
         guess = wide.density((1 - share) * m + share * k, axis)
         new = state_near(one.model, guess, symmetry)
-        if new.converged and not any(same_state(new, state) for state in (*known, *found)):
-            found.append(new)
-    return found
+        if new.converged:
+            yield new
+
+
+def states_beside(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:
+    """The first states on both sides of an unstable one, along the flow of an unstable mode.
+
+    For each order whose only unstable mode is the only one with its symmetry: such a state is a
+    saddle of index one among densities of that symmetry, which the flow keeps. One side is enough
+    if a symmetry of the model exchanges both.
+    """
+    modes = unstable_modes(state)
+    counts = Counter(order for _, order, _ in modes)
+    for rate, order, mode in modes:
+        there = counts[order] + (counts[0] if order else 0)
+        if there > 1 or not searched(state.equation.basis, order):
+            continue
+        wide = basis_without(state, order)
+        sides = [wide.moments(displaced(state, order, sign * mode, 1.0))[0] for sign in (1, -1)]
+        for sign in (1, -1)[: 1 if _equivalent(wide, *sides) else 2]:
+            ends = states_along(state, rate, order, sign * mode, symmetry, SEARCHED_PARTS)
+            yield from islice((end for end in ends if not same_state(end, state)), 1)
+
+
+def states_along(
+    state: StationaryState,
+    rate: float,
+    order: int,
+    mode: np.ndarray,
+    symmetry: Any,
+    parts: int = MOST_FLOW_PARTS,
+) -> Iterator[StationaryState]:
+    """States to which `flow_from` comes close, one for each part of the way that ends at one."""
+    for density in islice(flow_from(state, rate, order, mode), parts):
+        try:
+            end = state_near(state.model, density, symmetry)
+        except ValueError:  # the density on the way lacks the symmetry
+            continue
+        if end.converged and l2_distance(end.density, density) < AT_STATE:
+            yield end
 
 
 def same_state(one: StationaryState, other: StationaryState) -> bool:
     """Whether two states of one model are equal up to rotations and reflections."""
     wide = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
-    m, k = (wide.padded(state.legendre_moments) for state in (one, other))
-    images = [k, *wide.equivalents(k)]
-    away = (np.linalg.norm(wide.fingerprint(m) - wide.fingerprint(image)) for image in images)
+    return _equivalent(wide, *(wide.padded(state.legendre_moments) for state in (one, other)))
+
+
+def _equivalent(basis: Basis, m: np.ndarray, k: np.ndarray) -> bool:
+    """Whether moments m and k are equal up to rotations and reflections."""
+    images = [k, *basis.equivalents(k)]
+    away = (np.linalg.norm(basis.fingerprint(m) - basis.fingerprint(image)) for image in images)
     return bool(min(away) < SAME_STATE)
 
 

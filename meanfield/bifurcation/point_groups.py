@@ -46,6 +46,7 @@ from ..spaces import Sphere
 from ..spaces.density import Density
 from ..spaces.sphere_points import rotation
 from .bases import Basis
+from .longitudes import ByLongitude
 from .reflections import AllHarmonics, all_harmonics
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ TIE = 1e-6  # sizes that differ by less count as equal
 MOST_DENSE_UNKNOWNS = 640  # for dense Jacobians: degree 24 without symmetry
 FEWEST_DEGREES = 12  # least degree of perturbations
 CHEAP_PERTURBATIONS = 300  # of one order; with fewer, the degree of a basis is not halved
+TABULATED_ENTRIES = 1e5  # of a table of harmonics; sums with more go by longitude
+RECENT_BASES = 8  # number of cached ones
 TURNED = 1e-8  # relative to the largest change by a rotation: smaller ones are rounding
 GROUP_NAMES = (
     "'none' (all harmonics), Cn, Cnv, Cnh, Cs, Ci, S2n, Dn, Dnh, Dnd with a number n >= 1 (D2h), "
@@ -190,6 +193,19 @@ class PointGroup:
     def _key(matrix: np.ndarray) -> tuple[Any, ...]:
         """Rounded entries, equal for equal matrices."""
         return tuple(np.round(matrix, 6).ravel() + 0.0)
+
+    @cached_property
+    def numbers_up_to(self) -> np.ndarray:
+        """Numbers of invariants of degree 1, ..., L, for L = 0, 1, ..., 81, by characters.
+
+        The number of degree l is the mean of det(g)^l sin((l + 1/2) a)/sin(a/2), where det(g) g is
+        a rotation by the angle a.
+        """
+        signs, l = np.linalg.det(self.elements)[:, None], np.arange(1, OF_POLYHEDRA.highest + 1)
+        traces = signs[:, 0] * np.trace(self.elements, axis1=1, axis2=2)
+        angles = np.arccos(np.clip((traces - 1) / 2, -1, 1))[:, None]
+        characters = np.round(signs) ** l * (1 + 2 * np.cumsum(np.cos(angles * l), axis=1))
+        return np.append(0, np.rint(characters.mean(axis=0)).cumsum())
 
     @cached_property
     def about_z(self) -> int:
@@ -339,8 +355,9 @@ def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
 class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     """Basis of one order for a finite group on S^2, on the grid of a `Sphere`.
 
-    Up to 640 unknowns, functions are tabulated and Jacobians are dense matrices; beyond, sums are
-    computed by spherical harmonic transforms, and linear systems are solved by GMRES.
+    Up to 640 unknowns, Jacobians are dense matrices; beyond, linear systems are solved by GMRES.
+    Sums are computed `by_longitude` where each function is one harmonic, as for groups about z,
+    else from tables or, beyond 640 unknowns, by spherical harmonic transforms.
 
     Parameters
     ----------
@@ -368,7 +385,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         self.group = group = point_group(symmetry)
         self._degrees = OF_POLYHEDRA if group.polyhedral else USUAL
         self.least, self.unresolved = self._degrees.least, self._degrees.unresolved
-        dense = int(np.sqrt(MOST_DENSE_UNKNOWNS * len(group.elements))) - 1
+        dense = int(np.searchsorted(group.numbers_up_to, MOST_DENSE_UNKNOWNS, "right")) - 1
         self.most, self.orders = min(dense, self._degrees.highest), group.orders
         self.mixing, self.degrees = group.sorted_harmonics(degree)[order]
         self.dense = self.degrees.size <= MOST_DENSE_UNKNOWNS
@@ -385,7 +402,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
 
     @classmethod
     def on(cls, space: Any, name: Any) -> "Invariants":
-        coarsest = cls(name, FEWEST_DEGREES)
+        coarsest = invariants(name, FEWEST_DEGREES)
         return coarsest.finer(max(coarsest.least, min(space.degree, coarsest.most)))
 
     def of_order(self, order: int) -> "Invariants":
@@ -398,7 +415,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         return self._parts[order]
 
     def finer(self, degree: int) -> "Invariants":
-        return Invariants(self.symmetry, degree, self.order)
+        return invariants(self.symmetry, degree)
 
     @property
     def finest(self) -> int:
@@ -428,12 +445,50 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
             table[:, i] = self.gradient_of(unit)
         return table
 
+    @cached_property
+    def by_longitude(self) -> ByLongitude | None:
+        """The functions in their factors, if each is one harmonic and a table would be large."""
+        alone = (np.diff(self.mixing.indptr) == 1).all()
+        if not alone or self.degrees.size * self.weights.size <= TABULATED_ENTRIES:
+            return None
+        return ByLongitude(self.space, self.mixing.indices, self.mixing.data)
+
+    def _on_grid(self, masses: np.ndarray) -> np.ndarray:
+        """Masses (M,) of the nodes on the whole grid, (rows, columns)."""
+        grid = np.zeros(self.space.weights.size)
+        grid[self.nodes] = masses
+        return grid.reshape(self.space.z.size, -1)
+
+    def pairings(self, masses: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        if self.by_longitude is None:
+            return super().pairings(masses, columns)
+        chosen, p = slice(None) if columns is None else columns, self.by_longitude.values
+        matrix = p.pairings(p, self._on_grid(masses), chosen)
+        return matrix / np.outer(self.sizes, self.sizes[chosen])
+
+    def transport(
+        self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray | None:
+        if self.by_longitude is None:
+            return None
+        p, matrix = self.by_longitude.values, np.zeros((2, self.degrees.size, self.degrees.size))
+        for gradient, *along in zip(self.by_longitude.gradients, flow, bent, strict=True):
+            for here, one in enumerate(along):
+                if one.any():
+                    matrix[here] += gradient.pairings(p, self._on_grid(one))
+            matrix[1] -= gradient.pairings(gradient, self._on_grid(masses))
+        return matrix[0] - matrix[1] * weights
+
     def synthesised(self, m: np.ndarray) -> np.ndarray:
+        if self.by_longitude is not None:
+            return self.by_longitude.synthesised(m / self.sizes).ravel()[self.nodes]
         if self.dense:
             return super().synthesised(m)
         return self.space.to_values(self._series(m / self.sizes))[self.nodes]
 
     def analysed(self, masses: np.ndarray) -> np.ndarray:
+        if self.by_longitude is not None:
+            return self.by_longitude.analysed(self._on_grid(masses)) / self.sizes
         if self.dense:
             return super().analysed(masses)
         values = np.zeros(self.space.weights.size)
@@ -542,12 +597,31 @@ def _all_harmonics(degree: int) -> AllHarmonics:
 
 def point_group(symmetry: Any) -> PointGroup:
     """The group of a name or of generators; the last 16 are cached."""
+    return _cached_group(_key(symmetry))
+
+
+def invariants(symmetry: Any, degree: int) -> Invariants:
+    """The basis of order 0 of a group up to a degree; the last 8 are cached with their tables."""
+    return _cached_invariants(_key(symmetry), degree)
+
+
+def _key(symmetry: Any) -> Any:
+    """A name, or shape and entries of generators."""
     if isinstance(symmetry, str):
-        return _cached_group(symmetry)
+        return symmetry
     matrices = real_array("symmetry", symmetry)
-    return _cached_group((matrices.shape, tuple(matrices.ravel().tolist())))
+    return matrices.shape, tuple(matrices.ravel().tolist())
+
+
+def _symmetry(key: Any) -> Any:
+    return key if isinstance(key, str) else np.reshape(key[1], key[0])
 
 
 @lru_cache(maxsize=16)
 def _cached_group(key: Any) -> PointGroup:
-    return PointGroup(key if isinstance(key, str) else np.reshape(key[1], key[0]))
+    return PointGroup(_symmetry(key))
+
+
+@lru_cache(maxsize=RECENT_BASES)
+def _cached_invariants(key: Any, degree: int) -> Invariants:
+    return Invariants(_symmetry(key), degree)

@@ -39,6 +39,7 @@ FINEST, COARSEST = 1e-15, 1e-3  # range of the tolerance
 STATIONARY = 1e-8  # largest residual of a density for `stability`
 ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
 CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution
+AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
 SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
 SETTLING_STEPS = 30  # fixed-point steps from a guess
 PROBED_BY_DRIFT = 4  # degree at which the parts of a drift are asked for derivatives
@@ -482,6 +483,14 @@ def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> floa
 def _same(basis: Basis, one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two states are equal up to a rotation that preserves the symmetry."""
     return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME_STATE)
+
+
+def l2_distance(one: Any, other: Any) -> float:
+    """Distance of two densities in L^2."""
+    degree = max(one.space.degree, other.space.degree)
+    space = one.space.with_degree(degree)
+    change = one.resample(degree).coefficients - other.resample(degree).coefficients
+    return float(np.sqrt(space.parseval @ np.abs(change) ** 2))
 
 
 def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:

@@ -13,11 +13,12 @@ from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, fold_of
 from ..bifurcation.multistability import same_state
 from ..bifurcation.reflections import Reflected
 from ..bifurcation.stability import covariances
+from ..bifurcation.unstable_manifolds import multiplicity
 from ..core.calls import checked_call
 from ..core.checks import finite_array, require, whole_number
 from ..core.errors import MeanfieldError
 from ..spaces import Circle
-from .saddles import Saddle, Saddles, check_stable, multiplicity, saddles, saddles_of
+from .saddles import Saddle, Saddles, check_stable, saddles, saddles_of
 
 LEAST_EXPONENT = 3.0  # of n kappa dF, from which the law is asymptotic
 NO_ODD_MOMENT = 1e-9

@@ -11,38 +11,29 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from ..bifurcation import StationaryState, branches, stationary_states
-from ..bifurcation.bases import AXISYMMETRIC, AxialHarmonics, OnCircle
-from ..bifurcation.basins import AT_STATE, l2_distance
+from ..bifurcation.bases import AXISYMMETRIC
 from ..bifurcation.multistability import (
     density_of,
     described_density,
     model_in,
     same_state,
     state_of,
+    states_along,
     states_between,
 )
-from ..bifurcation.reflections import Reflected
-from ..bifurcation.stability import GROWING_RATE
 from ..bifurcation.stationary import check_model, state_near
+from ..bifurcation.unstable_manifolds import displaced, multiplicity, unstable_modes
 from ..core.calls import checked_call
 from ..core.checks import require
-from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result, contents_of, dataset_of
-from ..solving import solve
-from ..spaces import Density
-from ..spaces.contract import dimension_of_harmonics
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-LEADING = 8  # eigenvalues from which the index is counted
 NEAREST_KAPPA = 1.3  # branches are followed from kappa over this factor to kappa times it
-DEPARTURE = 1e-3  # L^2 distance from the saddle at which runs along the unstable direction begin
-STRETCH, MOST_STRETCHES = 15.0, 40  # duration of one run over the growth time, and number of runs
-RTOL = 1e-8  # of the runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +179,8 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
 
     They are sought among the results of `stationary_states`, by Newton's method with deflation from
     mixtures of the stable states, and on the branches near the kappa of the model. The unstable
-    manifold of each is followed down by `solve` in both directions; those that come down to the
-    state are returned.
+    manifold of each is followed in both directions by backward differentiation formulas; those that
+    come to the state are returned.
 
     Parameters
     ----------
@@ -215,7 +206,8 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     The index is counted among all perturbations, of every symmetry, without rotations. On S^2 and
     Zonal perturbations that turn with an axis come in pairs, so that a saddle of index one is
     unstable to a perturbation with its own symmetry. The cost is that of `stationary_states`,
-    `branches` and of two runs for each saddle: about 2 s on the circle.
+    `branches` and of two runs for each saddle: about 2 s on the circle, 10 to 25 s on S^2 with a
+    group or without.
 
     References
     ----------
@@ -223,6 +215,8 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     check_stable("state", state)
+    check_model(state.model, state.density.space)
+    state = state_near(state.model, state.density, symmetry)
     known: list[StationaryState] = []
     for found in _candidates(state, symmetry):
         if found.converged and not any(same_state(found, other) for other in known):
@@ -249,15 +243,16 @@ def check_stable(name: str, state: Any) -> None:
 
 
 def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:
-    """Stationary states of the model, by deflation, from mixtures and on branches."""
-    model, space = state.model, state.density.space
-    check_model(model, space)
+    """Stationary states of the model, by deflation, from mixtures and on branches.
+
+    Searches begin at the least degree, whatever that of the state: they refine what they find.
+    """
+    model, least = state.model, state.equation.basis.least
+    space = state.density.space.with_degree(min(state.density.space.degree, least))
     known = [state, *stationary_states(model, space, symmetry=symmetry)]
     yield from known
     for other in [one for one in known[1:] if one.stable and not same_state(one, state)]:
-        for mixed in states_between(state, other, known, symmetry):
-            known.append(mixed)
-            yield mixed
+        yield from states_between(state, other, symmetry)
     kappa = state.kappa
     span = kappa / NEAREST_KAPPA, kappa * NEAREST_KAPPA
     drift, noise = model.drift, model.noise
@@ -266,22 +261,11 @@ def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationarySta
         yield state_near(model, one.density, symmetry)
 
 
-def multiplicity(basis: Any, order: int) -> int:
-    """Number of perturbations of an axisymmetric state for each function of one order."""
-    return int(dimension_of_harmonics(order, basis.dimension - 1)) if basis.dimension > 2 else 1
-
-
 def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
     """Rate, order and mode of the unstable perturbation; None unless the index is one."""
-    spectrum = state.stability(LEADING)
-    kept = (spectrum.eigenvalues.real > GROWING_RATE) & ~spectrum.neutral
-    basis = state.equation.basis
-    single = not isinstance(basis, AxialHarmonics)
-    orders = [int(order) for order in spectrum.orders[kept]]
-    if sum(1 if single else multiplicity(basis, order) for order in orders) != 1:
-        return None
-    i = int(np.flatnonzero(kept)[0])
-    return float(spectrum.eigenvalues[i].real), orders[0], np.real(spectrum.modes[i])
+    modes, basis = unstable_modes(state), state.equation.basis
+    index = sum(multiplicity(basis, order) for _, order, _ in modes)
+    return modes[0] if index == 1 else None
 
 
 def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
@@ -290,7 +274,7 @@ def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> 
     if unstable is None:
         return None
     rate, order, mode = unstable
-    ends = [_end(found, order, sign * mode, rate, symmetry) for sign in (1, -1)]
+    ends = [_end(found, rate, order, sign * mode, symmetry) for sign in (1, -1)]
     if not any(end is not None and same_state(end, state) for end in ends):
         return None
     if ends[0] is None or not same_state(ends[0], state):
@@ -300,52 +284,12 @@ def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> 
     return Saddle(found, barrier, rate, order, change, (ends[0], ends[1]))
 
 
-def displaced(state: StationaryState, order: int, mode: np.ndarray, size: float) -> Density:
-    """The density of a state plus a perturbation of one order, of a norm in L^2."""
-    basis, axis = state.equation.basis, state.axis
-    change = size / np.linalg.norm(mode) * mode
-    if isinstance(basis, Reflected):
-        moments, members = state.legendre_moments.copy(), basis.of_order(order).members
-        moments[members] += change / basis.sizes[members]
-        return basis.density(moments, axis)
-    if order == 0:
-        change = basis.padded(change / basis.sizes[: len(change)])  # modes may be of lower degree
-        return basis.density(state.legendre_moments + change, axis)
-    if isinstance(basis, OnCircle):
-        here = state.density
-        k = np.arange(1, len(change) + 1)
-        odd = -1j * change / basis.sizes[: len(change)] * np.exp(-1j * k * axis)
-        return Density(here.space, here.coefficients + np.concatenate([[0.0], odd]))
-    raise MeanfieldError(
-        f"The unstable perturbation of {state!r} lacks the symmetry of the search: look for the "
-        'saddle with symmetry="none".'
-    )
-
-
 def _end(
-    saddle: StationaryState, order: int, mode: np.ndarray, rate: float, symmetry: Any
+    saddle: StationaryState, rate: float, order: int, mode: np.ndarray, symmetry: Any
 ) -> StationaryState | None:
     """The stable state to which the flow leads from the saddle, displaced along a mode."""
-    start, basis = displaced(saddle, order, mode, DEPARTURE), saddle.equation.basis
-    axial = isinstance(basis, AxialHarmonics) and basis.dimension > 2
-    flat = AxialHarmonics(basis.dimension, 0, basis.degree) if axial else basis
-    if axial:  # the flow keeps the axis: a density of one variable
-        start = flat.density(basis.moments(start)[0], None)
-    for _ in range(MOST_STRETCHES):
-        run: Any = solve(saddle.model, start, (0, STRETCH / rate), rtol=RTOL, progress=False)
-        start = run.final
-        try:
-            end = state_near(saddle.model, start, symmetry if not axial else AXISYMMETRIC)
-        except ValueError:  # the density on the way lacks the symmetry
-            continue
-        if end.converged and end.stable and l2_distance(end.density, start) < AT_STATE:
-            if not axial:
-                return end
-            wide = basis.finer(end.equation.basis.degree)
-            return state_near(
-                saddle.model, wide.density(end.legendre_moments, saddle.axis), symmetry
-            )
-    return None
+    ends = states_along(saddle, rate, order, mode, symmetry)
+    return next((end for end in ends if end.stable), None)
 
 
 def saddles_of(

@@ -17,7 +17,6 @@ from scipy.interpolate import CubicSpline
 
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
-from ..bifurcation.basins import l2_distance
 from ..bifurcation.multistability import (
     density_of,
     described_density,
@@ -26,7 +25,7 @@ from ..bifurcation.multistability import (
     state_of,
 )
 from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
-from ..bifurcation.stationary import state_near
+from ..bifurcation.stationary import l2_distance, state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require, whole_number

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.bifurcation import point_groups
 from meanfield.bifurcation.bases import basis_on
 from meanfield.bifurcation.families import equation_of
 from meanfield.bifurcation.newton import newton
@@ -39,6 +40,8 @@ def test_invariants_are_as_many_as_characters_say(name):
             counts[l] += proper**l * character / len(group.elements)
     basis = Invariants(name, 6)
     np.testing.assert_allclose(np.bincount(basis.degrees, minlength=7)[1:], counts[1:], atol=1e-8)
+    sums = np.cumsum([0, *np.rint(counts[1:])])
+    np.testing.assert_array_equal(basis.group.numbers_up_to[:7], sums)
     gram = (basis.values * basis.weights) @ basis.values.T
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-13)
     parts = [basis.of_order(order) for order in range(basis.orders)]
@@ -100,6 +103,34 @@ def test_gmres_solves_what_matrices_solve(monkeypatch):
     sparse = newton(system, m, 1e-12)
     assert dense.converged and sparse.converged and np.abs(dense.x).max() > 0.03
     np.testing.assert_allclose(sparse.x, dense.x, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["C3v", "C3"])
+def test_the_highest_degree_has_dense_jacobians(name):
+    basis = Invariants(name, Invariants(name, 12).most)
+    assert basis.dense
+    assert not Invariants(name, basis.degree + 1).dense
+
+
+@pytest.mark.parametrize("drift", [mf.USA(3.0), mf.SA(3.0)])
+@pytest.mark.parametrize(("name", "degree"), [("none", 12), ("C3v", 20), ("D3", 20), ("S4", 20)])
+def test_sums_by_longitude_are_those_of_tables(monkeypatch, drift, name, degree):
+    """Moments, Jacobians, whole and by columns, and linearised operators of every order."""
+    degrees = Invariants(name, degree).degrees
+    m = 0.1 * np.random.default_rng(0).standard_normal(degrees.size) * (degrees <= 3)
+
+    def computed(largest):
+        monkeypatch.setattr(point_groups, "TABULATED_ENTRIES", largest)
+        basis = Invariants(name, degree)
+        equation, parts = equation_of(drift, basis), map(basis.of_order, range(basis.orders))
+        mean = equation.mean(m, 6.0)
+        columns = basis.pairings(mean.weights, np.array([0, 3, 7]))
+        every = [equation.linearised(m, 6.0, part) for part in parts if part.degrees.size]
+        assert (basis.by_longitude is None) == (largest > 0)
+        return [mean.potential, mean.moments, equation.jacobian(mean), columns, *every]
+
+    for one, other in zip(computed(np.inf), computed(0.0), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-13 * max(1, np.abs(other).max()))
 
 
 def test_guesses_without_the_symmetry_are_refused():

@@ -71,7 +71,7 @@ def test_the_saddle_of_usa_is_the_known_one():
 @pytest.mark.repeats
 @pytest.mark.parametrize(
     ("beta", "kappa", "low", "high"),
-    [(4.0, 0.402, 0.1, 0.4), (4.0, 0.39, 0.3, 0.5), (3.0, 0.754, 0.1, 0.35)],
+    [(4.0, 0.402, 0.1, 0.4), (4.0, 0.39, 0.3, 0.5), (3.0, 0.754, 0.1, 0.35), (5.0, 0.19, 0.3, 0.5)],
 )
 def test_barriers_on_the_circle_are_those_of_fixed_points(beta, kappa, low, high):
     first, energy = bessel_state(beta, kappa, low, high)
@@ -121,6 +121,21 @@ def test_the_sphere_and_its_zonal_densities_have_one_saddle():
     mass = quad(lambda t: np.exp(kappa * potential(t)) / 2, -1, 1)[0]
     first = quad(lambda t: t * np.exp(kappa * potential(t)) / 2, -1, 1)[0] / mass
     assert abs(first - m[0]) < 1e-10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("symmetry", ["C3v", "none"])
+def test_the_saddle_with_a_group_and_without_is_the_axisymmetric_one(symmetry):
+    """From an axisymmetric state of another degree, ordered or not; barrier and rate to 1e-10."""
+    drift, space = mf.USA(3.0), mf.Sphere(16)
+    ordered = symmetry == "C3v"
+    (one,) = mf.saddles(stable(drift, 1.25, space, ordered))
+    (other,) = mf.saddles(stable(drift, 1.25, space, ordered), symmetry=symmetry)
+    assert other.converged
+    assert abs(one.barrier - other.barrier) < 1e-12
+    assert abs(one.rate - other.rate) < 1e-10
+    for here, there in zip((one.state, *one.ends), (other.state, *other.ends), strict=True):
+        assert abs(here.order_parameter - there.order_parameter) < 1e-10
 
 
 @pytest.mark.repeats

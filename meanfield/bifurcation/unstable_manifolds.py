@@ -1,0 +1,134 @@
+"""Unstable manifolds of stationary states: the flow from a state along one of its unstable modes.
+
+The mean-field equation of the coefficients c_i = sizes_i m_i of a density is
+
+    dm_i/dt = -(eigenvalues_i/kappa) R_i(m),
+
+with the residual R of `TransportEquation`. It is stiff, and slow near a saddle: it is solved by
+backward differentiation formulas with the Jacobian of R, whose steps grow with the time scales.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..lowlevel.blas import one_blas_thread
+from ..spaces import Density
+from ..spaces.contract import dimension_of_harmonics
+from .bases import AxialHarmonics, Basis, OnCircle
+from .families import symmetries_of, transport_equation
+from .reflections import Reflected, reflected_on
+from .stability import GROWING_RATE
+from .stationary import GUESS_TAIL, StationaryState
+
+LEADING = 8  # eigenvalues among which unstable ones are counted
+DEPARTURE = 1e-3  # L^2 distance from the state at which the flow along a mode begins
+FLOW_PART = 15.0  # duration of a part of the flow over the growth time
+MOST_FLOW_PARTS = 40
+MOST_FLOW_STEPS = 4000  # of all parts
+RTOL, ATOL = 1e-6, 1e-9  # of the flow
+
+
+def unstable_modes(state: StationaryState) -> list[tuple[float, int, np.ndarray]]:
+    """Rates, orders and real parts of the growing modes of a state, rotations excepted."""
+    spectrum = state.stability(LEADING)
+    kept = (spectrum.eigenvalues.real > GROWING_RATE) & ~spectrum.neutral
+    return [
+        (float(spectrum.eigenvalues[i].real), int(spectrum.orders[i]), np.real(spectrum.modes[i]))
+        for i in np.flatnonzero(kept)
+    ]
+
+
+def multiplicity(basis: Basis, order: int) -> int:
+    """Number of equal modes for each mode of one order."""
+    axial = isinstance(basis, AxialHarmonics) and basis.dimension > 2
+    return int(dimension_of_harmonics(order, basis.dimension - 1)) if axial else 1
+
+
+def searched(basis: Basis, order: int) -> bool:
+    """Whether densities with a perturbation of one order have the symmetry of a search."""
+    return order == 0 or not basis.symmetric
+
+
+def displaced(state: StationaryState, order: int, mode: np.ndarray, size: float) -> Density:
+    """The density of a state plus a perturbation of one order, of a norm in L^2.
+
+    Raises
+    ------
+    MeanfieldError
+        If the perturbation lacks the symmetry of the search, and the basis is for that alone.
+    """
+    basis, axis = state.equation.basis, state.axis
+    change = size / np.linalg.norm(mode) * mode
+    if isinstance(basis, Reflected):
+        moments, members = state.legendre_moments.copy(), basis.of_order(order).members
+        moments[members] += change / basis.sizes[members]
+        return basis.density(moments, axis)
+    if order == 0:
+        change = basis.padded(change / basis.sizes[: len(change)])  # modes may be of lower degree
+        return basis.density(state.legendre_moments + change, axis)
+    if isinstance(basis, OnCircle):
+        here = state.density
+        k = np.arange(1, len(change) + 1)
+        odd = -1j * change / basis.sizes[: len(change)] * np.exp(-1j * k * axis)
+        return Density(here.space, here.coefficients + np.concatenate([[0.0], odd]))
+    raise MeanfieldError(
+        f"The unstable perturbation of {state!r} lacks the symmetry of the search: look for the "
+        'saddle with symmetry="none".'
+    )
+
+
+def basis_without(state: StationaryState, order: int) -> Basis:
+    """The basis for a state with a perturbation of one order."""
+    basis = state.equation.basis
+    if order == 0:
+        return basis
+    if isinstance(basis, Reflected):
+        return basis.without(order)
+    space = state.density.space
+    return reflected_on(space)(
+        space, state.model.noise, symmetries_of(state.model, space), kept=(0,)
+    )
+
+
+def flow_from(
+    state: StationaryState, rate: float, order: int, mode: np.ndarray
+) -> Iterator[Density]:
+    """Densities on the way from a state along a mode, each 15 growth times after the last one.
+
+    The degree of truncation is raised while the last moments exceed 1e-4.
+    """
+    from scipy.integrate import BDF
+
+    basis, steps = basis_without(state, order), 0
+    m, axis = basis.moments(displaced(state, order, mode, DEPARTURE))
+    for _ in range(MOST_FLOW_PARTS):
+        equation = transport_equation(state.model, basis)
+        change, jacobian = (partial(one, equation, state.kappa) for one in (_change, _jacobian))
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            run = BDF(change, 0.0, m, FLOW_PART / rate, rtol=RTOL, atol=ATOL, jac=jacobian)
+            while run.status == "running" and steps < MOST_FLOW_STEPS:
+                run.step()
+                steps += 1
+        m = run.y
+        if run.status != "finished" or not np.isfinite(m).all():
+            return
+        yield basis.density(m, axis)
+        if basis.tail(m) > GUESS_TAIL and basis.next_degree <= basis.most:
+            basis = basis.finer(basis.next_degree)
+            m = basis.padded(m)
+
+
+def _change(equation: Any, kappa: float, t: float, m: np.ndarray) -> np.ndarray:
+    """dm/dt, (N,)."""
+    rates = equation.basis.eigenvalues / kappa
+    return np.asarray(rates * (equation.mean(m, kappa).moments - m))
+
+
+def _jacobian(equation: Any, kappa: float, t: float, m: np.ndarray) -> np.ndarray:
+    """Derivative of `_change` by m, (N, N)."""
+    rates = equation.basis.eigenvalues / kappa
+    return np.asarray(-rates[:, None] * equation.jacobian(equation.mean(m, kappa)))

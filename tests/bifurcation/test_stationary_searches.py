@@ -1,0 +1,96 @@
+"""Searches for all states of a model: none of those on branches is missed, and no order matters."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import iv, spherical_in
+
+import meanfield as mf
+
+SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 0.7, 0.95, 0.99, 0.998)
+TWO_MODES = mf.CosineSeries([0.0, 1.0, 0.8])
+
+
+def on_circle(beta):
+    return mf.USA(beta), mf.Circle(32), beta / iv(1, beta)
+
+
+CASES = {
+    "beta 3.5": on_circle(3.5),
+    "beta 4": on_circle(4.0),
+    "beta 5": on_circle(5.0),
+    "beta 6": on_circle(6.0),
+    "beta 8": on_circle(8.0),
+    "cos + 0.8 cos 2": (TWO_MODES, mf.Circle(32), 2.0),
+    "S^3, beta 5": (mf.USA(5.0), mf.Zonal(4, 24), 25.0 / (2 * iv(2, 5.0))),
+}
+MISSED = [("beta 5", 0.01), ("beta 5", 0.02), ("beta 6", 0.002), ("beta 6", 0.01),
+          ("beta 8", 0.002), ("beta 8", 0.01)]  # fmt: skip
+
+
+@cache
+def followed(case):
+    """The diagram from below the fold to the onset, the least fold and the onset."""
+    drift, space, onset = CASES[case]
+    diagram = mf.branches(drift, space, (0.5 * onset, 1.02 * onset), secondary=False)
+    return diagram, min(fold.value for fold in diagram.special("fold")), onset
+
+
+def check(case, share):
+    """The search has every state of the branches, each converged."""
+    drift, space, _ = CASES[case]
+    diagram, fold, onset = followed(case)
+    kappa = fold + share * (onset - fold)
+    wanted = sorted(state.order_parameter for _, state in diagram.states_at(kappa))
+    states = mf.stationary_states(mf.Transformer(drift, kappa), space)
+    assert len(wanted) == 3 and all(state.converged for state in states)
+    found = sorted(state.order_parameter for state in states)
+    assert found == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize("case, share", MISSED)
+def test_the_ordered_state_near_a_fold_is_found_from_its_saddle(case, share):
+    """Missed before at these shares of the way from the fold to the onset."""
+    check(case, share)
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("case", CASES)
+def test_every_state_between_fold_and_onset_is_found(case, share):
+    check(case, share)
+
+
+def test_the_sphere_has_the_states_of_its_zonal_densities():
+    """At a hundredth of the way from the fold, near 0.618 for beta 4, to the onset."""
+    onset = 4.0 / spherical_in(1, 4.0)
+    kappa = 0.6182725550 + 0.01 * (onset - 0.6182725550)
+    each = [
+        mf.stationary_states(mf.Transformer(mf.USA(4.0), kappa), space)
+        for space in (mf.Sphere(16), mf.Zonal(3, 32))
+    ]
+    one, other = ([state.order_parameter for state in states] for states in each)
+    assert len(one) == 3
+    assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_without_a_free_energy_the_flow_of_the_density_finds_states():
+    """Anisotropic noise: waves along x are saddles, and along y stable; none was found before.
+
+    The uniform state has index two, but index one among states with the symmetry of either.
+    """
+    model = mf.Transformer(mf.USA(5.0), 0.3, noise=mf.Anisotropic(np.diag([1.1, 0.9])))
+    states = mf.stationary_states(model, mf.Circle(32))
+    moments = {state.stable: state.density.moment(1) for state in states if state.order_parameter}
+    assert abs(moments[True].real) < 1e-9 < 0.9 < abs(moments[True].imag)
+    run = mf.solve(model, mf.Circle(32).von_mises(0.3, 2.0), (0, 60), rtol=1e-8)
+    assert run.final.moment(1) == pytest.approx(abs(moments[True]) * 1j, abs=1e-6)
+
+
+def test_searches_repeat_themselves():
+    """With random starts too: the same table from the same seed."""
+    model = mf.Transformer(mf.USA(5.0), 0.1847)
+    one, other = (mf.stationary_states(model, mf.Circle(32), starts=3, rng=7) for _ in range(2))
+    assert one.data.equals(other.data) and one.tried == other.tried
+    assert len(one) == len(mf.stationary_states(model, mf.Circle(32)))
