@@ -20,6 +20,7 @@ from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
 from .diagram import described_space, space_of
 from .families import basis_of, equation_of
+from .stability import GROWING_RATE
 from .stationary import (
     AT_STATE,
     SAME_STATE,
@@ -63,6 +64,8 @@ class StationaryStates(Result, Sequence[StationaryState]):
         Number of calls of Newton's method.
     starts : int
         Number of starts from which it was called.
+    unresolved : int
+        Number of its calls that ended at states which no allowed degree resolves: left out.
     symmetry : str or array
     data : xarray.Dataset
         On `state`: order_parameter, free_energy, speed, growth (the largest growth rate, rotations
@@ -77,7 +80,25 @@ class StationaryStates(Result, Sequence[StationaryState]):
     states: tuple[StationaryState, ...]
     tried: int
     starts: int
+    unresolved: int
     symmetry: Any
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences that say which states are missing for certain."""
+        sentences = []
+        if self.unresolved:
+            sentences.append(
+                f"{self.unresolved} calls of Newton's method ended at states that the highest "
+                "degree does not resolve; they are left out. mf.stationary with a larger "
+                "max_degree computes them from densities near to them."
+            )
+        if len(self) and not any(self.data.growth.values <= GROWING_RATE):
+            sentences.append(
+                "None of these states is stable. Others exist, perhaps without this symmetry, or "
+                "waves or cycles: solve the model from a density near to one of them."
+            )
+        return sentences
 
     @overload
     def __getitem__(self, index: int) -> StationaryState: ...
@@ -97,6 +118,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
             "model": self.model,
             "tried": self.tried,
             "starts": self.starts,
+            "unresolved": self.unresolved,
             "symmetry": self.symmetry,
             "densities": [described_density(state.density) for state in self.states],
         }
@@ -112,7 +134,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
             state_of(model, density_of(described), header["symmetry"], float(residual))
             for described, residual in pairs
         ]
-        rest = {name: header[name] for name in ("tried", "starts", "symmetry")}
+        rest = {name: header[name] for name in ("tried", "starts", "unresolved", "symmetry")}
         return cls(data, model, tuple(states), **rest)
 
     def plot(self, **options: Any) -> "Figure":
@@ -124,7 +146,8 @@ class StationaryStates(Result, Sequence[StationaryState]):
             f"StationaryStates({len(self)} of {self.model!r}, by {self.tried} calls of Newton's "
             f"method from {self.starts} starts)"
         ]
-        return "\n".join([*lines, *(f"  {state!r}" for state in self.states)])
+        lines += [f"  {state!r}" for state in self.states]
+        return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
 
 def model_in(contents: Contents, what: str) -> Transformer:
@@ -207,7 +230,7 @@ def stationary_states(
     -------
     StationaryStates
         A sequence of converged states, the uniform one included, which says how many starts and
-        calls of Newton's method it took. Other states may exist.
+        calls of Newton's method it took. Other states may exist; see `warnings`.
 
     Raises
     ------
@@ -220,13 +243,14 @@ def stationary_states(
     check_model(model, space)
     basis = basis_of([model], space, symmetry)
     states: list[StationaryState] = []
-    tried = begun = 0
+    tried = begun = unresolved = 0
     with one_blas_thread():
         for guess, repeated in _starts(model, space, basis, starts, rng):
             begun += 1
             while len(states) < count:
                 new = state_near(model, guess, symmetry, states)
                 tried += 1
+                unresolved += new.status == "unresolved"
                 if new.converged:
                     states.append(new)
                 if not (new.converged and repeated):
@@ -249,7 +273,7 @@ def stationary_states(
                     states.append(end)
     energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
     ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
-    return StationaryStates(_table(ordered), model, ordered, tried, begun, symmetry)
+    return StationaryStates(_table(ordered), model, ordered, tried, begun, unresolved, symmetry)
 
 
 def _table(states: Sequence[StationaryState]) -> "xr.Dataset":
