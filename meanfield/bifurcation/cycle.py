@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import finite, require, whole_number
-from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
@@ -26,6 +25,7 @@ from .bases import Array, Basis
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
+from .diagram import described_space, space_of
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
@@ -212,6 +212,7 @@ class Cycle(Result):
         """Arrays and header of a file."""
         header = {name: value for name, value in vars(self).items() if name != "data"}
         header.pop("_basis", None)
+        header["space"] = described_space(self.space)
         return contents_of(self.data, header)
 
     @classmethod
@@ -219,7 +220,7 @@ class Cycle(Result):
         """The cycle with the contents of a file."""
         data, header = dataset_of(contents)
         header["model"], _ = stored_model(contents)
-        header["space"] = build(Space, header["space"])
+        header["space"] = space_of(header["space"])
         return cls(data, **header)
 
     def __repr__(self) -> str:

@@ -35,7 +35,6 @@ from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
-from ..spaces import Space
 from .bases import Array
 from .branches import Following, stop_of, varied
 from .continuation import CurvePoint, curve_of
@@ -50,7 +49,7 @@ from .cycle import (
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .cycle_onset import neutral_pair
-from .diagram import END_SENTENCES
+from .diagram import END_SENTENCES, described_space, space_of
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .newton import Iteration
@@ -213,7 +212,7 @@ def _row(one: Cycle) -> dict[str, Any]:
     row = {name: value for name, value in vars(one).items() if name not in ("data", "_basis")}
     arrays = {str(name): table.values for name, table in one.data.items()}
     dims = {str(name): list(map(str, table.dims)) for name, table in one.data.items()}
-    return row | {"arrays": arrays, "dims": dims}
+    return row | {"space": described_space(one.space), "arrays": arrays, "dims": dims}
 
 
 def _of_row(row: dict[str, Any]) -> Cycle:
@@ -222,7 +221,7 @@ def _of_row(row: dict[str, Any]) -> Cycle:
 
     arrays, dims = row.pop("arrays"), row.pop("dims")
     row["model"] = build(Transformer, row["model"], Reading(result=True))
-    row["space"] = build(Space, row["space"])
+    row["space"] = space_of(row["space"])
     tables = {name: (dims[name], np.array(values)) for name, values in arrays.items()}
     tables["neutral"] = (dims["neutral"], np.array(arrays["neutral"], dtype=bool))
     return Cycle(xr.Dataset(tables), **row)

@@ -127,7 +127,7 @@ def test_the_cycle_from_a_hopf_point_is_the_end_of_a_run(hopf, orbit):
     assert found.period == pytest.approx(orbit.period, abs=1e-8)
 
 
-def test_standing_waves_of_two_frequencies():
+def test_standing_waves_of_two_frequencies(tmp_path):
     """With two opposite frequencies the wave does not turn; rotations are neutral too."""
     model = mf.Transformer(1.3 * mf.Kuramoto(), 4.0, frequency=mf.OfIndex(1.0))
     start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, mf.Classes([-1.0, 1.0]))
@@ -137,6 +137,11 @@ def test_standing_waves_of_two_frequencies():
     assert np.count_nonzero(wave.neutral) == 2
     assert wave.speeds == pytest.approx([0.0], abs=1e-9)
     assert wave.multipliers[wave.neutral] == pytest.approx(1.0, abs=1e-7)
+    loaded = mf.load(wave.save(tmp_path / "wave.nc"))
+    assert np.array_equal(loaded.at(0.3).coefficients, wave.at(0.3).coefficients)
+    branch = mf.cycles(model, wave, (3.99, 4.01), **COARSE)
+    loaded = mf.load(branch.save(tmp_path / "branch.nc"))
+    assert repr(loaded.cycles[0]) == repr(branch.cycles[0])
     again = mf.solve(model, wave.at(0.0), (0, wave.period), t_eval=[wave.period], rtol=1e-10)
     degree = again.final.space.degree
     change = again.final.coefficients - wave.at(0.0).resample(degree).coefficients
