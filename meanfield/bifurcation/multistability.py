@@ -89,9 +89,9 @@ class StationaryStates(Result, Sequence[StationaryState]):
         sentences = []
         if self.unresolved:
             sentences.append(
-                f"{self.unresolved} calls of Newton's method ended at states that the highest "
-                "degree does not resolve; they are left out. mf.stationary with a larger "
-                "max_degree computes them from densities near to them."
+                f"At {self.unresolved} of {self.tried} calls Newton's method ended at a state that "
+                "the highest degree does not resolve, and which is left out. mf.stationary with a "
+                "larger max_degree computes it from a density near to it."
             )
         if len(self) and not any(self.data.growth.values <= GROWING_RATE):
             sentences.append(
@@ -355,12 +355,17 @@ def states_along(
     symmetry: Any,
     parts: int = MOST_FLOW_PARTS,
 ) -> Iterator[StationaryState]:
-    """States to which `flow_from` comes close, one for each part of the way that ends at one."""
+    """States to which `flow_from` comes close, one for each part of the way that ends at one.
+
+    The way ends at a state that no allowed degree resolves.
+    """
     for density in islice(flow_from(state, rate, order, mode), parts):
         try:
             end = state_near(state.model, density, symmetry)
         except ValueError:  # the density on the way lacks the symmetry
             continue
+        if end.status == "unresolved":
+            return
         if end.converged and l2_distance(end.density, density) < AT_STATE:
             yield end
 

@@ -94,3 +94,22 @@ def test_searches_repeat_themselves():
     one, other = (mf.stationary_states(model, mf.Circle(32), starts=3, rng=7) for _ in range(2))
     assert one.data.equals(other.data) and one.tried == other.tried
     assert len(one) == len(mf.stationary_states(model, mf.Circle(32)))
+
+
+def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
+    """USA(1) at kappa = 5 on the torus: the ordered state needs a degree above 40."""
+    model, torus = mf.Transformer(mf.USA(1.0), 5.0), mf.Torus(12, 2)
+    found = mf.stationary_states(model, torus, starts=[torus.von_mises([0, 0], 1.5)])
+    assert len(found) == 0 and found.unresolved == found.tried == 1
+    assert "At 1 of 1 calls" in found.warnings[0] and found.warnings[0] in repr(found)
+    uniform = mf.stationary_states(model, mf.Circle(16), starts=[mf.Circle(16).uniform()])
+    assert uniform.unresolved == 0 and len(uniform) == 1
+    assert "None of these states is stable" in uniform.warnings[0]
+    assert mf.stationary_states(model, mf.Circle(16)).warnings == []
+
+
+def test_the_number_of_unresolved_states_is_saved(tmp_path):
+    model, circle = mf.Transformer(mf.USA(1.0), 5.0), mf.Circle(16)
+    found = mf.stationary_states(model, circle, starts=[circle.uniform()])
+    found.save(tmp_path / "states.nc")
+    assert mf.load(tmp_path / "states.nc").warnings == found.warnings
