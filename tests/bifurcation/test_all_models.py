@@ -272,6 +272,7 @@ def test_a_wave_is_found_from_the_end_of_a_run(lagging):
     assert state.converged and state.speed == pytest.approx(lagging.states_at(2.8)[1][1].speed)
 
 
+@pytest.mark.long
 def test_an_isola_is_found_by_deflation_followed_and_closed():
     """h = 0.1 + s^2: the states of negative r exist between two folds in s alone."""
 

@@ -127,6 +127,7 @@ def test_the_cycle_from_a_hopf_point_is_the_end_of_a_run(hopf, orbit):
     assert found.period == pytest.approx(orbit.period, abs=1e-8)
 
 
+@pytest.mark.long
 def test_standing_waves_of_two_frequencies(tmp_path):
     """With two opposite frequencies the wave does not turn; rotations are neutral too."""
     model = mf.Transformer(1.3 * mf.Kuramoto(), 4.0, frequency=mf.OfIndex(1.0))

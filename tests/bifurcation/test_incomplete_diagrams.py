@@ -64,7 +64,7 @@ def test_a_branch_ends_at_a_kink_of_its_family_and_names_it(monkeypatch):
     assert -0.01 < last < 0 and found.data.sizes["point"] < 100
 
 
-@pytest.mark.repeats
+@pytest.mark.long
 @pytest.mark.parametrize("beside", [0.06, -0.002])
 def test_a_weak_kink_of_a_family_changes_no_state_and_no_fold(beside):
     """Slopes 1 and 1.2: points solve R = 0, folds make dR/dm singular, as without a kink.

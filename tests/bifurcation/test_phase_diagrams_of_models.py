@@ -46,6 +46,7 @@ def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, 
     assert again.kappa("fold 1", 0.05) == found.kappa("fold 1", 0.05)
 
 
+@pytest.mark.long
 def test_curves_end_at_a_kink_of_the_family_and_name_it():
     """The amplitude of the field is |h|: without end before."""
     model = lambda h: mf.Transformer(mf.Kuramoto() + abs(h) * PULL)  # noqa: E731
@@ -71,7 +72,8 @@ def test_kinks_of_a_family(place, factor):
     assert kinks == ({} if place is None else {"h": pytest.approx(place, abs=1e-8)})
 
 
-@pytest.mark.parametrize("first", ["kappa", pytest.param("K", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("first", ["kappa", "K"])
 def test_a_plane_of_two_parameters_has_the_folds_and_the_cusp_of_kuramoto_in_a_field(
     first, tmp_path
 ):

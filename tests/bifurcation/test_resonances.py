@@ -352,6 +352,7 @@ class Paced(mf.ZonalDrift):
         return self.b + 4 * self.m * (1 + self.pace * (self.b - 1)) * t
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("pace", "m"), [(3.0, 1.0), (0.3, 1.01), (-1.0, 1.01)])
 def test_onsets_that_move_at_two_paces_along_a_parameter(pace, m):
     """All states at kappa = 2 are those of diagrams in kappa."""

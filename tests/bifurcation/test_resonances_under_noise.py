@@ -52,6 +52,7 @@ def test_the_secondary_bifurcation_next_to_the_onset_is_not_missed(m):
     assert m == 1 or "the onsets of degrees 1 and 2 differ by" in found.warnings[0]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("m", [1.0008, 1.001, 1.01, 1.05])
 def test_distinct_onsets_close_together(m):
     found = followed(waves(1, 2, last=m))
@@ -63,6 +64,7 @@ def test_distinct_onsets_close_together(m):
     assert secondary.value == pytest.approx(place.value, abs=1e-10)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("strength", [0.05, 20.0])
 def test_distances_along_a_strength_are_those_of_log_kappa(strength):
     """Of kappa b only the product counts; states were missed without a word before."""
@@ -207,6 +209,7 @@ def test_points_under_noise_of_constant_scale_are_those_of_the_same_laplacian():
     assert own.hysteresis == pytest.approx(np.multiply(isotropic.hysteresis, 0.49), rel=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [waves(1, 3, last=0.9), waves(1, 2, last=0.50001), mf.SA(2.0)])
 def test_transitions_under_a_multiple_of_the_laplacian_by_the_normal_form(drift):
     """Continuous, discontinuous by less than rounding, and without a free energy."""

@@ -49,6 +49,7 @@ def check(case, share):
     assert found == pytest.approx(wanted, abs=1e-8)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("case, share", MISSED)
 def test_the_ordered_state_near_a_fold_is_found_from_its_saddle(case, share):
     """Missed before at these shares of the way from the fold to the onset."""
@@ -62,6 +63,7 @@ def test_every_state_between_fold_and_onset_is_found(case, share):
     check(case, share)
 
 
+@pytest.mark.long
 def test_the_sphere_has_the_states_of_its_zonal_densities():
     """At a hundredth of the way from the fold, near 0.618 for beta 4, to the onset."""
     onset = 4.0 / spherical_in(1, 4.0)

@@ -73,6 +73,7 @@ def test_functions_are_orthonormal_and_reflected():
     np.testing.assert_array_equal(finer.all.waves[:24], basis.all.waves)
 
 
+@pytest.mark.long
 def test_a_branch_under_a_field_of_one_angle_follows_its_circle():
     """The imperfect pitchfork: order parameters are those of a factor and of the other one."""
     drift = mf.Kuramoto() + 0.3 * mf.Potential(first)

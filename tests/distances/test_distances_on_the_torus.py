@@ -141,6 +141,7 @@ def test_slices_are_distances_between_angles_over_the_length_of_the_wave(p):
     assert found.error == pytest.approx(error, rel=1e-6)
 
 
+@pytest.mark.long
 def test_slices_of_densities_are_those_of_many_samples():
     law, other = TORUS.product([F, G]), TORUS.uniform()
     exact = mf.sliced_wasserstein(law, other, projections=64)

@@ -119,6 +119,7 @@ def test_a_token_whose_weights_are_all_zero_does_not_stand_still(weights, causal
         mf.solve(model, X, **SHORT)
 
 
+@pytest.mark.long
 def test_weights_that_become_zero_on_the_way_are_told():
     """Tokens turn until x_1 y_1 is the level."""
     turning = mf.Attention(K=np.diag([1.0, 0.0]), V=[[0.0, -1.0], [1.0, 0.0]], weights=Far(0.05))

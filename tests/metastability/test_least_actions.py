@@ -207,7 +207,7 @@ def first_order(path):
     return total
 
 
-@pytest.mark.repeats
+@pytest.mark.long
 @pytest.mark.parametrize("way", [1, -1])
 def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path, way):
     """At strength 0 the barrier of USA; perturbations of the drift change it to first order."""
@@ -226,6 +226,7 @@ def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path, way):
     assert again.converged
 
 
+@pytest.mark.long
 def test_attention_with_matrices_that_is_a_gradient_in_disguise():
     """Unnormalised attention with Q = V = A symmetric: F of W = exp(beta x.A y)/beta on a grid."""
     a, kappa, pull = np.array([[1.0, 0.15], [0.15, 0.6]]), 2.0, np.array([0.02, 0.0])

@@ -106,6 +106,7 @@ def test_the_direction_leads_to_the_stable_state_whatever_the_sign_of_the_mode(m
         assert (saddle.ends[0].order_parameter > abs(first)) == ordered
 
 
+@pytest.mark.long
 def test_the_sphere_and_its_zonal_densities_have_one_saddle():
     """Also by the equation of self-consistency in one variable, with 12 moments."""
     drift, kappa = mf.USA(3.0), 1.25
@@ -211,6 +212,7 @@ def index_by_differences(state):
     return int((np.linalg.eigvalsh((second + second.T) / 2) < 0).sum())
 
 
+@pytest.mark.long
 def test_saddles_are_ordered_by_barrier_and_states_of_index_two_are_left_out():
     """Two ways around the circle, over a summit of index two between them."""
     states, (one, other) = tilted(0.1, mf.Circle(16))

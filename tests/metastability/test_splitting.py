@@ -73,6 +73,7 @@ def test_the_mean_time_of_a_walk_is_its_height_squared():
     assert time.error < 3
 
 
+@pytest.mark.long
 def test_one_token_in_a_double_well_has_the_time_of_quadrature():
     """Kramers' problem: drift -V' with V = -cos(theta)^2, from 0 to 2.2, beyond the top."""
     found = mf.splitting(

@@ -128,7 +128,7 @@ def test_the_path_back_is_the_path_reversed():
     assert abs(forth.barrier - back.barrier - step) < 1e-12
 
 
-@pytest.mark.repeats
+@pytest.mark.long
 @pytest.mark.parametrize("model", [USA, TWO_CLUSTERS], ids=["one cluster", "two clusters"])
 def test_the_path_ends_in_a_state_that_is_turned(model):
     """Also from it: then it begins there."""

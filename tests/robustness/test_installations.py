@@ -103,6 +103,7 @@ def files_in(folder):
     return list(folder.rglob("*.nbc"))
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_written_code_is_kept_among_temporary_files(installation):
     (value, compiled, folder), said = installation.run()
     assert compiled == "1" and Path(folder).is_relative_to(installation.kept)
@@ -133,6 +134,7 @@ def test_code_that_was_compiled_before_is_used_where_nothing_can_be_written(inst
     assert not files_in(installation.temporary)
 
 
+@pytest.mark.long
 def test_a_full_disk_stops_no_run_and_the_folder_that_was_chosen_is_the_only_one(installation):
     """Files longer than some bytes are refused, as the system does at a quota."""
 

@@ -164,6 +164,7 @@ def outcomes(attack, process):
     attack.report(json.loads(reported.splitlines()[-1]))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "name", ["kill", "full", *(pytest.param(n, marks=pytest.mark.long) for n in ("stop", "flush"))]
 )

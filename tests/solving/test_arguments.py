@@ -304,6 +304,7 @@ class ThresholdSlope(mf.ZonalDrift):
         return (t > 0.5) * 1.0
 
 
+@pytest.mark.long
 def test_a_run_of_many_rejected_steps_says_what_may_be_the_reason():
     model, tokens = mf.Transformer(ThresholdSlope()), mf.Tokens.uniform(40, 3, rng=0)
     run = mf.solve(model, tokens, (0, 2), rtol=1e-8)

@@ -138,7 +138,7 @@ BREAKING = {
 
 
 @pytest.mark.parametrize("name", BREAKING)
-@pytest.mark.parametrize("early", [[], [0.625]])
+@pytest.mark.parametrize("early", [[], pytest.param([0.625], marks=pytest.mark.long)])
 def test_an_extension_has_breaks_of_its_own_beside_those_of_the_run(name, early):
     kind, state, options = BREAKING[name]
     model = jumping(kind)

@@ -90,6 +90,7 @@ TURNING = {
 }
 
 
+@pytest.mark.repeats
 @every_scheme
 @pytest.mark.parametrize("name", TURNING)
 def test_values_that_turn(name, scheme):

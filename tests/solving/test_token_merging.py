@@ -121,6 +121,7 @@ def test_outputs_after_a_merge_and_within_its_step_have_merged_tokens():
     assert gaps[0] > gaps[1] > 0 and gaps[2:] == [0, 0, 0]
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @pytest.mark.parametrize("stop", range(20, 36, 3))
 def test_a_run_that_merges_within_steps_resumes(tmp_path, stop):

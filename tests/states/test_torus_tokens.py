@@ -195,6 +195,7 @@ def test_common_noise_moves_tokens_and_their_density_alike(kind):
     np.testing.assert_allclose(of_density.moment(1), of_tokens.moment(1), rtol=0, atol=1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "drift",
     [
