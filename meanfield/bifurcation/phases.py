@@ -19,13 +19,21 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, require
-from ..core.descriptions import build, describe
+from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Space
-from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition, stored_source, transition_at
+from .diagram import (
+    END_SENTENCES,
+    PRESENT_MOMENT,
+    Transition,
+    described_space,
+    space_of,
+    stored_source,
+    transition_at,
+)
 from .families import EquationFamily, saved_basis
 from .normal_forms import normal_form, order_of, zeros
 from .planes import KappaPlane, ParameterPlane
@@ -303,7 +311,7 @@ class PhaseDiagram(Result):
             "drift": describe(family.drift),
             "noise": describe(self.noise),
             "symmetries": family.basis.symmetries,
-            "space": self.space,
+            "space": described_space(self.space),
             "parameter": family.name,
             "span": family.span,
             "second": [family.second, family.second_span],
@@ -329,7 +337,7 @@ class PhaseDiagram(Result):
         """The phase diagram from the contents of a file, equal to the saved one to the last bit."""
         data, header = dataset_of(contents)
         (drift, noise), name = stored_source(contents, header), header["parameter"]
-        (low, high), space = header["span"], build(Space, header["space"])
+        (low, high), space = header["span"], space_of(header["space"])
         basis = saved_basis(space, noise, header["symmetries"])
         second, second_span = header.get("second", ("kappa", None))
         family: KappaPlane = KappaPlane(drift, name, (low, high), basis)

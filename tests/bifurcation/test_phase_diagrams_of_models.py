@@ -202,7 +202,7 @@ def test_cycles_change_their_stability_at_a_generalised_hopf_point(tmp_path):
 
 
 @pytest.mark.long
-def test_a_hopf_fold_point_where_one_group_folds_and_another_begins_to_oscillate():
+def test_a_hopf_fold_point_where_one_group_folds_and_another_begins_to_oscillate(tmp_path):
     """Two groups that do not see each other: both curves through the point are those of one."""
     groups = mf.Circle(12).indexed(lambda s, a: 1 + 0 * (a + s), mf.Classes([0.0, 0.005])).space
     turn = lambda w: mf.Field(lambda x: np.stack([0.5 - w * x[..., 1], w * x[..., 0]], -1))  # noqa: E731
@@ -219,3 +219,5 @@ def test_a_hopf_fold_point_where_one_group_folds_and_another_begins_to_oscillate
     for kind in ("fold", "Hopf"):
         near = [found.kappa(n, point.beta) for n, c in found.loci.items() if c.kind == kind]
         assert np.nanmin(np.abs(np.array(near) - point.kappa)) < 1e-9
+    loaded = mf.load(found.save(tmp_path / "groups.nc"), model=pair)
+    assert loaded.space == groups and loaded.hopf_folds == found.hopf_folds
