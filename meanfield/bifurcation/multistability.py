@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
+OF_SEARCH = ("tried", "starts", "unresolved", "cut_off", "symmetry")
 MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
 SEARCHED_PARTS = 4  # of the flow from an unstable state, in which it comes to another one
 
@@ -66,6 +67,8 @@ class StationaryStates(Result, Sequence[StationaryState]):
         Number of starts from which it was called.
     unresolved : int
         Number of its calls that ended at states which no allowed degree resolves: left out.
+    cut_off : bool
+        Whether the search ended because it had as many states as its `count` allows.
     symmetry : str or array
     data : xarray.Dataset
         On `state`: order_parameter, free_energy, speed, growth (the largest growth rate, rotations
@@ -81,6 +84,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
     tried: int
     starts: int
     unresolved: int
+    cut_off: bool
     symmetry: Any
 
     @property
@@ -93,7 +97,12 @@ class StationaryStates(Result, Sequence[StationaryState]):
                 "the highest degree does not resolve, and which is left out. mf.stationary with a "
                 "larger max_degree computes it from a density near to it."
             )
-        if len(self) and not any(self.data.growth.values <= GROWING_RATE):
+        if self.cut_off:
+            sentences.append(
+                f"The search ended with {len(self)} states, as many as count allows: there "
+                "may be others."
+            )
+        elif len(self) and not any(self.data.growth.values <= GROWING_RATE):
             sentences.append(
                 "None of these states is stable. Others exist, perhaps without this symmetry, or "
                 "waves or cycles: solve the model from a density near to one of them."
@@ -116,10 +125,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
         """The table, the model and the densities, for a file."""
         header = {
             "model": self.model,
-            "tried": self.tried,
-            "starts": self.starts,
-            "unresolved": self.unresolved,
-            "symmetry": self.symmetry,
+            **{name: getattr(self, name) for name in OF_SEARCH},
             "densities": [described_density(state.density) for state in self.states],
         }
         return contents_of(self.data, header)
@@ -134,7 +140,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
             state_of(model, density_of(described), header["symmetry"], float(residual))
             for described, residual in pairs
         ]
-        rest = {name: header[name] for name in ("tried", "starts", "unresolved", "symmetry")}
+        rest = {name: header[name] for name in OF_SEARCH}
         return cls(data, model, tuple(states), **rest)
 
     def plot(self, **options: Any) -> "Figure":
@@ -273,7 +279,8 @@ def stationary_states(
                     states.append(end)
     energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
     ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
-    return StationaryStates(_table(ordered), model, ordered, tried, begun, unresolved, symmetry)
+    search = (tried, begun, unresolved, len(states) == count, symmetry)
+    return StationaryStates(_table(ordered), model, ordered, *search)
 
 
 def _table(states: Sequence[StationaryState]) -> "xr.Dataset":
@@ -291,6 +298,8 @@ def _starts(
     """Starts, and whether Newton's method is repeated from each."""
     random_numbers = generator(rng)
     if np.iterable(starts):
+        starts = list(starts)
+        require("starts", starts, "one density or more, or a number", bool(starts))
         for start in starts:
             alike = isinstance(start, Density) and start.space.with_degree(space.degree) == space
             require("starts", start, f"densities on {space!r}", alike, TypeError)

@@ -108,6 +108,10 @@ def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
     assert uniform.unresolved == 0 and len(uniform) == 1
     assert "None of these states is stable" in uniform.warnings[0]
     assert mf.stationary_states(model, mf.Circle(16)).warnings == []
+    first = mf.stationary_states(model, mf.Circle(16), count=1)
+    assert first.cut_off and "as many as count allows" in "".join(first.warnings)
+    with pytest.raises(ValueError, match="one density or more"):
+        mf.stationary_states(model, mf.Circle(16), starts=[])
 
 
 def test_the_number_of_unresolved_states_is_saved(tmp_path):
