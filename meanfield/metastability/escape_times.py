@@ -308,6 +308,8 @@ def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:
     inside = wells[(wells >= TURN // 2) & (wells < 3 * TURN // 2)]
     if len(inside) < 2:
         raise MeanfieldError(f"{model.drift!r} has {len(inside)} wells, and a token needs two.")
+    away = np.abs(tops - TURN).min() > 1
+    require("start", start, "in a well; this is the top between two of them", away)
     uphill = np.flatnonzero(np.diff(np.sign(velocity)))
     rest = int(wells[np.argmin(np.abs(wells - _downhill(velocity, uphill)))])
     last, first = tops[tops < rest].max(), tops[tops > rest].min()

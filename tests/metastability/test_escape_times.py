@@ -197,3 +197,6 @@ def test_tokens_alone_that_have_no_time_are_refused():
         mf.escape_time(state, 1, start=[0.0, 0.0])
     with pytest.raises(ValueError, match="start"):
         mf.escape_time(stable(DISCONTINUOUS), 100, start=[1.0, 0.0])
+    two = mf.Transformer(mf.Potential(lambda x: x[..., 0] ** 2 / 2), 20.0)
+    with pytest.raises(ValueError, match="start must be in a well; this is the top"):
+        mf.escape_time(mf.stationary_states(two, CIRCLE)[0], 1, start=[0.0, 1.0])
