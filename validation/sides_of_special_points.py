@@ -185,7 +185,6 @@ def at_a_fold_of_cycles(report):
         for one in (branch.cycles_at(0.9425)[0], branch.cycles[-1])
     )
     at_rest = mf.stationary(between, hopf.state.density).density
-    at_rest = mf.stationary(between, hopf.state.density).density
     for label, one in (("unstable", unstable), ("stable", stable)):
         label, exact = f"fold of cycles, {label}", abs(one.multipliers[~one.neutral][0])
         found = two_largest(between, moved(one.at(0.0), at_rest, 1e-4), one.period)[0]

@@ -89,7 +89,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences that say which states are missing for certain."""
+        """Sentences that say what the search left out, or cannot have found."""
         sentences = []
         if self.unresolved:
             sentences.append(
