@@ -7,6 +7,7 @@ import pytest
 from scipy.special import iv, spherical_in
 
 import meanfield as mf
+from meanfield.bifurcation.multistability import states_beside
 
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 0.7, 0.95, 0.99, 0.998)
 TWO_MODES = mf.CosineSeries([0.0, 1.0, 0.8])
@@ -119,3 +120,10 @@ def test_the_number_of_unresolved_states_is_saved(tmp_path):
     found = mf.stationary_states(model, circle, starts=[circle.uniform()])
     found.save(tmp_path / "states.nc")
     assert mf.load(tmp_path / "states.nc").warnings == found.warnings
+
+
+def test_both_sides_of_a_saddle_are_followed():
+    states = mf.stationary_states(mf.Transformer(mf.USA(4.0), 0.402), mf.Circle(32))
+    (saddle,) = (state for state in states if not state.stable)
+    ends = sorted(end.order_parameter for end in states_beside(saddle, "axisymmetric"))
+    assert ends == pytest.approx([0.0, 0.751354], abs=1e-6)
