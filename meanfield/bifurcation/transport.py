@@ -31,6 +31,7 @@ from ..core.cached import cached_property
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
 from ..models import Drift, HigherOrder, Transformer
+from ..spaces.validity import NEGATIVE_SHARE, log_modulus
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
 from .moment_products import MomentProduct
@@ -293,17 +294,17 @@ class TransportEquation(StationaryEquation):
         return strength if apart <= LAPLACIAN_ROUNDING * np.abs(matrix).max() else float("nan")
 
     def free_energy(self, mean: TransportState) -> float:
-        if self._energy_shares is None or len(mean.flows) > 1:
+        shares = self._energy_shares
+        if shares is None or len(mean.flows) > 1 or self.negativity(mean) > NEGATIVE_SHARE:
             return float("nan")
         even, (flow,), gain = self.basis.even, mean.flows, 0.0
         masses = self.basis.weights * flow.density
         change = masses - self.basis.weights
-        for share, part in zip(self._energy_shares, self._potentials, strict=True):
+        for share, part in zip(shares, self._potentials, strict=True):
             rise = part.at(even.values @ change, even)  # of Phi
             gain += share * (change @ (part.constant * np.ones_like(masses)) + masses @ rise)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            entropy = self.noise_strength * (masses @ np.log(flow.density))
-            return float(entropy / mean.kappa - gain)
+        entropy = self.noise_strength * (masses @ log_modulus(flow.density))
+        return float(entropy / mean.kappa - gain)
 
     @cached_property
     def _turning(self) -> Array | float:

@@ -15,6 +15,7 @@ from ..models.transformer import Transformer
 from ..models.zonal import ZonalDrift
 from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
+from ..spaces.validity import log_modulus
 from .densities import name_of_kappa
 from .flows import FlowTangents, check_flow, flow_tangents_of
 from .indexed import differentiated
@@ -216,8 +217,7 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
     """
     space, values, c, direction = mu.space, mu.values, mu.coefficients, h.coefficients
     moments, order = _moment_changes(space, c, direction)
-    with np.errstate(divide="ignore"):
-        logarithm = np.log(np.abs(values))
+    logarithm = log_modulus(values)
     by_entropy = (h.values * (1 + logarithm)) @ space.weights
     by_energy = by_free_energy = np.full(h.shape, np.nan)
     if model.drift.is_zonal:

@@ -16,7 +16,7 @@ from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.transport import Transport
-from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE, degree_above
+from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE, degree_above, log_modulus
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
@@ -632,7 +632,7 @@ class DensityMotion(Motion, moves=Density):
             return {n: v.reshape(*state.shape, *v.shape[1:]) for n, v in tables.items()}
         model, space = self.model, state.space
         energy, potential = self._energy(state, t)
-        entropy = _mean(state, state.values * _log(state.values))
+        entropy = _mean(state, state.values * log_modulus(state.values))
         moments = moments_of(space, state.coefficients)
         unknown = np.full(state.shape, np.nan)
         kappa = model.kappa_at(self.inside(t))
@@ -678,7 +678,7 @@ class DensityMotion(Motion, moves=Density):
         change = self.velocity(coefficients, t)
         pairing = change * np.conj(potential)
         gain = (space.parseval * pairing.real).sum(axis=-1)
-        loss = _mean(state, space.to_values(change) * _log(state.values))
+        loss = _mean(state, space.to_values(change) * log_modulus(state.values))
         return gain - loss / self.model.kappa_at(self.inside(t))
 
 
@@ -701,11 +701,6 @@ def _sizes(density: Density) -> np.ndarray:
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:
     """The integral of values (..., N) on the grid over the sphere, (...,)."""
     return values @ density.space.weights
-
-
-def _log(values: np.ndarray) -> np.ndarray:
-    """log |values|, finite also at 0."""
-    return np.log(np.maximum(np.abs(values), np.finfo(float).tiny))
 
 
 def interaction_energy(model: Transformer, space: Space, coefficients: np.ndarray) -> np.ndarray:

@@ -20,6 +20,15 @@ DEGREE_MARGIN = 10  # factor by which extended coefficients are to be below a to
 NEGATIVE_SHARE = 1e-4  # tolerance of negative values after a run, relative to the maximum
 
 
+def log_modulus(values: np.ndarray) -> np.ndarray:
+    """log |values| of a density, finite also at 0.
+
+    Where a density is smaller than its rounding errors, they have either sign; int mu log |mu| then
+    has an error of their size.
+    """
+    return np.asarray(np.log(np.maximum(np.abs(values), np.finfo(float).tiny)))
+
+
 def tail_start(degree: int) -> float:
     """Degree above which the tail begins: the last eighth, but two degrees or more from 4 on."""
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
