@@ -6,7 +6,7 @@ that do not return are dropped. In another parameter, branches also start at bot
 from the states of a diagram in kappa computed there. `follow` follows the branch of one state.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -422,10 +422,10 @@ def _checked_starts(
     for value, densities in given.items():
         value = real("starts", value, f"values from {span[0]:g} to {span[1]:g}",
                      lambda number: span[0] <= number <= span[1])  # fmt: skip
-        one = isinstance(densities, Density | StationaryState)
-        for density in [densities] if one else densities:
+        several = not isinstance(densities, Density) and isinstance(densities, Iterable)
+        for density in densities if several else [densities]:
             density = getattr(density, "density", density)
-            fits = isinstance(density, Density) and type(density.space) is type(space)
+            fits = isinstance(density, Density) and density.space.with_degree(space.degree) == space
             require("starts", density, f"densities on {space!r}", fits, TypeError)
             yield value, density
 

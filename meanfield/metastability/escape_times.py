@@ -18,7 +18,7 @@ from ..core.calls import checked_call
 from ..core.checks import finite_array, require, whole_number
 from ..core.errors import MeanfieldError
 from ..spaces import Circle
-from .saddles import Saddle, Saddles, check_stable, saddles, saddles_of
+from .saddles import Saddle, Saddles, check_stable, check_together, saddles, saddles_of
 
 LEAST_EXPONENT = 3.0  # of n kappa dF, from which the law is asymptotic
 NO_ODD_MOMENT = 1e-9
@@ -200,7 +200,8 @@ def escape_time(
         For one token without interaction, a point of the well that it leaves; by default that
         where its density is largest.
     around : Saddles, optional
-        The saddles of the state, if they are known; by default `saddles(state)`.
+        The saddles of the state, if they are known, of its model and space; by default
+        `saddles(state)`.
 
     Returns
     -------
@@ -211,7 +212,8 @@ def escape_time(
     Raises
     ------
     TypeError, ValueError
-        For arguments out of their range, and states that have not converged or are unstable.
+        For arguments out of their range, saddles of another state, model or space, and states that
+        have not converged or are unstable.
     MeanfieldError
         For models without a free energy, except one token without interaction; if no saddle was
         found; for states without an axis, except those in a `Potential`; without interaction, for
@@ -240,6 +242,10 @@ def escape_time(
     """
     n = whole_number("n", n)
     check_stable("state", state)
+    if around is not None:
+        check_together("state and around", state, around.state)
+        own = around.state is state or same_state(around.state, state)
+        require("around", around, f"the saddles of this state, {state!r}", own)
     if not any(part.interacts for _, part in state.model.drift.terms):
         return _of_one_token(state, n, start)
     require("start", start, "left out for tokens that interact", start is None)
@@ -251,9 +257,6 @@ def escape_time(
             "quasi_potential."
         )
     found = saddles(state) if around is None else around
-    require("around", found, "the Saddles of the state", isinstance(found, Saddles), TypeError)
-    same = found.state is state or same_state(found.state, state)
-    require("around", found, "the saddles of this state", same)
     ways = [one for one in found if not _leads_back(one)]
     if not ways:
         raise MeanfieldError(

@@ -243,6 +243,16 @@ def check_stable(name: str, state: Any) -> None:
         )
 
 
+def check_together(names: str, one: StationaryState, other: StationaryState) -> None:
+    """Raise ValueError unless two states are of one model on one space, of any degrees."""
+    space, others = one.density.space, other.density.space
+    if one.model != other.model or space.with_degree(others.degree) != others:
+        raise ValueError(
+            f"{names} must be of one model on one space; these are of "
+            f"{one.model!r} on {space!r} and {other.model!r} on {others!r}."
+        )
+
+
 def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:
     """Stationary states of the model, by deflation, from mixtures and on branches.
 

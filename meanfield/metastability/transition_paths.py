@@ -43,6 +43,7 @@ from .least_actions import DensityFlow, LeastAction, least_action
 from .saddles import (
     Saddle,
     check_stable,
+    check_together,
     described_saddle,
     saddle_at,
     saddle_of,
@@ -304,12 +305,7 @@ def _check_ends(a: Any, b: Any) -> None:
     """Raise unless a and b are two stable states of one model on one space."""
     check_stable("a", a)
     check_stable("b", b)
-    space, other = (end.density.space for end in (a, b))
-    if a.model != b.model or space.with_degree(other.degree) != other:
-        raise ValueError(
-            "a and b must be states of one model on one space; these are of "
-            f"{a.model!r} on {space!r} and {b.model!r} on {other!r}."
-        )
+    check_together("a and b", a, b)
     if same_state(a, b):
         raise ValueError(
             f"a and b must be two states; both are {a!r}, up to a rotation or reflection. "

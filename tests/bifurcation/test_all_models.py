@@ -294,6 +294,14 @@ def test_an_isola_is_found_by_deflation_followed_and_closed():
     np.testing.assert_allclose(folds, [-edge, edge], rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("start", [3, mf.Zonal(5, 16).uniform(), [mf.Circle(16).uniform()]])
+def test_starts_of_branches_are_densities_on_their_space(start):
+    with pytest.raises(
+        TypeError, match=r"starts must be densities on Zonal\(dimension=3, degree=16"
+    ):
+        mf.branches(mf.USA(4.0), mf.Zonal(3, 16), (1.0, 2.0), starts={1.5: start}, progress=False)
+
+
 def test_random_starts_find_all_states_and_files_keep_them(tmp_path):
     model = mf.Transformer(mf.Kuramoto() + 0.3 * MATRICES, 5.0)
     states = mf.stationary_states(model, mf.Circle(16), starts=4, rng=0)

@@ -107,10 +107,85 @@ def test_states_without_a_saddle_or_a_free_energy_are_refused():
 def test_arguments_out_of_range_are_refused(there, back):
     with pytest.raises(ValueError, match="n must"):
         mf.escape_time(there.state, 0)
-    with pytest.raises(ValueError, match="saddles of this state"):
+    with pytest.raises(ValueError, match="saddles of this state, StationaryState"):
         mf.escape_time(back.state, 100, around=there.saddles)
     with pytest.raises(TypeError, match="around"):
         mf.escape_time(there.state, 100, around=3)
+
+
+@pytest.mark.parametrize(
+    ("other", "space"),
+    [
+        (DISCONTINUOUS.replace(kappa=1.1), CIRCLE),
+        (mf.Transformer(mf.CosineSeries([0.0, 1.0, 1.0, 1.0, 1.0, 0.9]), kappa=1.15), CIRCLE),
+        (DISCONTINUOUS, mf.Zonal(2, 32)),
+    ],
+)
+def test_saddles_of_another_model_or_space_are_refused(there, other, space):
+    """All uniform states are equal, so that states alone do not tell."""
+    state = mf.stationary(other, space.uniform())
+    with pytest.raises(ValueError, match="of one model on one space") as refusal:
+        mf.escape_time(state, 100, around=there.saddles)
+    assert all(repr(one) in str(refusal.value) for one in (other, space, DISCONTINUOUS, CIRCLE))
+
+
+# Kuramoto in a potential of three wells: the interaction energy is |u|^2/2 with u = int x dmu.
+WELLS, ANGLES = (0.1, 0.02), 2 * np.pi * np.arange(1024) / 1024
+POINTS = np.array([np.cos(ANGLES), np.sin(ANGLES)])
+HEIGHTS = WELLS[0] * np.cos(3 * ANGLES) + WELLS[1] * np.cos(ANGLES)
+
+
+def in_wells(kappa):
+    a, b = WELLS
+    wells = mf.Potential(lambda x: a * (4 * x[..., 0] ** 3 - 3 * x[..., 0]) + b * x[..., 0])
+    return mf.Transformer(mf.Kuramoto() + wells, kappa=kappa)
+
+
+def stationary_in_wells(kappa, u):
+    """u and F(mu) - F(uniform) of the state near u, by Newton's method in u and sums over angles.
+
+    F = (1/kappa) int mu log mu - |u|^2/2 - int V dmu, with mu = exp(kappa (u.x + V))/const.
+    """
+    for _ in range(30):
+        exponent = kappa * (u @ POINTS + HEIGHTS)
+        masses = np.exp(exponent - exponent.max())
+        total = masses.sum()
+        masses /= total
+        mean = POINTS @ masses
+        slope = np.eye(2) - kappa * ((POINTS * masses) @ POINTS.T - np.outer(mean, mean))
+        u = u - np.linalg.solve(slope, u - mean)
+    log_density = exponent - exponent.max() - np.log(total / len(ANGLES))
+    return u, masses @ log_density / kappa - u @ u / 2 - masses @ HEIGHTS
+
+
+@pytest.mark.parametrize("kappa", [15.0, 20.0, 25.0, 60.0])
+@pytest.mark.parametrize("angle", [0.0, -2.06])
+def test_free_energies_are_known_where_densities_are_below_rounding(kappa, angle):
+    """Least values of densities are rounding errors of either sign from kappa = 20 on."""
+    state = mf.stationary(in_wells(kappa), mf.Circle(64).von_mises(angle, 8.0))
+    u, energy = stationary_in_wells(kappa, 0.98 * np.array([np.cos(angle), np.sin(angle)]))
+    assert state.converged and (kappa < 20 or state.density.values.min() < 1e-12)
+    assert state.order_parameter == pytest.approx(np.hypot(*u), abs=1e-13)
+    assert state.free_energy == pytest.approx(energy, abs=1e-14)
+    if angle == 0 and kappa == 20:
+        assert energy == pytest.approx(-0.48376141387192, abs=1e-14)
+
+
+def test_a_solution_that_is_no_probability_density_has_no_free_energy():
+    state = mf.stationary(in_wells(5.0), mf.Circle(64).von_mises(0.0, 8.0))
+    equation = state.equation
+    assert np.isnan(equation.free_energy(equation.mean(1.5 * state.legendre_moments, 5.0)))
+
+
+@pytest.mark.long
+def test_barriers_are_known_where_densities_are_below_rounding():
+    state = mf.stationary(in_wells(20.0), mf.Circle(64).von_mises(0.0, 8.0))
+    law = mf.escape_time(state, 50)
+    (saddle,) = law.saddles
+    means = (one.density.coefficients[1] for one in (state, saddle.state))
+    low, high = (stationary_in_wells(20.0, np.array([u.real, u.imag]))[1] for u in means)
+    assert saddle.barrier == pytest.approx(high - low, abs=1e-12)
+    assert law.exponent == pytest.approx(20 * saddle.barrier)
 
 
 def test_weights_of_states_in_a_field_are_those_of_the_exact_partition_function():
@@ -165,6 +240,8 @@ def test_one_token_leaves_a_double_well_in_the_time_of_the_quadrature(kappa):
         assert found.time == pytest.approx(exact, rel=0.01)
         assert found.log_prefactor + found.exponent == pytest.approx(np.log(2 * exact), abs=0.01)
         assert len(found.saddles) == 0
+        again = mf.escape_time(state, 1, start=point, around=found.saddles)
+        assert again.log_time == found.log_time
 
 
 def test_one_token_in_a_field_that_is_no_gradient_leaves_by_the_lower_side():
