@@ -3,20 +3,23 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import check_memory, positive, require, whole_number
+from ..core.errors import UnresolvedWarning
 from ..core.forms import Natural
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..sweeps.outcomes import VALUE
-from .passages import Level, Passages, Trajectories, checked_step
+from .passages import LONGEST, Level, Passages, Trajectories, checked_step
 from .rare_events import AT_SOURCE, AT_TARGET, CENSORED, FirstPassages
 
 TRAJECTORIES = 32  # of one ensemble
+SAME_TIME = 1e-12  # relative difference of t_max from a number of steps, by rounding
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def first_passages(
     target : float
         Trajectories end at levels >= target.
     t_max : float
-        Largest time; trajectories that need longer are censored.
+        Largest time, >= dt; trajectories that need longer, or 10^7 steps, are censored at the end
+        of their last step.
     source : float, optional
         Trajectories end at levels <= source, too; levels of the tokens are above it.
     replicas : int
@@ -123,6 +127,11 @@ def first_passages(
     CheckpointError
         If the store is damaged, belongs to another study, or is in use.
 
+    Warns
+    -----
+    UnresolvedWarning
+        If trajectories are censored after 10^7 steps, before t_max.
+
     References
     ----------
     Gobet, Stoch. Proc. Appl. 87 (2000), 167, for the order of the error; Siegmund and Yuh, Z.
@@ -131,12 +140,11 @@ def first_passages(
     seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt, engine)
     lowest = -np.inf if source is None else source
     require("target", target, f"a level above source = {lowest:g}", target > lowest)
-    steps = int(np.ceil(positive("t_max", t_max) / step))
+    steps = int(min(positive("t_max", t_max) / step * (1 + SAME_TIME), LONGEST))
+    require("t_max", t_max, f"at least one step of dt = {step:g}", steps > 0)
     check_memory(f"replicas = {replicas}", (replicas, 4), "replicas")
     work = PlainEnsembles(model, tokens, level, target, step, seed, lowest, engine, steps)
-    levels = work.levels(work.all_starts)
-    inside = lowest < levels.min() and levels.max() < target
-    require("level(tokens)", levels, "starts between source and target", inside)
+    work.check_starts()
     done, about = work.outcomes(
         -(-replicas // TRAJECTORIES), store, executor=executor, batch=batch, progress=progress,
         name="first passages",
@@ -144,5 +152,13 @@ def first_passages(
     import xarray as xr
 
     time, end = np.concatenate([outcome.variables[VALUE].values for outcome in done], axis=1)
+    cut = int((time[end == CENSORED] >= LONGEST * step).sum())
+    if cut and LONGEST * step < t_max:
+        warn(
+            f"{cut} of {len(time)} trajectories had not ended after {LONGEST} steps of dt = "
+            f"{step:g}, and are censored at t = {LONGEST * step:g}, before t_max = {t_max:g}: see "
+            "splitting, or give a longer dt.",
+            UnresolvedWarning, stacklevel=3,
+        )  # fmt: skip
     tables = {"time": ("trajectory", time), "end": ("trajectory", end.astype(int))}
     return FirstPassages(xr.Dataset(tables, {}, about | {"t_max": t_max}))

@@ -103,8 +103,9 @@ class DensityFlow:
         values = 1 + coefficients @ self.functions.values
         if values.min() <= 0:
             raise MeanfieldError(
-                f"The least action needs positive densities; one is {values.min():.1e}. It is not "
-                "resolved: raise the degree of its space, or lower kappa."
+                f"The least action needs logarithms of densities, and one is {values.min():.1e} "
+                f"at a maximum of {values.max():.3g}. Lower kappa; or, if that is more than a "
+                "rounding error, raise the degree of its space."
             )
         return np.asarray((np.log(values) * self.weights) @ self.functions.values.T)
 

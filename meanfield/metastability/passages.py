@@ -28,6 +28,7 @@ from ..sweeps.points import SweepPoint, Work, key_of
 Level = Callable[[Tokens], Any]
 NUMBERS_OF_A_POINT = 128  # memory of an ensemble among the points of a study, in numbers of 8 bytes
 LEAST_STEP = 2.0**-104  # its noise, some 2^-52, is lost beside coordinates of 1
+LONGEST = 10_000_000  # steps of one trajectory
 CACHED = "_motions", "all_starts"  # properties, computed again in another process
 
 
@@ -208,7 +209,7 @@ class Passages(Work):
         ValueError
             If they are not a real number for each replica.
         MeanfieldError
-            If one is not a number.
+            If one is not finite.
         """
         values = plain_array("What level returns", self.level(self.motion(len(y)).state_of(y)))
         if values.shape != (len(y),) or values.dtype.kind not in "fiu":
@@ -217,12 +218,26 @@ class Passages(Work):
                 f"{values.shape} of {values.dtype}. Write it over the last axes: "
                 "lambda tokens: np.linalg.norm(tokens.x.mean(axis=-2), axis=-1)."
             )
-        if np.isnan(values).any():
+        values = values.astype(float)
+        if (wrong := ~np.isfinite(values)).any():
             raise MeanfieldError(
-                f"The level of {np.isnan(values).sum()} of {len(y)} trajectories is nan: "
-                f"steps of dt = {self.dt:g} are too long, or level is not defined there."
+                f"level must return finite numbers; of {wrong.sum()} of {len(y)} trajectories it "
+                f"is {values[wrong][0]}. Define it there, or bound it, as by "
+                "np.maximum(level, -50)."
             )
-        return values.astype(float)
+        return values
+
+    def check_starts(self, above: bool = True, advice: str = "") -> None:
+        """Raise ValueError unless tokens begin below the target and, if `above`, above the source.
+
+        `advice` ends the message about those that are not above it.
+        """
+        levels = self.levels(self.all_starts)
+        low, high = levels.min(), levels.max()
+        wanted = f"below target = {self.target:g} at the start"
+        require("level(tokens)", high, wanted, high < self.target)
+        wanted = f"above source = {self.source:g} at the start{advice}"
+        require("level(tokens)", low, wanted, low > self.source or not above)
 
     def _move(self, ensembles: Iterable[Trajectories]) -> None:
         """Move all ensembles until no trajectory of them moves.
@@ -245,9 +260,22 @@ class Passages(Work):
                     begin = end
 
     def step(self, y: np.ndarray, rng: Any) -> np.ndarray:
-        """Coordinates (R, n, d) after one more step; rng has a method `standard_normal`."""
+        """Coordinates (R, n, d) after one more step; rng has a method `standard_normal`.
+
+        Raises
+        ------
+        MeanfieldError
+            If they are not finite.
+        """
         common = rng if self.model.common else None
-        return self.motion(len(y)).step(Strang, y, 0.0, self.dt, rng, common)
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = self.motion(len(y)).step(Strang, y, 0.0, self.dt, rng, common)
+        if not np.isfinite(y).all():
+            raise MeanfieldError(
+                f"Steps of dt = {self.dt:g} are too long: the tokens are not finite after one of "
+                "them. Give a smaller dt."
+            )
+        return y
 
 
 def checked_step(
@@ -271,7 +299,7 @@ def checked_step(
         If dt exceeds twice the shortest time scale of drift and noise, where that is known.
     """
     dt = None if dt is None else positive("dt", dt)
-    wanted = "a function of tokens (R, n, d) that returns R real numbers"
+    wanted = "a function of tokens (R, n, d) that returns R finite numbers"
     require("level", level, wanted, callable(level), TypeError)
     require("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
     replicas = tokens.shape

@@ -141,8 +141,11 @@ class SplittingStudy(_MeasuredPassages):
         ValueError
             Without an entrance.
         """
-        wanted = "a study with entrance=, from which loops are known"
-        require("mean_time", self.data.attrs["entrance"], wanted, self.has_times)
+        if not self.has_times:
+            raise ValueError(
+                "A mean time needs mf.splitting with entrance=, from which loops are known; this "
+                "study has none."
+            )
         names = "probability", "loop_time", "reactive_time", "first_time", "direct"
         columns = {name: self.data[name].values for name in names}
         time, count = _mean_time(columns), len(columns["probability"])
@@ -239,9 +242,11 @@ class FirstPassages(_MeasuredPassages):
         ValueError
             If trajectories end at a source.
         """
-        require(
-            "mean_time", self.data.attrs["source"], "passages without source", not self.has_source
-        )
+        if self.has_source:
+            raise ValueError(
+                "A mean time, and its figure, need mf.first_passages without source; these "
+                f"trajectories end at source = {self.data.attrs['source']:g}, too: see probability."
+            )
         times = self.data["time"].values
         if not self.censored:
             return MeanEstimate.of_mean(times)

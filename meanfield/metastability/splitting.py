@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import check_memory, finite, require, whole_number
+from ..core.checks import check_memory, real, require, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..states import Tokens
-from .passages import NUMBERS_OF_A_POINT, Level, Passages, Trajectories, checked_step
+from .passages import LONGEST, NUMBERS_OF_A_POINT, Level, Passages, Trajectories, checked_step
 from .rare_events import SplittingStudy
 
 TO_SOURCE, TO_ENTRANCE = 0, 1  # what a trajectory between source and entrance goes to
-LONGEST = 10_000_000  # of one trajectory
 TRIALS = 16  # trajectories whose first step tells how far apart records are
 
 
@@ -242,7 +241,7 @@ class Repetition(Trajectories):
         }
 
 
-@checked_call("model", "tokens", "level", "entrance", "killed", "rng", "store", "executor")
+@checked_call("model", "tokens", "level", "killed", "rng", "store", "executor")
 def splitting(
     model: Transformer,
     tokens: Tokens,
@@ -288,7 +287,7 @@ def splitting(
     tokens : Tokens
         The start. Of replicas (M,) each trajectory starts from one that is drawn at random.
     level : callable
-        Function of tokens with replicas, (R, n, d), that returns R real numbers: an order
+        Function of tokens with replicas, (R, n, d), that returns R finite numbers: an order
         parameter, a distance, a projection. It only changes how fast p converges; best is a
         function that increases with the probability to reach the target.
     source, target : float
@@ -355,17 +354,14 @@ def splitting(
     Lelievre and Pommier, J. Chem. Phys. 134 (2011), for mean times.
     """
     seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt, engine)
-    source, target = finite("source", source), finite("target", target)
     require("target", target, f"a level above source = {source:g}", target > source)
     require("replicas", replicas, "a whole number >= 2", replicas >= 2)
     require("repetitions", repetitions, "a whole number >= 2", repetitions >= 2)
     require("loops", loops, "a whole number >= 2", loops >= 2)
     least = _number_killed(killed, replicas)
     if entrance is not None:
-        between = isinstance(entrance, float | int) and source < entrance < target
-        entrance = float(
-            require("entrance", entrance, "a level between source and target", between)
-        )
+        inside = source < entrance < target
+        require("entrance", entrance, "a level between source and target", inside)
     work = MultilevelSplitting(
         model,
         tokens,
@@ -380,7 +376,7 @@ def splitting(
         least,
         loops,
     )
-    _check_start(work)
+    work.check_starts(entrance is None, ", or entrance= for mean times")
     together = min(batch or work.together, repetitions)
     shape = (*tokens.x.shape[-2:], _records(work), replicas, together)
     check_memory(f"replicas = {replicas} and their records", shape, "replicas or batch")
@@ -397,21 +393,11 @@ def splitting(
 
 def _number_killed(killed: Any, replicas: int) -> int:
     """The number k of replicas that are stopped, from a number or a share."""
-    share = isinstance(killed, float) and 0 < killed < 1
-    number = isinstance(killed, int) and not isinstance(killed, bool) and 1 <= killed < replicas
     wanted = f"a whole number from 1 to {replicas - 1}, or a share of replicas between 0 and 1"
-    require("killed", killed, wanted, share or number)
-    return min(max(round(killed * replicas), 1), replicas - 1) if share else killed
-
-
-def _check_start(work: MultilevelSplitting) -> None:
-    """Raise ValueError if levels of the start are not where trajectories can begin."""
-    levels = work.levels(work.all_starts)
-    wanted = f"a start below target = {work.target:g}"
-    require("level(tokens)", levels.max(), wanted, levels.max() < work.target)
-    if work.entrance is None:
-        wanted = f"a start above source = {work.source:g}, or entrance= for mean times"
-        require("level(tokens)", levels.min(), wanted, levels.min() > work.source)
+    number = real("killed", killed, wanted, lambda number: 0 < number < replicas)
+    whole = np.asarray(killed).dtype.kind in "iu"  # 1.0 is neither
+    require("killed", killed, wanted, whole or number < 1)
+    return int(killed) if whole else min(max(round(number * replicas), 1), replicas - 1)
 
 
 def _records(work: MultilevelSplitting) -> int:

@@ -1,5 +1,7 @@
 """First passages of plain ensembles: exact mean times, censoring, files."""
 
+import sys
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -80,6 +82,35 @@ def test_censored_times_have_the_likelihood_of_an_exponential_law():
         found.exponential_test(0)
 
 
+@pytest.mark.parametrize(("t_max", "last"), [(0.26, 0.2), (0.3, 0.3), (1.1, 1.1)])
+def test_no_passage_is_later_than_the_largest_time(t_max, last):
+    """0.3/0.1 is rounded to a number below 3, 1.1/0.1 to one above 11."""
+    found = passages(t_max=t_max, dt=0.1, replicas=640)
+    times = found.data["time"].values
+    assert times[found.data["end"] == 0].tolist() == pytest.approx([last] * found.censored)
+    assert found.censored and times.max() == found.times.max() == pytest.approx(last)
+    with pytest.raises(ValueError, match=r"t_max must be at least one step of dt = 0.1; got"):
+        passages(t_max=0.09, dt=0.1)
+
+
+def test_trajectories_that_need_too_many_steps_are_censored_with_a_warning(monkeypatch):
+    monkeypatch.setattr(sys.modules["meanfield.metastability.first_passages"], "LONGEST", 50)
+    with pytest.warns(mf.UnresolvedWarning, match=r"32 of 32 .* 50 steps of dt = 1e-30, .* t_max"):
+        found = passages(dt=1e-30, replicas=32)
+    assert found.censored == 32 and found.data["time"].max() == pytest.approx(5e-29)
+    assert passages(target=0.3, dt=0.05, t_max=1e9, replicas=32).censored == 0
+
+
+def test_levels_and_steps_that_are_not_finite_are_named():
+    with pytest.raises(mf.MeanfieldError, match=r"level must return finite .* 1 of 1 .* -inf"):
+        mf.first_passages(FREE, ONE, lambda t: np.full(t.shape, -np.inf), target=1.0, t_max=1.0,
+                          rng=0, dt=0.1)  # fmt: skip
+    pull = mf.Transformer(mf.Potential(lambda x: 0.3 * x[..., 0]), kappa=2.0)
+    start = mf.Tokens.on_circle([0.3])
+    with pytest.raises(mf.MeanfieldError, match="dt = 10 are too long"):
+        mf.first_passages(pull, start, angle, target=3.2, t_max=1e3, rng=1, dt=10.0)
+
+
 def test_a_source_ends_trajectories():
     """From 0.6 between 0.2 and 1.0 half of the free trajectories come to the target."""
     start = mf.Tokens([[np.cos(0.6), np.sin(0.6)]])
@@ -87,8 +118,9 @@ def test_a_source_ends_trajectories():
                               replicas=640, rng=2, dt=0.002, progress=False)  # fmt: skip
     assert found.censored == 0 and "at the source" in repr(found)
     assert abs(found.probability.value - 0.5) < STANDARD_ERRORS * found.probability.error
-    with pytest.raises(ValueError, match="source"):
-        _ = found.mean_time
+    for asked in (lambda: found.mean_time, found.plot):
+        with pytest.raises(ValueError, match=r"without source; .* source = 0.2, too"):
+            asked()
 
 
 def test_a_level_at_the_source_or_at_the_target_is_there():
@@ -159,7 +191,7 @@ def test_passages_survive_a_file_and_are_drawn(tmp_path):
     [
         ({"t_max": 0.0}, "t_max"),
         ({"source": 2.0}, "target"),
-        ({"source": 0.5}, "between source and target"),
+        ({"source": 0.5}, "above source = 0.5"),
         ({"rng": 1.5}, "rng"),
     ],
 )

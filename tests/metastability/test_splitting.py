@@ -220,6 +220,42 @@ def test_a_level_that_is_nan_is_an_error():
                      dt=0.1)  # fmt: skip
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf])
+@pytest.mark.parametrize("options", [{}, {"source": 0.4, "entrance": 0.5}])
+def test_levels_on_the_way_and_at_the_start_are_finite(number, options):
+    """Levels of 1/3 and less, that of the start among them, or of 0.9 and more."""
+
+    def level(tokens):
+        r = order(tokens)
+        return np.where(r > 0.9 if number > 0 else r < 0.34, number, r)
+
+    with pytest.raises(MeanfieldError, match=rf"level must return finite .* is {number}\."):
+        mf.splitting(KURAMOTO, TOKENS, level, target=0.95, replicas=20, repetitions=2, rng=1,
+                     dt=0.05, progress=False, **({"source": 0.1} | options))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "as_python"),
+    [
+        ("killed", np.int64(3), 3),
+        ("killed", np.array(3), 3),
+        ("killed", np.float32(0.2), 0.2),
+        ("entrance", np.float32(0.5), 0.5),
+        ("entrance", np.array(0.5), 0.5),
+        ("entrance", np.int64(0), 0.0),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(name, given, as_python):
+    """Levels are shifted, so that an entrance at 0 is between source and target."""
+    found, same = (
+        mf.splitting(KURAMOTO, TOKENS, lambda tokens: order(tokens) - 0.4, source=-0.1, target=0.55,
+                     replicas=10, repetitions=2, rng=1, dt=0.05, progress=False,
+                     **({"entrance": 0.1} | {name: value}))
+        for value in (given, as_python)
+    )  # fmt: skip
+    assert found.data.identical(same.data)
+
+
 def test_a_target_out_of_reach_has_probability_0():
     """No order parameter is above 1; the result says so."""
     found = study(target=1.5, repetitions=2, replicas=8)
