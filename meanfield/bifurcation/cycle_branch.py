@@ -564,7 +564,7 @@ def _cycle_of(row: _Point, source: Any, name: str, resolution: Resolution) -> Cy
     """The cycle of a point of a branch."""
     model = with_parameter(source, name, row.point.value)
     row_of_p = np.append(np.zeros(len(row.point.z) - 1), 1.0)
-    residual, _ = row.curve.bordered(row.point.z, row_of_p, row.orbit.p)
+    residual, _ = row.curve.in_plane(row.point.z, row_of_p, row.orbit.p)
     done = Iteration(row.point.z, "converged", [float(np.abs(residual).max())])
     return cycle_at(model, row.curve, row.point, done, resolution.tolerance)
 
@@ -644,7 +644,7 @@ def _doubled(here: _Point, resolution: Resolution) -> _Point:
             f"At {here.point.value:.10g} no period doubles: the multiplier nearest to -1 is "
             f"{values[nearest]:.6g}; check `at`."
         )
-    _, derivative = curve.bordered(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
+    _, derivative = curve.in_plane(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
     waves = derivative(False).carried(vectors[:, nearest].real)
     ends, mesh = curve.mesh.ends / 2, curve.mesh
     waves = waves / np.sqrt(mesh.weights @ (waves[:, -1] ** 2).sum(axis=1))
