@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Result
 from ..solving import solve
 from ..spaces import Density
 from ..sweeps.execution import run_points
@@ -21,7 +21,6 @@ from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .families import basis_of, with_parameter
-from .multistability import density_of, described_density
 from .stationary import AT_STATE, check_model, l2_distance, state_near
 
 if TYPE_CHECKING:
@@ -196,19 +195,6 @@ class Basins(Result):
     model: Any
     parameter: str | None
     densities: dict[str, Density]
-
-    def contents(self) -> Contents:
-        """The table, the model and the densities, for a file."""
-        densities = {name: described_density(one) for name, one in self.densities.items()}
-        header = {"model": self.model, "parameter": self.parameter, "densities": densities}
-        return contents_of(self.data, header)
-
-    @classmethod
-    def made_of(cls, contents: Contents) -> Self:
-        """The basins from the contents of a file; its model is plain data."""
-        data, header = dataset_of(contents)
-        densities = {name: density_of(one) for name, one in header["densities"].items()}
-        return cls(data, header["model"], header["parameter"], densities)
 
     def plot(self, **options: Any) -> "Figure":
         """Draw the shares with their intervals, by `plotting.basins`."""

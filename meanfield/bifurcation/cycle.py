@@ -16,7 +16,7 @@ from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
+from ..results.files import Result
 from ..results.solution import Solution
 from ..solving.solve import solve
 from ..spaces import Space
@@ -25,7 +25,6 @@ from .bases import Array, Basis
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
-from .diagram import described_space, space_of
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
@@ -207,21 +206,6 @@ class Cycle(Result):
     def animate(self, path: str | Path, **options: Any) -> Path:
         """A film of one period: see `Solution.animate`."""
         return self.run().animate(path, **options)
-
-    def contents(self) -> Contents:
-        """Arrays and header of a file."""
-        header = {name: value for name, value in vars(self).items() if name != "data"}
-        header.pop("_basis", None)
-        header["space"] = described_space(self.space)
-        return contents_of(self.data, header)
-
-    @classmethod
-    def made_of(cls, contents: Contents) -> "Cycle":
-        """The cycle with the contents of a file."""
-        data, header = dataset_of(contents)
-        header["model"], _ = stored_model(contents)
-        header["space"] = space_of(header["space"])
-        return cls(data, **header)
 
     def __repr__(self) -> str:
         kind = "stable" if self.stable else f"unstable in {self.unstable} directions"

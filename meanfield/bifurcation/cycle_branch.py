@@ -27,13 +27,12 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import range_of, real, require
-from ..core.descriptions import build
 from ..core.errors import MeanfieldError
-from ..core.forms import Natural, Positive, Reading
+from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Result
 from ..solving.checkpoint import Keeper
 from .bases import Array
 from .branches import Following, stop_of, varied
@@ -49,7 +48,7 @@ from .cycle import (
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .cycle_onset import neutral_pair
-from .diagram import END_SENTENCES, described_space, space_of
+from .diagram import END_SENTENCES
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .newton import Iteration
@@ -165,30 +164,6 @@ class CycleBranch(Result):
         sides = [(i, i + 1) for i in np.flatnonzero(inside)]
         return [self.cycles[min(pair, key=lambda i: abs(values[i] - value))] for pair in sides]
 
-    def contents(self) -> Contents:
-        """Arrays and header of a file."""
-        header: dict[str, Any] = {n: v for n, v in vars(self).items() if n != "data"}
-        header["cycles"] = [_row(one) for one in self.cycles]
-        header["special_points"] = [
-            [s.kind, s.parameter, s.value, s.period, s.multiplier.real, s.multiplier.imag,
-             _row(s.cycle)]
-            for s in self.special_points
-        ]  # fmt: skip
-        return contents_of(self.data, header)
-
-    @classmethod
-    def made_of(cls, contents: Contents) -> "CycleBranch":
-        """The branch with the contents of a file."""
-        data, header = dataset_of(contents)
-        header["cycles"] = [_of_row(row) for row in header["cycles"]]
-        header["special_points"] = [
-            CycleSpecial(kind, name, value, period, complex(real, imaginary), _of_row(row))
-            for kind, name, value, period, real, imaginary, row in header["special_points"]
-        ]
-        pairs = {name: tuple(map(float, header[name])) for name in ("limits", "span")}
-        pairs["ends"] = tuple(header["ends"])
-        return cls(data, **header | pairs)
-
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """The branch: extremes of the order parameter, the period and multipliers."""
         return FIGURES["cycle_branch"](self, **{"y": kind, **options})
@@ -205,26 +180,6 @@ class CycleBranch(Result):
             lines.append(f"  {side}  {end}{at}")
         lines += [f"  {special!r}" for special in self.special_points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
-
-
-def _row(one: Cycle) -> dict[str, Any]:
-    """A cycle as a header of a file."""
-    row = {name: value for name, value in vars(one).items() if name not in ("data", "_basis")}
-    arrays = {str(name): table.values for name, table in one.data.items()}
-    dims = {str(name): list(map(str, table.dims)) for name, table in one.data.items()}
-    return row | {"space": described_space(one.space), "arrays": arrays, "dims": dims}
-
-
-def _of_row(row: dict[str, Any]) -> Cycle:
-    """The cycle from what `_row` returned."""
-    import xarray as xr
-
-    arrays, dims = row.pop("arrays"), row.pop("dims")
-    row["model"] = build(Transformer, row["model"], Reading(result=True))
-    row["space"] = space_of(row["space"])
-    tables = {name: (dims[name], np.array(values)) for name, values in arrays.items()}
-    tables["neutral"] = (dims["neutral"], np.array(arrays["neutral"], dtype=bool))
-    return Cycle(xr.Dataset(tables), **row)
 
 
 class _Point(NamedTuple):

@@ -19,7 +19,6 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, require
-from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
@@ -29,8 +28,6 @@ from .diagram import (
     END_SENTENCES,
     PRESENT_MOMENT,
     Transition,
-    described_space,
-    space_of,
     stored_source,
     transition_at,
 )
@@ -308,10 +305,10 @@ class PhaseDiagram(Result):
         """Arrays and header of a file: points and curves, so that `kappa` works after `load`."""
         family = self.family
         header = {
-            "drift": describe(family.drift),
-            "noise": describe(self.noise),
+            "drift": family.drift,
+            "noise": self.noise,
             "symmetries": family.basis.symmetries,
-            "space": described_space(self.space),
+            "space": self.space,
             "parameter": family.name,
             "span": family.span,
             "second": [family.second, family.second_span],
@@ -337,12 +334,12 @@ class PhaseDiagram(Result):
         """The phase diagram from the contents of a file, equal to the saved one to the last bit."""
         data, header = dataset_of(contents)
         (drift, noise), name = stored_source(contents, header), header["parameter"]
-        (low, high), space = header["span"], space_of(header["space"])
+        space = header["space"]
         basis = saved_basis(space, noise, header["symmetries"])
         second, second_span = header.get("second", ("kappa", None))
-        family: KappaPlane = KappaPlane(drift, name, (low, high), basis)
+        family: KappaPlane = KappaPlane(drift, name, header["span"], basis)
         if second_span is not None:
-            family = ParameterPlane(drift, name, (low, high), basis, second, tuple(second_span))
+            family = ParameterPlane(drift, name, header["span"], basis, second, second_span)
         family = family.among(basis.finer(header["truncation"]))
         loci = {}
         for curve, kept in header["loci"].items():
@@ -350,15 +347,11 @@ class PhaseDiagram(Result):
             borders = real + 1j * imaginary if kept["kind"] == "Hopf" else real
             here = basis_of_states(basis, kept.pop("truncation"), kept.pop("kept"))
             loci[curve] = SpecialCurve(family.among(here), borders=borders, **kept)
-        corners = [
-            Tricritical(l, float(b), float(k), name, second)
-            for l, b, k, *_ in header["tricritical"]
-        ]
         special = {
-            points: [kind(float(b), float(k), name, second) for b, k, *_ in header.get(points, [])]
+            points: [kind(*one) for one in header.get(points, [])]
             for points, kind in PLANE_POINTS.items()
         }
-        ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
+        corners, ends = header["tricritical"], header["ends"]
         return cls(data, corners, ends, family, loci, space, header["degree"], **special)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
