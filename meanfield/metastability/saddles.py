@@ -70,7 +70,7 @@ class Saddle:
         return self.state.converged and None not in self.ends
 
     def for_file(self) -> dict[str, Any]:
-        """Its fields, from which `saddle_of` makes it again."""
+        """Fields from which `saddle_of` makes the saddle again."""
         return dict(vars(self))
 
     def __repr__(self) -> str:
