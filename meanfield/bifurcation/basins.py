@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
-from ..results.files import Result
+from ..results.files import Contents, Result
 from ..solving import solve
 from ..spaces import Density
 from ..sweeps.execution import run_points
@@ -21,7 +21,8 @@ from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .families import basis_of, with_parameter
-from .stationary import AT_STATE, check_model, l2_distance, state_near
+from .multistability import state_of
+from .stationary import AT_STATE, check_model, check_stationary, l2_distance, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -190,11 +191,25 @@ class Basins(Result):
     """
 
     made_by = "basins"
+    takes_model = True
 
     data: "xr.Dataset"
-    model: Any
+    model: Transformer
     parameter: str | None
     densities: dict[str, Density]
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The basins from the contents of a file."""
+        found = super().made_of(contents)
+        for name, density in found.densities.items() if contents.model is not None else ():
+            if name.startswith(("state", "wave")):
+                counts = found.data["count"].sel(end=name)
+                last = float(counts[counts.dims[0]][counts > 0][-1])  # of its density
+                model, parameter = found.model, found.parameter
+                here = with_parameter(model, parameter, last) if parameter else model
+                check_stationary(contents, state_of(here, density, AXISYMMETRIC))
+        return found
 
     def plot(self, **options: Any) -> "Figure":
         """Draw the shares with their intervals, by `plotting.basins`."""

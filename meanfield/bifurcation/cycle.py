@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Result
+from ..results.files import Contents, Result, check_functions
 from ..results.solution import Solution
 from ..solving.solve import solve
 from ..spaces import Space
@@ -28,7 +29,7 @@ from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
-from .stationary import check_model
+from .stationary import STATIONARY, check_model
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -206,6 +207,32 @@ class Cycle(Result):
     def animate(self, path: str | Path, **options: Any) -> Path:
         """A film of one period: see `Solution.animate`."""
         return self.run().animate(path, **options)
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The cycle with the contents of a file."""
+        found = super().made_of(contents)
+        if contents.model is not None:
+            found.check_functions()
+        return found
+
+    def check_functions(self) -> None:
+        """Raise OtherModel unless the collocation equations hold under the model.
+
+        The file does not say in which planes the frame turns with the speeds: the best ones count.
+        """
+        model, stages = self.model, self.data.coefficients.values
+        flow = CoefficientFlow(curve_of(model, self._basis, "kappa", kappa_range(model), None))
+        p, states = flow.states.coordinate(float(model.kappa)), stages.reshape(-1, stages.shape[-1])
+        rates, residuals = np.array([flow.rate(c, p) for c in states]), []
+        for turnings in combinations(self._basis.all.rotations, len(self.speeds)):
+            turned = [
+                speed * (A @ states.T).T for speed, A in zip(self.speeds, turnings, strict=True)
+            ]
+            in_frame = self.period * (rates - np.sum(turned, axis=0)).reshape(stages.shape)
+            residuals.append(np.abs(self.mesh.residual(stages, in_frame)).max())
+        quantity = "the residual of a cycle, to rounding,"
+        check_functions(quantity, float(min(residuals)), 0.0, STATIONARY)
 
     def __repr__(self) -> str:
         kind = "stable" if self.stable else f"unstable in {self.unstable} directions"

@@ -18,21 +18,22 @@ where s is the largest real part of the linearised equation at the slowest state
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import range_of, real, require
+from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Result
+from ..results.files import Contents, OtherModel, Result, dataset_of, stored_model
 from ..solving.checkpoint import Keeper
 from .bases import Array
 from .branches import Following, stop_of, varied
@@ -127,6 +128,7 @@ class CycleBranch(Result):
     """
 
     made_by = "cycles"
+    takes_model = True
 
     data: "xr.Dataset"
     cycles: list[Cycle]
@@ -163,6 +165,36 @@ class CycleBranch(Result):
         inside = (values[:-1] - value) * (values[1:] - value) <= 0
         sides = [(i, i + 1) for i in np.flatnonzero(inside)]
         return [self.cycles[min(pair, key=lambda i: abs(values[i] - value))] for pair in sides]
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The branch with the contents of a file."""
+        data, header = dataset_of(contents)
+        branch = cls(data, **header)
+        if contents.model is None:
+            return branch
+        values = data[branch.parameter].values.tolist()
+        pairs = zip(branch.cycles, values, strict=True)
+        cycles = [branch._given(contents, one, value) for one, value in pairs]
+        special_points = [
+            special._replace(cycle=branch._given(contents, special.cycle, special.value))
+            for special in branch.special_points
+        ]
+        cycles[-1].check_functions()
+        return replace(branch, cycles=cycles, special_points=special_points)
+
+    def _given(self, contents: Contents, cycle: Cycle, value: float) -> Cycle:
+        """A cycle of a file with the model that `load` got, at a value of the parameter."""
+        given, name = contents.model, self.parameter
+        single = isinstance(given, Transformer)
+        wanted = f"a model with the parameter {name}, or a function of it, as cycles got it"
+        fits = name in parameters_of(given) if single else callable(given)
+        require("model", given, wanted, fits, OtherModel)
+        long: dict[str, Any] = {}
+        header = {"model": describe(cycle.model, long)}
+        model = with_parameter(given, name, value)
+        here, _ = stored_model(replace(contents, header=header, long=long, model=model))
+        return replace(cycle, model=here)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """The branch: extremes of the order parameter, the period and multipliers."""

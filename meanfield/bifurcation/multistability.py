@@ -25,6 +25,7 @@ from .stationary import (
     SAME_STATE,
     StationaryState,
     check_model,
+    check_stationary,
     l2_distance,
     settled,
     state_near,
@@ -126,6 +127,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
         model = model_in(contents, "these states")
         pairs = zip(header["states"], data.residual.values, strict=True)
         states = tuple(state_of(model, one, header["symmetry"], float(r)) for one, r in pairs)
+        check_stationary(contents, *states)
         return cls(data, **header | {"model": model, "states": states})
 
     def plot(self, **options: Any) -> "Figure":

@@ -23,7 +23,7 @@ from ..bifurcation.multistability import (
     state_of,
 )
 from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
-from ..bifurcation.stationary import l2_distance, state_near
+from ..bifurcation.stationary import check_stationary, l2_distance, state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require, whole_number
@@ -152,6 +152,7 @@ class TransitionPath(Result):
         data, header = dataset_of(contents)
         model, symmetry = model_in(contents, "this path"), header["symmetry"]
         header["ends"] = tuple(state_of(model, one, symmetry) for one in header["ends"])
+        check_stationary(contents, *header["ends"])
         header["passes"] = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
         del header["model"]
         return cls(data, **header)
