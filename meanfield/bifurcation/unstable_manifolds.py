@@ -94,11 +94,13 @@ def basis_without(state: StationaryState, order: int) -> Basis:
 
 
 def coarsened(basis: Basis, m: np.ndarray) -> Basis:
-    """The basis of least degree whose last moments of a density with moments m are below 1e-4."""
-    for degree in range(basis.least, basis.degree):
+    """The first of basis.least, basis.next_degree, ... whose last moments of m are below 1e-4."""
+    degree = basis.least
+    while degree < basis.degree:
         coarse = basis.finer(degree)
         if coarse.tail(m[: len(coarse.degrees)]) <= GUESS_TAIL:
             return coarse
+        degree = coarse.next_degree
     return basis
 
 
@@ -107,8 +109,7 @@ def flow_from(
 ) -> Iterator[Density]:
     """Densities on the way from a state along a mode, each 15 growth times after the last one.
 
-    The first degree of truncation is the least whose last moments are below 1e-4, and the degree is
-    raised while they exceed it.
+    The degree of truncation is low at first, and raised while the last moments exceed 1e-4.
     """
     from scipy.integrate import BDF
 
