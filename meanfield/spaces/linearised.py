@@ -41,8 +41,8 @@ class Tables(NamedTuple):
 class GridTransport(Transport):
     """Transport mu -> -div(mu v[mu]), v = grad (W * mu) / (Z * mu), by the transforms of a space.
 
-    The default of `Space.transports`. A transport written for one space, which keeps intermediate
-    sums, takes 7 to 16 % less time.
+    The default of `Space.transports`. Transports written for the circle and for S^2, which keep
+    intermediate sums, take 7 to 16 % less time.
     """
 
     _which = np.array([-1])  # index of the parameter that changes with each row, or -1
@@ -186,8 +186,8 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     table = member if record.members > 1 and record.tables > 1 else 0
     for row in range(rows):
         h, p = states[row, pairs], which[row] + 1
-        inner = functions.context
-        evaluate(functions.values, inner, degree, address_of(states[row, 0]), address_of(values))
+        inner, values_at = functions.context, address_of(values) if row > 0 else address_of(kept)
+        evaluate(functions.values, inner, degree, address_of(states[row, 0]), values_at)
         for k in range(modes):
             moved[k] = above[table, k] * h[k]
             if p > 0:
@@ -204,13 +204,10 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
                 if p > 0:
                     moved[k] += below[p, k] * states[0, pairs, k]
             evaluate(functions.values, inner, degree, address_of(moved), address_of(under))
-        if row == 0:
+        if row == 0 and normalised:
             for j in range(size):
-                u[j] = density[j]
-            if normalised:
-                for j in range(size):
-                    over[j] = 1 / (under[j] if under[j] > NO_MASS else NO_MASS)
-                    share[j] = over[j] if under[j] > NO_MASS else 0.0
+                over[j] = 1 / (under[j] if under[j] > NO_MASS else NO_MASS)
+                share[j] = over[j] if under[j] > NO_MASS else 0.0
         for i in range(components):
             v, flux = kept[3 + i], values[1 + i]
             if row == 0:

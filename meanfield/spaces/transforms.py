@@ -14,11 +14,11 @@ from ..lowlevel.batched_fft import ROW
 from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
-from ..lowlevel.legendre import analyse, unfold
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
 from ..lowlevel.records import InCode, Layout, floats, numbers_at
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import minus_derivative
-from .latitudes import Latitudes
+from .latitudes import LATITUDE_FIELDS, Latitudes
 from .sphere_transport import (
     PAIRS,
     SPHERE_FIELDS,
@@ -33,7 +33,6 @@ from .sphere_transport import (
     with_heights,
 )
 from .transport import GridTransforms
-from .zonal_transport import AXIS, axis_values, sum_series, sum_slope, weak_divergence
 
 if TYPE_CHECKING:
     from .contract import Space
@@ -122,20 +121,41 @@ class CircleGridTransforms(GridTransforms):
 AXIS_GRID = Layout(
     "ZonalGridTransforms",
     {
-        **AXIS,
-        **dict.fromkeys(("weights", "divided_weights", "sines"), floats("half")),
+        **LATITUDE_FIELDS,
+        **dict.fromkeys(("dimension", "modes"), int),
+        "e": floats("e_size"),  # see `legendre.recurrence`
+        **dict.fromkeys(("weights", "divided_weights", "cosecants"), floats("half")),
         "sums": floats(4, "width"),
     },
 )
 _axis_at = AXIS_GRID.at
 
 
+@njit(**INNER)
+def _cleared_series(record: InCode) -> np.ndarray:
+    """The series of the record, in pairs of floats, of which the second stay 0; filled with 0."""
+    series = record.series[0]
+    for i in range(series.size):
+        series[i] = 0.0
+    return series
+
+
+@njit(**INNER)
+def _sum_series(record: InCode, count: int) -> np.ndarray:
+    """Sums of the first `count` terms of the series of the record: even and odd parts of values."""
+    folded, rules = record.folded, record.rules
+    synthesise(0, rules, folded, fold(0, rules, record.series[0], count, folded), record.sums)
+    return record.sums
+
+
 @CompiledFunction
 def _values_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
-    x, sums, half = record.x, record.sums, record.half
-    series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
-    sum_series(series, record.ones, record, sums)
+    x, half, series = record.x, record.half, _cleared_series(record)
+    coefficients, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
+    for l in range(number + 1):
+        series[2 * l] = coefficients[l]
+    sums = _sum_series(record, number + 1)
     for j in range(half):
         even, odd = sums[0, j], x[j] * sums[2, j]
         values[j], values[half + j] = even + odd, even - odd
@@ -143,12 +163,18 @@ def _values_on_axis(context: int, number: int, source: int, target: int) -> None
 
 @CompiledFunction
 def _gradient_on_axis(context: int, number: int, source: int, target: int) -> None:
+    """Write d_theta g for a series g, from the coefficients of sin(theta) d_theta g."""
     record = _axis_at(context)
-    x, sines, sums, half = record.x, record.sines, record.sums, record.half
-    series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
-    sum_slope(series, record.ones, number, record, sums)
+    x, cosecants, half, series = record.x, record.cosecants, record.half, _cleared_series(record)
+    g, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
+    e, d = record.e, record.dimension
+    for l in range(number + 1):
+        series[2 * l + 2] += l * e[l + 1] * g[l]
+        if l > 0:
+            series[2 * l - 2] -= (l + d - 2) * e[l] * g[l]
+    sums = _sum_series(record, number + 2)
     for j in range(half):
-        even, odd = sums[0, j] / sines[j], x[j] * sums[2, j] / sines[j]
+        even, odd = cosecants[j] * sums[0, j], cosecants[j] * x[j] * sums[2, j]
         values[j], values[half + j] = even + odd, even - odd
 
 
@@ -180,10 +206,15 @@ def _analysis_on_axis(context: int, number: int, source: int, target: int) -> No
 
 @CompiledFunction
 def _divergence_on_axis(context: int, number: int, source: int, target: int) -> None:
+    """Write the coefficients of -div of a field along the meridians: see `zonal_transport`."""
     record = _axis_at(context)
-    values = float_array(source, (2 * record.half,))
+    e, d, series = record.e, record.dimension, record.series[0]
+    values, result = float_array(source, (2 * record.half,)), float_array(target, (record.modes,))
     _analyse_axis(record, values, record.divided_weights)
-    weak_divergence(record, float_array(target, (record.modes,)))
+    result[0] = 0.0
+    for l in range(1, result.size):
+        up, down = l * e[l + 1], (l + d - 2) * e[l]
+        result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
 
 
 class ZonalGridTransforms(GridTransforms):
@@ -192,14 +223,18 @@ class ZonalGridTransforms(GridTransforms):
     compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
     def __init__(self, space: "Space", points: int) -> None:
-        latitudes = Latitudes(-(-points // 4), space.degree + 1, 0, space.dimension)
-        self.size, sines = 2 * latitudes.x.size, np.sqrt(latitudes.sines_squared)
-        values = axis_values(latitudes, space.degree)
+        modes, dimension = space.degree + 1, space.dimension
+        latitudes = Latitudes(-(-points // 4), modes, 0, dimension)
+        self.size, cosecants = 2 * latitudes.x.size, 1 / np.sqrt(latitudes.sines_squared)
+        values = latitudes.values()
         record = AXIS_GRID.filled(
             **values,
+            dimension=dimension,
+            modes=modes,
+            e=recurrence(modes + 1, 0, dimension),
             weights=latitudes.weights,
-            divided_weights=latitudes.weights / sines,
-            sines=sines,
+            divided_weights=latitudes.weights * cosecants,
+            cosecants=cosecants,
             sums=aligned(4, values["rules"].width),
         )
         self._enter(record)

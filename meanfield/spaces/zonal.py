@@ -18,8 +18,9 @@ from .clusters import MEAN_ROUNDING, Cluster, cap_at
 from .contract import Space, bands_of, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
+from .linearised import GridTransport
 from .transforms import ZonalGridTransforms
-from .zonal_transport import PolynomialTransport, QuotientTransport
+from .zonal_transport import PolynomialTransport
 
 HEIGHTS_AT_ONCE = 256
 LARGEST_LOG_VALUE = 300 * log(10)
@@ -73,7 +74,7 @@ class Zonal(Space):
 
     dtype = np.dtype(float)
     axisymmetric = True
-    transports = PolynomialTransport, QuotientTransport
+    transports = PolynomialTransport, GridTransport
     grids = ZonalGridTransforms
 
     def __init__(self, dimension: int, degree: int) -> None:

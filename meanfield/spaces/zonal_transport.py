@@ -1,23 +1,21 @@
-"""Transport of axisymmetric densities on S^(d-1): -div(mu v) in Gegenbauer series, compiled.
+"""Transport of axisymmetric densities on S^(d-1) without a grid, for Z = 1: compiled.
 
-Its coefficients, in the weak form of `sphere_transport` with the order m = 0 only, for any d, are
+The coefficients of -div(mu v), in the weak form of `sphere_transport` with the order m = 0 only,
+for any d, are
 
     int mu v sin(theta)^2 p_l' = (l + d - 2) e_l f_(l-1) - l e_(l+1) f_(l+1),
 
 with x = cos(theta), v the slope by x of the potential, and f_l = int p_l v dmu.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold, values_at_the_pole
-from ..lowlevel.records import Field, InCode, Layout, floats
+from ..lowlevel.legendre import recurrence, values_at_the_pole
+from ..lowlevel.records import Layout, floats
 from ..lowlevel.simd import LANES, aligned
-from .latitudes import LATITUDE_FIELDS, Latitudes
-from .transport import NO_MASS, Transport
+from .transport import Transport
 
 
 class PolynomialTransport(Transport):
@@ -121,138 +119,3 @@ def _next_values(
     """Step of Clenshaw's recurrence: b + up x last - down before, written into `before`."""
     for j in range(x.size):
         before[j] = b + up * x[j] * last[j] - down * before[j]
-
-
-class QuotientTransport(Transport):
-    """Transport mu -> -div(mu grad (W * mu) / (Z * mu)) on a grid.
-
-    Attributes
-    ----------
-    latitudes : Latitudes
-        Latitudes of the grid.
-    """
-
-    def _prepare(self) -> None:
-        dimension, modes = self.space.dimension, self.degree + 1
-        self.latitudes = latitudes = Latitudes(-(-self.points // 4), modes, 0, dimension)
-        values = axis_values(latitudes, self.degree)
-        record = QUOTIENT.filled(
-            **values,
-            apart=self._apart,
-            band=self.band,
-            attraction=self.tables[0],
-            normaliser=self.tables[1],
-            weights=latitudes.weights / latitudes.sines_squared,
-            sines_squared=latitudes.sines_squared,
-            sums=aligned(3, 4, values["rules"].width),
-            speed=self.speed,
-        )
-        self._enter(_quotient, record)
-
-
-AXIS: dict[str, Field] = {
-    **LATITUDE_FIELDS,
-    "dimension": int,
-    "e": floats("e_size"),  # see `legendre.recurrence`
-    "ones": floats("modes"),
-}
-
-
-def axis_values(latitudes: Latitudes, degree: int) -> dict[str, Any]:
-    """Values of the fields AXIS, common to all records of sums along the axis, up to a degree."""
-    d = latitudes.dimension
-    e, ones = recurrence(degree + 2, 0, d), np.ones(degree + 1)
-    return {**latitudes.values(), "dimension": d, "e": e, "ones": ones}
-
-
-QUOTIENT = Layout(
-    "QuotientTransport",
-    {
-        **AXIS,
-        **dict.fromkeys(("apart", "band"), int),
-        **dict.fromkeys(("attraction", "normaliser"), floats("tables", "modes")),
-        **dict.fromkeys(("weights", "sines_squared"), floats("half")),  # weights over sin^2
-        "sums": floats(3, 4, "width"),
-        "speed": floats(1),
-    },
-)
-_quotient_at = QUOTIENT.at
-
-
-@CompiledFunction
-def _quotient(context: int, member: int, source: int, target: int) -> None:
-    """Write -div(mu v) of a zonal member, with v = grad W * nu / (Z * nu) at latitudes."""
-    record = _quotient_at(context)
-    modes, sums = record.modes, record.sums
-    density, moving = float_array(source, (modes,)), float_array(source + record.apart, (modes,))
-    table = member if record.tables > 1 else 0
-    sum_series(density, record.ones, record, sums[0])
-    sum_slope(moving, record.attraction[table], record.band, record, sums[1])
-    sum_series(moving, record.normaliser[table], record, sums[2])
-    speed = _multiply(record, sums)
-    record.speed[0] = max(record.speed[0], speed)
-    analyse(0, record.rules, record.products, record.unfolded, record.pairs)
-    unfold(0, record.rules, record.unfolded, record.pairs, record.series[0])
-    weak_divergence(record, float_array(target, (modes,)))
-
-
-@njit(**INNER)
-def sum_series(
-    density: np.ndarray, multipliers: np.ndarray, record: InCode, sums: np.ndarray
-) -> None:
-    """Fill `sums` with the even and odd parts of the values of multipliers times a density.
-
-    The record has the fields AXIS.
-    """
-    series, folded, rules = record.series[0], record.folded, record.rules
-    for i in range(series.size):
-        series[i] = 0.0
-    for l in range(density.size):
-        series[2 * l] = multipliers[l] * density[l]
-    synthesise(0, rules, folded, fold(0, rules, series, density.size, folded), sums)
-
-
-@njit(**INNER)
-def sum_slope(
-    density: np.ndarray, attraction: np.ndarray, band: int, record: InCode, sums: np.ndarray
-) -> None:
-    """Fill `sums`, as `sum_series`, with G = sin(theta) d_theta g for the potential g = W * mu."""
-    series, folded, rules = record.series[0], record.folded, record.rules
-    e, d = record.e, record.dimension
-    for i in range(series.size):
-        series[i] = 0.0
-    for l in range(band + 1):
-        g = attraction[l] * density[l]
-        series[2 * l + 2] += l * e[l + 1] * g
-        if l > 0:
-            series[2 * l - 2] -= (l + d - 2) * e[l] * g
-    synthesise(0, rules, folded, fold(0, rules, series, band + 2, folded), sums)
-
-
-@njit(**INNER)
-def weak_divergence(record: InCode, result: np.ndarray) -> None:
-    """Fill `result` with the coefficients of -div of a field along the meridians, from `series`."""
-    e, d, series = record.e, record.dimension, record.series[0]
-    result[0] = 0.0
-    for l in range(1, result.size):
-        up, down = l * e[l + 1], (l + d - 2) * e[l]
-        result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
-
-
-@njit(**INNER, error_model="numpy")
-def _multiply(record: InCode, sums: np.ndarray) -> float:
-    """Fill the products mu G at the latitudes x and -x, with weights; return the largest |v|."""
-    x, weights, sines, products = record.x, record.weights, record.sines_squared, record.products
-    largest = 0.0
-    for j in range(sines.size):
-        total = difference = 0.0
-        for side in range(2):
-            z = x[j] if side == 0 else -x[j]
-            slope = sums[1, 0, j] + z * sums[1, 2, j]
-            slope /= max(sums[2, 0, j] + z * sums[2, 2, j], NO_MASS)
-            largest = max(largest, slope * slope / sines[j])
-            flux = (sums[0, 0, j] + z * sums[0, 2, j]) * slope * weights[j]
-            total += flux
-            difference += z * flux
-        products[0, j], products[4, j] = total, difference
-    return min(np.sqrt(largest), 1.0)
