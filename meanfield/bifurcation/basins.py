@@ -13,7 +13,7 @@ from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
 from ..solving import solve
 from ..spaces import Density
 from ..sweeps.execution import run_points
@@ -21,8 +21,8 @@ from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .families import basis_of, with_parameter
-from .multistability import density_of, described_density
-from .stationary import AT_STATE, check_model, l2_distance, state_near
+from .multistability import density_of, described_density, state_of
+from .stationary import AT_STATE, check_model, check_stationary, l2_distance, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -191,9 +191,10 @@ class Basins(Result):
     """
 
     made_by = "basins"
+    takes_model = True
 
     data: "xr.Dataset"
-    model: Any
+    model: Transformer
     parameter: str | None
     densities: dict[str, Density]
 
@@ -205,10 +206,17 @@ class Basins(Result):
 
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
-        """The basins from the contents of a file; its model is plain data."""
+        """The basins from the contents of a file."""
         data, header = dataset_of(contents)
         densities = {name: density_of(one) for name, one in header["densities"].items()}
-        return cls(data, header["model"], header["parameter"], densities)
+        (model, _), parameter = stored_model(contents), header["parameter"]
+        for name, density in densities.items() if contents.model is not None else ():
+            if name.startswith(("state", "wave")):
+                counts = data["count"].sel(end=name)
+                last = float(counts[counts.dims[0]][counts > 0][-1])  # of its density
+                here = with_parameter(model, parameter, last) if parameter else model
+                check_stationary(contents, state_of(here, density, AXISYMMETRIC))
+        return cls(data, model, parameter, densities)
 
     def plot(self, **options: Any) -> "Figure":
         """Draw the shares with their intervals, by `plotting.basins`."""

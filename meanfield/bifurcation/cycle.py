@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,14 @@ from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
+from ..results.files import (
+    Contents,
+    Result,
+    check_functions,
+    contents_of,
+    dataset_of,
+    stored_model,
+)
 from ..results.solution import Solution
 from ..solving.solve import solve
 from ..spaces import Space
@@ -29,7 +37,7 @@ from .diagram import described_space, space_of
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
-from .stationary import check_model
+from .stationary import STATIONARY, check_model
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -221,7 +229,28 @@ class Cycle(Result):
         data, header = dataset_of(contents)
         header["model"], _ = stored_model(contents)
         header["space"] = space_of(header["space"])
-        return cls(data, **header)
+        found = cls(data, **header)
+        if contents.model is not None:
+            found.check_functions()
+        return found
+
+    def check_functions(self) -> None:
+        """Raise OtherModel unless the collocation equations hold under the model.
+
+        The file does not say in which planes the frame turns with the speeds: the best ones count.
+        """
+        model, stages = self.model, self.data.coefficients.values
+        flow = CoefficientFlow(curve_of(model, self._basis, "kappa", kappa_range(model), None))
+        p, states = flow.states.coordinate(float(model.kappa)), stages.reshape(-1, stages.shape[-1])
+        rates, residuals = np.array([flow.rate(c, p) for c in states]), []
+        for turnings in combinations(self._basis.all.rotations, len(self.speeds)):
+            turned = [
+                speed * (A @ states.T).T for speed, A in zip(self.speeds, turnings, strict=True)
+            ]
+            in_frame = self.period * (rates - np.sum(turned, axis=0)).reshape(stages.shape)
+            residuals.append(np.abs(self.mesh.residual(stages, in_frame)).max())
+        quantity = "the residual of a cycle, to rounding,"
+        check_functions(quantity, float(min(residuals)), 0.0, STATIONARY)
 
     def __repr__(self) -> str:
         kind = "stable" if self.stable else f"unstable in {self.unstable} directions"

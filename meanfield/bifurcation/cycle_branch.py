@@ -18,7 +18,7 @@ where s is the largest real part of the linearised equation at the slowest state
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,13 +27,12 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import range_of, real, require
-from ..core.descriptions import build
 from ..core.errors import MeanfieldError
-from ..core.forms import Natural, Positive, Reading
+from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, OtherModel, Result, contents_of, dataset_of, stored_model
 from ..solving.checkpoint import Keeper
 from .bases import Array
 from .branches import Following, stop_of, varied
@@ -128,6 +127,7 @@ class CycleBranch(Result):
     """
 
     made_by = "cycles"
+    takes_model = True
 
     data: "xr.Dataset"
     cycles: list[Cycle]
@@ -180,11 +180,16 @@ class CycleBranch(Result):
     def made_of(cls, contents: Contents) -> "CycleBranch":
         """The branch with the contents of a file."""
         data, header = dataset_of(contents)
-        header["cycles"] = [_of_row(row) for row in header["cycles"]]
+        name, values = header["parameter"], data[header["parameter"]].values.tolist()
+        pairs_of = zip(values, header["cycles"], strict=True)
+        header["cycles"] = [_of_row(contents, name, value, row) for value, row in pairs_of]
         header["special_points"] = [
-            CycleSpecial(kind, name, value, period, complex(real, imaginary), _of_row(row))
+            CycleSpecial(kind, name, value, period, complex(real, imaginary),
+                         _of_row(contents, name, value, row))
             for kind, name, value, period, real, imaginary, row in header["special_points"]
-        ]
+        ]  # fmt: skip
+        if contents.model is not None:
+            header["cycles"][-1].check_functions()
         pairs = {name: tuple(map(float, header[name])) for name in ("limits", "span")}
         pairs["ends"] = tuple(header["ends"])
         return cls(data, **header | pairs)
@@ -215,12 +220,18 @@ def _row(one: Cycle) -> dict[str, Any]:
     return row | {"space": described_space(one.space), "arrays": arrays, "dims": dims}
 
 
-def _of_row(row: dict[str, Any]) -> Cycle:
-    """The cycle from what `_row` returned."""
+def _of_row(contents: Contents, name: str, value: float, row: dict[str, Any]) -> Cycle:
+    """The cycle from what `_row` returned, at a value of the parameter of a branch."""
     import xarray as xr
 
-    arrays, dims = row.pop("arrays"), row.pop("dims")
-    row["model"] = build(Transformer, row["model"], Reading(result=True))
+    given, arrays, dims = contents.model, row.pop("arrays"), row.pop("dims")
+    if given is not None:
+        single = isinstance(given, Transformer)
+        wanted = f"a model with the parameter {name}, or a function of it, as cycles got it"
+        fits = name in parameters_of(given) if single else callable(given)
+        require("model", given, wanted, fits, OtherModel)
+        given = with_parameter(given, name, value)
+    row["model"], _ = stored_model(replace(contents, header=row, model=given))
     row["space"] = space_of(row["space"])
     tables = {name: (dims[name], np.array(values)) for name, values in arrays.items()}
     tables["neutral"] = (dims["neutral"], np.array(arrays["neutral"], dtype=bool))

@@ -102,6 +102,11 @@ class Mesh(NamedTuple):
         starts = np.roll(stages[:, -1], 1, axis=0)
         return radau().modes @ np.concatenate([starts[:, None], stages], axis=1)
 
+    def residual(self, stages: Array, rates: Array) -> Array:
+        """Residuals (n, k, N) of the collocation equations, for rates by phase (n, k, N)."""
+        starts = np.roll(stages[:, -1], 1, axis=0)[:, None]
+        return stages - starts - self.lengths[:, None, None] * (radau().matrix @ rates)
+
     def at(self, stages: Array, phases: Array) -> Array:
         """States (..., N) at phases (...), which have the period 1."""
         s = np.asarray(phases, dtype=float) % 1.0

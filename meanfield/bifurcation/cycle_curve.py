@@ -251,9 +251,7 @@ class CycleCurve(Curve):
         """Collocation equations, phase conditions and <row, z> = value; and their derivative."""
         orbit = self.orbit(z)
         rates = self._rates(orbit)
-        starts = np.roll(orbit.stages[:, -1], 1, axis=0)[:, None]
-        lengths = self.mesh.lengths[:, None, None]
-        residual = orbit.stages - starts - orbit.period * lengths * (radau().matrix @ rates)
+        residual = self.mesh.residual(orbit.stages, orbit.period * rates)
         rows = np.vstack([self.phase_rows, row])
         fixed = self.phase_rows @ self.reference.z
         borders = rows @ z - np.append(fixed, value)

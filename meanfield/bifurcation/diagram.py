@@ -16,7 +16,15 @@ from ..core.forms import Reading
 from ..core.provided import FIGURES
 from ..models import Transformer, ZonalDrift
 from ..models.noise import Noise
-from ..results.files import GROUP, Contents, Result, check_given, contents_of, dataset_of
+from ..results.files import (
+    GROUP,
+    Contents,
+    Result,
+    check_functions,
+    check_given,
+    contents_of,
+    dataset_of,
+)
 from ..spaces import Space
 from ..spaces.index import Index
 from ..spaces.indexed import IndexedSpace
@@ -28,7 +36,7 @@ from .derivatives import point_derivative
 from .families import checked_source, equation_of, is_isotropic, saved_basis, source_of
 from .normal_forms import NormalForm, normal_form, order_of, weak_transition
 from .stability import GROWING_RATE
-from .stationary import StationaryState, state_at
+from .stationary import StationaryState, check_stationary, state_at
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,6 +50,7 @@ ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # tolerances for special points near a st
 UNIFORM_PART = 0.5  # of the guess: smaller solutions are on the parent branch
 CROSSED = "bifurcation", "Hopf", "symmetry breaking"  # kinds of points at which branches begin
 SPECIAL_KINDS = "bifurcation", "fold", "symmetry breaking", "transition", "Hopf"
+SAME_GROWTH = 1e-7  # relative to 1 + |rate|: largest error of a growth rate by rounding
 PRESENT_MOMENT = 1e-10  # smaller moments count as zero
 END_SENTENCES = {  # sentences for ends of branches and curves that were cut short
     "not continued": "was not continued beyond {place}: take a smaller max_step",
@@ -488,7 +497,25 @@ class Diagram(Result):
             state = diagram._state(*row["state"])
             diagram.special_points.append(SpecialPoint(**(row | pairs | {"state": state})))
         diagram.saved.extend((number, diagram._state(*state)) for number, state in saved)
+        if contents.model is not None:
+            diagram._check_functions(contents)
         return diagram
+
+    def _check_functions(self, contents: Contents) -> None:
+        """Raise OtherModel unless the last state of each branch is stationary under its model.
+
+        The uniform state is stationary under all models: its growth rate tells them apart.
+        """
+        for number in range(len(self.ends) + 1):
+            row = self.data.isel(point=np.flatnonzero(self.data.branch.values == number)[-1])
+            degree = int(row.resolution)
+            moments = row.moments.values[: len(self.curve(degree).basis.degrees)]
+            state = self._state(float(row[self.parameter]), degree, moments.tolist(), np.nan)
+            check_stationary(contents, state)
+            if not number:
+                growth, stored = -state.stability(1).gap, float(row.growth)
+                error = SAME_GROWTH * (1 + abs(growth))
+                check_functions("the growth rate of a state", growth, stored, error)
 
     @property
     def _lost(self) -> bool:

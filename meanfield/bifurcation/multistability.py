@@ -26,6 +26,7 @@ from .stationary import (
     SAME_STATE,
     StationaryState,
     check_model,
+    check_stationary,
     l2_distance,
     settled,
     state_near,
@@ -140,6 +141,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
             state_of(model, density_of(described), header["symmetry"], float(residual))
             for described, residual in pairs
         ]
+        check_stationary(contents, *states)
         rest = {name: header[name] for name in OF_SEARCH}
         return cls(data, model, tuple(states), **rest)
 

@@ -23,7 +23,7 @@ from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, check_functions, contents_of, dataset_of
 from ..spaces import Space
 from .diagram import (
     END_SENTENCES,
@@ -46,6 +46,7 @@ from .special_curves import (
     between,
     critical,
 )
+from .stationary import STATIONARY
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -359,7 +360,20 @@ class PhaseDiagram(Result):
             for points, kind in PLANE_POINTS.items()
         }
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
-        return cls(data, corners, ends, family, loci, space, header["degree"], **special)
+        diagram = cls(data, corners, ends, family, loci, space, header["degree"], **special)
+        if contents.model is not None:
+            diagram._check_functions()
+        return diagram
+
+    def _check_functions(self) -> None:
+        """Raise OtherModel unless points of all curves are such points under its models."""
+        for name, locus in self.loci.items():
+            residual = float(np.abs(locus.system(locus.points[len(locus.points) // 2])[0]).max())
+            check_functions(f"the residual of {name}, to rounding,", residual, 0.0, STATIONARY)
+        onsets = self.data.isel(point=np.flatnonzero(self.data.curve.values == "critical")[:1])
+        for value, stored in zip(onsets[self.parameter].values, onsets.kappa.values, strict=True):
+            onset = critical(self.family, float(value), int(onsets.degree[0]))
+            check_functions("the kappa of an onset", onset, float(stored), STATIONARY * stored)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """Draw the curves by `plotting.phases`; kind "relative" divides kappa by `reference`.

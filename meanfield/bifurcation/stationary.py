@@ -19,6 +19,7 @@ from ..engines.fields import fields_of
 from ..lowlevel.blas import one_blas_thread
 from ..models.higher_order import HigherOrder
 from ..models.transformer import Transformer
+from ..results.files import Contents, check_functions
 from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.validity import NEGATIVE_SHARE, degree_above
@@ -390,6 +391,13 @@ def stability(
             f"{residual:.1e}, more than {STATIONARY:g}. Use stationary(model, density) first."
         )
     return stability_of(equation, m, kappa, count)
+
+
+def check_stationary(contents: Contents, *states: StationaryState) -> None:
+    """Raise OtherModel unless states of a file are stationary under the model given to `load`."""
+    for state in states if contents.model is not None else ():
+        residual = state.equation.residual(state.legendre_moments, state.kappa)
+        check_functions("the residual of a state, to rounding,", residual, 0.0, STATIONARY)
 
 
 def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -> None:

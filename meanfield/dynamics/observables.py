@@ -13,11 +13,13 @@ from ..spaces import Space
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED_ANGLE
 from ..states.tokens import TokenSet, sum_over_pairs
+from ..steppers import Strang
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .motion import motion_for
 
 MOMENT_COUNT = 8
 HISTOGRAM_ROWS = 512
+SHORT_STEP = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,22 @@ def measure_all(
             rows.append({**motion.measure(state, float(t)), **motion.resolution(state)})
             tell(len(rows) / len(states))
     return {name: _stacked([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+def rates_of_change(model: Transformer, state: MovedState, t: float) -> np.ndarray:
+    """Rates of change of the coordinates of a state, an array of floats.
+
+    Of tokens with noise, the mean rates over one short step with random numbers of a fixed seed.
+    """
+    motion = motion_for(state, model)(model, state)
+    y, rng = motion.coordinates(state), np.random.default_rng(0)
+    with np.errstate(**NO_FLOAT_WARNINGS):
+        if motion.random and not motion.semilinear:
+            streams = (rng,) if model.common is None else (rng, rng)
+            rates = (motion.step(Strang, y, t, SHORT_STEP, *streams) - y) / SHORT_STEP
+        else:
+            rates = motion.velocity(y, t)
+    return np.ascontiguousarray(rates).view(float).ravel()
 
 
 def _stacked(arrays: list[np.ndarray]) -> np.ndarray:

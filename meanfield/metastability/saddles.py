@@ -21,7 +21,7 @@ from ..bifurcation.multistability import (
     states_along,
     states_between,
 )
-from ..bifurcation.stationary import check_model, state_near
+from ..bifurcation.stationary import check_model, check_stationary, state_near
 from ..bifurcation.unstable_manifolds import displaced, multiplicity, unstable_modes
 from ..core.calls import checked_call
 from ..core.checks import require
@@ -140,6 +140,7 @@ class Saddles(Result, Sequence[Saddle]):
         symmetry = header["symmetry"]
         around = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
         stable = state_of(model, density_of(header["state"]), symmetry)
+        check_stationary(contents, stable)
         return cls(data, stable, around, header["tried"], symmetry)
 
     def plot(self, **options: Any) -> "Figure":

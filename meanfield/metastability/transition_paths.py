@@ -25,7 +25,7 @@ from ..bifurcation.multistability import (
     state_of,
 )
 from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
-from ..bifurcation.stationary import l2_distance, state_near
+from ..bifurcation.stationary import check_stationary, l2_distance, state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require, whole_number
@@ -170,6 +170,7 @@ class TransitionPath(Result):
         model = model_in(contents, "this path")
         symmetry = header["symmetry"]
         a, b = (state_of(model, density_of(one), symmetry) for one in header["ends"])
+        check_stationary(contents, a, b)
         passes = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
         numbers = [float(header[name]) for name in ("residual", "action", "action_error")]
         path, method = density_of(header["path"]), header["method"]

@@ -222,16 +222,19 @@ def load(path: str | Path, *, model: Any = None) -> Any:
     model : Transformer, Drift, class or callable, optional
         The model that the result was computed with, as `solve` or `branches` got it, if it has
         functions: a file holds their names alone. With it the result can be extended, evaluated
-        and measured as in memory. All of it but the functions must be as the file describes it.
+        and measured as in memory. All of it but the functions must be as the file describes it,
+        and so must rates of change or residuals that are computed with the functions.
 
     Returns
     -------
-    Solution, Sweep, Study, Diagram or PhaseDiagram
+    Solution, Diagram, Study, Sweep or another result
+        What was saved.
 
     Raises
     ------
     ValueError
-        If `model` differs from the description in the file, with the key and both values.
+        If `model` differs from the description in the file, with the key and both values, or its
+        functions give other rates of change, or residuals, than those of the file.
     StorageError
         If the file does not exist, is damaged, or was not written by this package.
     TypeError
@@ -298,6 +301,25 @@ def stored_model(contents: Contents, sizes: Any = None) -> tuple[Transformer, li
     model = model if sizes is None else model.resolve(sizes)
     check_given(model, described, contents)
     return model, []
+
+
+def check_functions(quantity: str, here: float, stored: float, error: float) -> None:
+    """Raise OtherModel if the functions of a model given to `load` are not those of the file.
+
+    Parameters
+    ----------
+    quantity : str
+        A number that depends on them, for the message.
+    here, stored : float
+        Its value with the given functions and its value in the file; nan if the file has none.
+    error : float
+        Largest difference by rounding.
+    """
+    if not (np.isnan(stored) or abs(here - stored) <= error):
+        raise OtherModel(
+            f"model must have the functions of the file, with which {quantity} is {stored:.6g}; "
+            f"with those of the given model it is {here:.6g}."
+        )
 
 
 def check_given(model: Any, described: Any, contents: Contents) -> None:

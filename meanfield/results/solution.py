@@ -19,7 +19,7 @@ from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import ResultFile
 from ..core.provided import EXTENSIONS, FIGURES
-from ..dynamics.observables import MOMENT_COUNT, measure_all
+from ..dynamics.observables import MOMENT_COUNT, measure_all, rates_of_change
 from ..lowlevel.progress import Progress
 from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
@@ -32,7 +32,7 @@ from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
-from .files import Contents, Result, archived, load, stored_model, unarchived
+from .files import Contents, Result, archived, check_functions, load, stored_model, unarchived
 from .kept_steps import KeptSteps
 from .provenance import provenance
 
@@ -63,6 +63,9 @@ PER_MEMBER = (  # arrays in stats of ensembles
 )
 LAST, DENSE = "last", "dense"  # names of the snapshots of a run, as arrays of bytes
 INITIAL = "initial"  # name of its initial state, as bytes and, in the header, with its axes
+RATES = "rates"  # name, in the header, of the sums of rates of the first and the last state
+SUM_OF_RATES = "sum_k cos(k) dy_k/dt over the coordinates y_k of the state at t = {t:g}"
+SAME_RATES = 1e-7  # relative to the norms of rates and state: largest error of a sum by rounding
 MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
@@ -363,6 +366,7 @@ class Solution(Result):
             "measured": list(measured),
             "observed": list(self.stored.get("observed", {})),
             "t_events": [times.tolist() for times in self.t_events],
+            RATES: self.stored.get(RATES) or [value for value, _ in self._sums_of_rates()],
             "provenance": self.provenance,
             **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
@@ -385,6 +389,23 @@ class Solution(Result):
             )
             header[INITIAL] = {name: dims for name, (dims, _) in begin.items()}
         return Contents(header, arrays, long, {"": attributes, **texts})
+
+    def _sums_of_rates(self) -> list[tuple[float, float]]:
+        """Sums of rates of the first and the last state, each with a bound of its rounding error.
+
+        They tell apart models that differ in functions. nan if functions of the model are lost.
+        """
+        sums = []
+        for i in (0, -1):
+            try:
+                rates = rates_of_change(self.model, self.states[i], float(self.t[i]))
+            except MeanfieldError:
+                rates = np.full(1, np.nan)
+            weights = np.cos(np.arange(rates.size))
+            sizes = [np.linalg.norm(values) for _, values in self.states[i].arrays().values()]
+            scale = np.linalg.norm([np.linalg.norm(rates), *sizes]) * np.linalg.norm(weights)
+            sums.append((float(weights @ rates), float(SAME_RATES * scale)))
+        return sums
 
     @classmethod
     def made_of(cls, contents: Contents) -> "Solution":
@@ -414,7 +435,8 @@ class Solution(Result):
         if lost:  # observables cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}
-        return cls(
+        kept[RATES] = header.get(RATES, [np.nan, np.nan])
+        run = cls(
             t=arrays["t"][1],
             states=states,
             model=model,
@@ -422,6 +444,11 @@ class Solution(Result):
             stored={"provenance": header["provenance"], **kept},
             **{name: header[name] for name in PLAIN_FIELDS},
         )
+        if contents.model is not None:
+            sums = zip(run.t[[0, -1]], kept[RATES], run._sums_of_rates(), strict=True)
+            for t, stored, (here, error) in sums:
+                check_functions(SUM_OF_RATES.format(t=t), here, stored, error)
+        return run
 
     def plot(self, kind: str = "overview", **options: Any) -> "Figure":
         """A figure of the run: "overview", "observables", or a kind that its states have.

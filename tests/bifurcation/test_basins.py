@@ -8,6 +8,7 @@ from meanfield.bifurcation.basins import wilson
 
 CIRCLE = mf.Circle(16)
 EAST = mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x))
+AXIS = mf.Attention(np.eye(2), np.eye(2), np.diag([1, 0]), 0.0)
 
 
 def drawn(rng):
@@ -39,18 +40,22 @@ def test_two_attractors_share_the_starts(tmp_path):
     assert found.plot().axes
 
 
-def test_ends_are_matched_along_a_parameter():
+def test_ends_are_matched_along_a_parameter(tmp_path):
     """Two states in a weak field, one beyond the fold at h = 0.1140."""
-    model = mf.Transformer(
-        mf.Kuramoto() + 0.1 * EAST + 0.4 * mf.Attention(np.eye(2), np.eye(2), np.diag([1, 0]), 0.0),
-        3.0,
-    )
+    model = mf.Transformer(mf.Kuramoto() + 0.1 * EAST + 0.4 * AXIS, 3.0)
     starts = [CIRCLE.von_mises(angle, 3.0) for angle in (0.3, np.pi)]
     found = mf.basins(model, starts, vary={"factors[1]": [0.02, 0.05, 0.4]}, progress=False)
     share = found.data.share
     first, second = (share.sel(end=f"state {i}").values for i in (1, 2))
     np.testing.assert_array_equal(np.sort([first, second], axis=0)[1], [0.5, 0.5, 1.0])
     assert found.data.sizes["end"] == 2 and found.data["factors[1]"].values[-1] == 0.4
+    path = found.save(tmp_path / "basins.nc")
+    assert repr(mf.load(path, model=model).model) == repr(model)
+    assert mf.load(path).model.kappa == 3.0
+    north = mf.Field(lambda x: np.eye(2)[1] * np.ones_like(x))
+    other = mf.Transformer(mf.Kuramoto() + 0.1 * north + 0.4 * AXIS, 3.0)
+    with pytest.raises(ValueError, match="with which the residual of a state, to rounding, is 0;"):
+        mf.load(path, model=other)
     assert found.plot().axes
 
 

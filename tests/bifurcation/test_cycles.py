@@ -198,6 +198,10 @@ def test_files_give_back_every_bit(orbit, tmp_path):
     assert np.array_equal(again.multipliers, orbit.multipliers)
     assert again.stable == orbit.stable
     assert repr(again).splitlines()[1:] == repr(orbit).splitlines()[1:]
+    again = mf.load(tmp_path / "cycle.nc", model=rotators(0.8))
+    assert again.run(3).observables.equals(orbit.run(3).observables)
+    with pytest.raises(ValueError, match="with which the residual of a cycle, to rounding, is 0;"):
+        mf.load(tmp_path / "cycle.nc", model=rotators(0.8001))
 
 
 def test_a_branch_is_followed_both_ways_saved_and_resumed(orbit, tmp_path):
@@ -220,6 +224,15 @@ def test_a_branch_is_followed_both_ways_saved_and_resumed(orbit, tmp_path):
     assert loaded.cycles[0].period == branch.cycles[0].period
     assert np.array_equal(loaded.cycles[0].multipliers, branch.cycles[0].multipliers)
     assert [one.period for one in branch.cycles_at(values[1])] != []
+    again = mf.load(tmp_path / "branch.nc", model=rotators)
+    assert mf.cycle(again.cycles[1].model, again.cycles[1].at(0.0)).converged
+    for given, words in [
+        (lambda w: rotators(w + 1e-3), "the residual of a cycle"),
+        (lambda w: rotators(w, 1.41), r"model\.kappa must be 1.4"),
+        (rotators(0.8), "a model with the parameter s, or a function of it"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            mf.load(tmp_path / "branch.nc", model=given)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert branch.plot().get_axes()

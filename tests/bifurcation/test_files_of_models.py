@@ -8,6 +8,7 @@ import meanfield as mf
 CIRCLE = mf.Circle(16)
 STRETCHED = mf.Attention(np.diag([1.0, 0.8]), np.eye(2), np.eye(2), 1.5)
 EAST = mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x))
+NORTH = mf.Field(lambda x: np.eye(2)[1] * np.ones_like(x))
 PAIR = CIRCLE.indexed(lambda s, a: 1 + 0 * (a + s), mf.Classes([0.0, 1.0]))
 OPTIONS = {"secondary": False, "max_step": 0.3, "progress": False}
 
@@ -49,5 +50,24 @@ def test_diagrams_come_back(tmp_path, arguments, options, computable):
             again.states_at(middle)
         again = mf.load(tmp_path / "diagram.nc", model=arguments[0])
         assert repr(again) == repr(found)
+        other = mf.Transformer(mf.Kuramoto() + 0.1 * NORTH, 2.0)
+        other = other if isinstance(arguments[0], mf.Transformer) else lambda s: family(0.9 * s)
+        with pytest.raises(ValueError, match=r"with which the (residual|growth rate) of a state"):
+            mf.load(tmp_path / "diagram.nc", model=other)
     for (_, one), (_, other) in zip(found.states_at(middle), again.states_at(middle), strict=True):
         assert one.order_parameter == other.order_parameter and one.stable == other.stable
+
+
+def test_a_family_without_branches_is_known_by_growth_rates_and_onsets(tmp_path):
+    """The uniform density is stationary whatever the function."""
+    slow = lambda s: mf.Transformer((1 + s) * mf.Kuramoto(), 1.0)  # noqa: E731
+    fast = lambda s: mf.Transformer((1 + 2 * s) * mf.Kuramoto(), 1.0)  # noqa: E731
+    path = mf.branches(slow, CIRCLE, (0.1, 0.3), **OPTIONS).save(tmp_path / "diagram.nc")
+    assert mf.load(path, model=slow).states_at(0.2)
+    with pytest.raises(ValueError, match=r"the growth rate of a state is -0.35; .* it is -0.2"):
+        mf.load(path, model=fast)
+    plane = mf.phase_diagram(slow, CIRCLE, (0.1, 0.3), degrees=[1], progress=False)
+    path = plane.save(tmp_path / "plane.nc")
+    assert mf.load(path, model=slow).kappa("critical", 0.2) == plane.kappa("critical", 0.2)
+    with pytest.raises(ValueError, match=r"the kappa of an onset is 1.81818; .* it is 1.66667"):
+        mf.load(path, model=fast)

@@ -181,6 +181,22 @@ def test_files_and_figures_hold_paths(tmp_path):
 
 
 @pytest.mark.long
+def test_files_of_paths_and_saddles_take_the_model_with_its_functions(tmp_path):
+    axis = mf.Attention(np.eye(2), np.eye(2), np.diag([1, 0]), 0.0)
+
+    def model(strength):
+        pull = mf.Field(lambda x: strength * np.eye(2)[0] * np.ones_like(x))
+        return mf.Transformer(mf.Kuramoto() + 0.1 * pull + 0.4 * axis, 3.0)
+
+    one, other = (s for s in mf.stationary_states(model(0.5), mf.Circle(16)) if s.stable)
+    for found in (mf.saddles(other), mf.transition_path(one, other, images=9)):
+        file = found.save(tmp_path / "found.nc")
+        assert repr(mf.load(file, model=model(0.5))) == repr(found)
+        with pytest.raises(ValueError, match="with which the residual of a state, to rounding"):
+            mf.load(file, model=model(0.501))
+
+
+@pytest.mark.long
 def test_a_path_without_a_saddle_is_not_converged():
     """The lowest saddle has a symmetry that the ordered state lacks: no manifold joins the two."""
     model = mf.Transformer(mf.CosineSeries((0, 0.8, 1, 0, 0.9)), 1.9)

@@ -26,12 +26,17 @@ def tanh(x):
     return np.tanh(x)
 
 
-def mlp(size=0.3):
-    return mf.FeedForward(size * np.ones((8, 3)), size * np.ones((3, 8)), activation=tanh)
+def mlp(size=0.3, activation=tanh):
+    return mf.FeedForward(size * np.ones((8, 3)), size * np.ones((3, 8)), activation=activation)
 
 
-def random_matrices():
-    return mf.Attention(Q=mf.ensembles.Ginibre(rng=3), V=lambda t: (1 + t) * np.eye(3))
+def random_matrices(slope=1.0):
+    return mf.Attention(Q=mf.ensembles.Ginibre(rng=3), V=lambda t: (1 + slope * t) * np.eye(3))
+
+
+def half(function):
+    """Another function with the same signature."""
+    return lambda x: 0.5 * function(x)
 
 
 CASES = {
@@ -64,6 +69,40 @@ def test_a_result_with_its_model_is_extended_evaluated_and_measured(name, tmp_pa
     blind = mf.load(path)
     with pytest.raises(mf.MeanfieldError, match=r"give the model .* mf\.load\(path, model=model\)"):
         blind.extend(2.0)
+
+
+OTHERS = {  # models of the same description
+    "field": mf.Transformer(mf.USA(1.0) + 0.5 * mf.Field(half(pull))),
+    "density": mf.Transformer(mf.USA(1.0) + 0.5 * mf.Field(half(along)), 3.0),
+    "noise": mf.Transformer(mf.USA(1.0), kappa=lambda t: 2 + 1.001 * t),
+    "feed-forward": mf.Transformer(mf.SA(1.0), feedforward=mlp(activation=half(tanh))),
+    "layers": mf.Transformer(random_matrices(1.001)),
+    "rates": mf.Transformer(mf.SA(1.0), normalisation=mf.NGPT(half(falling))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_other_functions_are_refused_with_both_sums_of_rates(name, tmp_path):
+    model, state, options = CASES[name]
+    run = mf.solve(model, state, (0, 1), progress=False, **{"t_eval": [0.5, 1.0], **options})
+    path = run.save(tmp_path / "run.nc")
+    for stored in (path, mf.load(path).save(tmp_path / "again.nc")):
+        with pytest.raises(
+            ValueError, match=r"with which sum_k .* at t = 0.5 is .*; with those of"
+        ):
+            mf.load(stored, model=OTHERS[name])
+
+
+def test_the_first_and_the_last_state_tell_functions_apart(tmp_path):
+    """The second force ends before the last state, and no rate is other there."""
+
+    def model(strength):
+        return mf.Transformer(mf.SA(1.0), normalisation=mf.NGPT(lambda t: 1 + max(strength - t, 0)))
+
+    run = mf.solve(model(1.0), TOKENS, (0, 2), t_eval=[0.0, 2.0], progress=False)
+    path = run.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match="at t = 0 is"):
+        mf.load(path, model=model(1.5))
 
 
 @pytest.mark.parametrize(
@@ -122,5 +161,8 @@ def test_stationary_states_of_a_field_need_their_model(tmp_path):
         mf.load(path)
     again = mf.load(path, model=model)
     assert repr(again) == repr(states)
+    other = mf.Transformer(mf.Kuramoto() + 0.3 * mf.Field(half(along)), 2.0)
+    with pytest.raises(ValueError, match="with which the residual of a state, to rounding, is 0;"):
+        mf.load(path, model=other)
     with pytest.raises(ValueError, match=r"model\.kappa must be 2.0"):
         mf.load(path, model=model.replace(kappa=2.5))
