@@ -4,7 +4,8 @@ Eight models whose states have no closed form: a zonal drift with Z of its own, 
 field and a feed-forward map, two heads of attention with matrices, a sum with a reaction,
 Lorentzian and normal frequencies with one density each, and on S^2 attention with matrices, and
 with a V that turns about e_3, whose state turns. The independent code knows nothing of meanfield
-but one starting guess. On the circle it is collocation: the values u_j of a density at N equidistant angles solve
+but one starting guess. On the circle it is collocation: the values u_j of a density at N
+equidistant angles solve
 
     D^2 u/kappa - D(u v[u]) + ... = 0,    mean of u = 1,
 
