@@ -62,7 +62,7 @@ class Replayed(mf.CommonTranslations):
         Strength, > 0 and finite.
     """
 
-    def increments(self, replicas, d, rng):
+    def increments(self, replicas, d, rng, circles=0):
         return REPLAYED.pop(0)
 
 
@@ -75,7 +75,7 @@ class ReplayedMatrix(mf.CommonMatrix):
         Strength, > 0 and finite.
     """
 
-    def increments(self, replicas, d, rng):
+    def increments(self, replicas, d, rng, circles=0):
         return REPLAYED.pop(0)
 
 
