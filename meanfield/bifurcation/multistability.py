@@ -290,7 +290,7 @@ def _table(states: Sequence[StationaryState]) -> "xr.Dataset":
 
     names = "order_parameter", "free_energy", "speed", "residual"
     columns = {name: [getattr(state, name) for state in states] for name in names}
-    columns["growth"] = [-state.stability(1).gap for state in states]
+    columns["growth"] = [-state.leading.gap for state in states]
     return xr.Dataset({name: ("state", column) for name, column in columns.items()})
 
 
