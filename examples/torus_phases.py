@@ -74,7 +74,7 @@ def by_quadrature() -> tuple[float, float, float]:
     fold = minimize_scalar(kappa, (0.1, 0.5, 3.0), options={"xtol": 1e-12})
     transition = kappa(brentq(energy, fold.x, 4.0, xtol=1e-14))
     shown = brentq(lambda b: kappa(b) - SHOWN, fold.x, 6.0, xtol=1e-14)
-    return fold.fun, transition, 2**0.5 * moment(shown)
+    return fold.fun, transition, moment(shown)
 
 
 def run(out: Path) -> list[Row]:

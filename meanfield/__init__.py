@@ -18,10 +18,8 @@ from .core.public_names import with_hint
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 warn_of_namesakes()
-__getattr__ = with_hint(
-    *(__name__, __all__, __getattr__),
-    public_modules=(
-        *("activations", "engines", "ensembles", "extending", "networks", "noise"),
-        *("normalisation", "plotting", "scalings", "steppers", "testing"),
-    ),
-)
+_PUBLIC_MODULES = (
+    "activations", "engines", "ensembles", "extending", "networks", "noise", "normalisation",
+    "plotting", "scalings", "steppers", "testing",
+)  # fmt: skip
+__getattr__ = with_hint(__name__, __all__, __getattr__, _PUBLIC_MODULES)

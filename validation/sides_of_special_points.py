@@ -12,13 +12,16 @@ The special points are the pitchfork of the Kuramoto drift at kappa = 2; the fol
 transcritical point, kappa = 5, of axisymmetric densities under P_2(<x, y>) on S^2; and those of
 active rotators on the circle, whose drift is 2 K[mu] + w + the field e_1/2: a Hopf point at
 w = 0.8, the SNIC at kappa = 2 and, with 1.5 times the second harmonic and w = 1.4, a fold of cycles
-that begin at a subcritical Hopf point.
+that begin at a subcritical Hopf point; and the period doubling, kappa = 38.525, and the torus
+bifurcation, kappa = 27.355, of `cycle_bifurcations.py`. Before these runs come back to the cycle.
+Behind the doubling they end in a cycle of twice the period; behind the other one on a torus, where
+averages over a window of time, with smooth weights, do not depend on the window.
 
-Asked: 1e-3, relative, for multipliers; 1e-6 for states and periods.
+Asked: 1e-3, relative, for multipliers; 1e-6 for states, periods and averages.
 
-    python validation/sides_of_special_points.py [--quick]    # 30 s, 8 s quick
+    python validation/sides_of_special_points.py [--quick]    # 180 s, 8 s quick
 
---quick leaves out the SNIC and the fold of cycles. Exit code 1 on failure.
+--quick leaves out the SNIC and what follows it. Exit code 1 on failure.
 
 References: Kuznetsov, Elements of Applied Bifurcation Theory (2004), chapters 3 and 5; Shinomoto
 and Kuramoto, Prog. Theor. Phys. 75 (1986).
@@ -28,22 +31,17 @@ import sys
 
 import numpy as np
 from _report import Report, command_line, successful
+from cycle_bifurcations import FREQUENCIES, SHARES, distance, groups
 from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import iv
 
 import meanfield as mf
 
 CIRCLE, ZONAL = mf.Circle(16), mf.Zonal(3, 24)
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+FINER = 24  # degree of cycles of two groups
 NEMATIC, TOLERANCE = mf.Interaction(lambda u: 1.5 * u**2 - 0.5), 1e-7
-
-
-def distance(state, other):
-    """Largest difference of coefficients."""
-    degree = max(state.space.degree, other.space.degree)
-    change = state.resample(degree).coefficients - other.resample(degree).coefficients
-    return np.abs(change).max()
 
 
 def two_largest(model, start, every, settled=8, count=8):
@@ -193,6 +191,83 @@ def at_a_fold_of_cycles(report):
     ended(report, "fold of cycles, below", below, fold.cycle.at(0.0), at_rest, 1500)
 
 
+def at_a_period_doubling(report):
+    """Two groups of oscillators in the field 0.6, before and behind kappa = 38.525."""
+    for kappa, periods in ((34.0, 300), (40.0, 1200)):
+        model, label, behind = groups(0.6, kappa), f"doubling, {kappa:g}", kappa > 38.525
+        cycle = compared_cycle(report, label, model, 4.012, behind)
+        final = later(model, cycle, [periods])[0]
+        if behind:
+            cycle = mf.cycle(model, final.resample(FINER), 2 * cycle.period, tolerance=TOLERANCE,
+                             max_degree=FINER)  # fmt: skip
+            twice = distance(cycle.at(0.0), cycle.at(0.5)) > 1e-2
+            report.compare(label, "twice the period", predicted=1, measured=int(twice),
+                           tolerance=0)  # fmt: skip
+        report.compare(label, "end of the run", predicted=0, measured=from_cycle(cycle, final),
+                       tolerance=1e-6)  # fmt: skip
+
+
+def at_a_torus(report, every=16, window=200):
+    """Two groups of oscillators in the field 0.4, before and behind kappa = 27.355.
+
+    Averages of the square of E cos are over two windows of 200 periods of the cycle, from the
+    400th one on, with 16 states of the run each.
+    """
+    before, behind = groups(0.4, 22.0), groups(0.4, 31.0)
+    cycle = compared_cycle(report, "torus, 22", before, 3.862, False)
+    (final,) = later(before, cycle, [300])
+    report.compare("torus, 22", "end of the run", predicted=0, measured=from_cycle(cycle, final),
+                   tolerance=1e-6)  # fmt: skip
+    cycle, count = compared_cycle(report, "torus, 31", behind, 3.866, True), every * window
+    parts = (np.arange(count) + 0.5) / count
+    weights = np.exp(-1 / (parts * (1 - parts)))
+    run = later(behind, cycle, np.arange(2 * count, 4 * count) / every)
+    squares = np.array([state.marginal().moment(1).real ** 2 for state in run])
+    first, second = squares.reshape(2, count) @ weights / weights.sum()
+    report.compare("torus, 31", "average", predicted=first, measured=second, tolerance=1e-6)
+    report.compare("torus, 31", "away from the cycle", predicted=1, tolerance=0,
+                   measured=int(from_cycle(cycle, run[-1]) > 0.05))  # fmt: skip
+
+
+def compared_cycle(report, label, model, period, grows):
+    """A cycle whose largest multiplier is compared with that of a run."""
+    cycle = cycle_of(model, period)
+    found = two_largest(model, pushed(cycle.at(0.0), 1e-5), cycle.period, 20, 20)[0]
+    exact = abs(cycle.multipliers[~cycle.neutral][0])
+    compare_multiplier(report, label, exact, found, grows)
+    return cycle
+
+
+def later(model, cycle, periods):
+    """States of a run from next to a cycle, after numbers of periods."""
+    times = cycle.period * np.asarray(periods)
+    start = pushed(cycle.at(0.0), 0.05)
+    return successful(mf.solve(model, start, (0, times[-1]), t_eval=times, rtol=1e-9)).states
+
+
+def cycle_of(model, period):
+    """The cycle next to the end of a run, found at a low degree first."""
+    index = mf.Classes(FREQUENCIES, SHARES)
+    start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, index)
+    state = successful(mf.solve(model, start, (0, 120), t_eval=[120], rtol=1e-7)).final
+    for degree in (CIRCLE.degree, FINER):
+        cycle = mf.cycle(model, state.resample(degree), period, tolerance=TOLERANCE,
+                         max_degree=degree)  # fmt: skip
+        state, period = cycle.at(0.0), cycle.period
+    return cycle
+
+
+def from_cycle(cycle, state):
+    """Distance of a state from a cycle."""
+
+    def away(phase):
+        return distance(state, cycle.at(phase))
+
+    best = min(np.linspace(0, 1, 201), key=away)
+    return minimize_scalar(away, bounds=(best - 0.005, best + 0.005), method="bounded",
+                           options={"xatol": 1e-12}).fun  # fmt: skip
+
+
 def moved(density, other, part):
     """The density, moved away from another one by a part of their difference."""
     other = other.resample(density.space.degree).coefficients
@@ -201,7 +276,7 @@ def moved(density, other, part):
 
 
 def main() -> int:
-    quick = command_line(__doc__, "without the SNIC and the fold of cycles").quick
+    quick = command_line(__doc__, "without the SNIC and what follows it").quick
     report = Report(["of", "quantity"], digits=12)
     at_a_pitchfork(report)
     at_a_fold_and_a_transcritical_point(report)
@@ -209,6 +284,8 @@ def main() -> int:
     if not quick:
         at_a_snic(report)
         at_a_fold_of_cycles(report)
+        at_a_period_doubling(report)
+        at_a_torus(report)
     return report.verdict()
 
 

@@ -50,7 +50,7 @@ def closed_form(report: Report) -> None:
             report,
             f"symmetry {symmetry}: order parameters of stripe and lattice at kappa = {KAPPA}",
             0,
-            float(np.abs(np.subtract(found[1:], [r, r * 2**0.5])).max()),
+            float(np.abs(np.subtract(found[1:], [r / 2**0.5, r])).max()),
             1e-10,
         )
     three = mf.stationary(
@@ -60,7 +60,7 @@ def closed_form(report: Report) -> None:
     compare(
         report,
         "three angles: order parameter at kappa = 2.2",
-        order(2.2) * 3**0.5,
+        order(2.2),
         three.order_parameter,
         1e-10,
     )

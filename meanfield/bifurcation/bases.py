@@ -227,9 +227,13 @@ class Basis(ReadOnlyArrays, ABC):
         """Orthonormal tangents (r, N) of the rotations of a state that preserve its symmetry."""
         return np.zeros((0, len(m)))
 
+    def first_moments(self, m: np.ndarray) -> np.ndarray:
+        """Coordinates (..., k), linear in moments m (..., N), of int x dmu over the length |x|."""
+        return np.asarray(m[..., self.degrees == 1])
+
     def order_parameter(self, m: np.ndarray) -> Any:
-        """|int x dmu| of moments (..., N)."""
-        return np.linalg.norm(m[..., self.degrees == 1], axis=-1)
+        """|int x dmu|/|x| of moments (..., N)."""
+        return np.linalg.norm(self.first_moments(m), axis=-1)
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
         """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""

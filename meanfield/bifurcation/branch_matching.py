@@ -88,7 +88,7 @@ class Branch:
         if not inside:
             return False
         first, last = max(inside[0] - 1, 0), min(inside[-1] + 2, len(self.points))
-        if last < len(self.points):
+        if inside[-1] + 1 < len(self.points):
             self.end = "range"
         self.points = self.points[first:last]
         self.specials = [s for s in self.specials if first <= s.place < last - 1]

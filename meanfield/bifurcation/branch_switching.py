@@ -218,7 +218,8 @@ class BranchSearch:
             else:
                 return
             finer, basis = 3 * branch.curve.basis.degree // 2, branch.curve.basis
-            if finer > basis.most // (COARSER if last.value > ABOVE_RANGE * self.top else 1):
+            left = last.value > ABOVE_RANGE * self.top and branch.points[-2:][0].value > self.top
+            if finer > basis.most // (COARSER if left else 1):
                 branch.end = "unresolved"
                 if len(branch.points) > 1:
                     branch.points.pop()

@@ -66,9 +66,9 @@ class StationaryDerivative:
 
     @property
     def order_parameter(self) -> float:
-        """Derivative of |int x dmu|; nan if |int x dmu| is 0."""
-        first = self.state.equation.degrees == 1
-        m, change = self.state.legendre_moments[first], self.legendre_moments[first]
+        """Derivative of the order parameter; nan where that is 0."""
+        first_moments = self.state.equation.basis.first_moments
+        m, change = first_moments(self.state.legendre_moments), first_moments(self.legendre_moments)
         size = np.linalg.norm(m)
         return float(m @ change / size) if size > NO_MOMENT else float("nan")
 

@@ -132,9 +132,9 @@ class IndexedBasis(Reflected, space=IndexedSpace):
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
         return Indexed(self.space, self.all.series(self.sizes * m))
 
-    def order_parameter(self, m: np.ndarray) -> Any:
+    def first_moments(self, m: np.ndarray) -> np.ndarray:
         marginal = self.all.by_node(m) @ self.space.index.weights
-        return np.linalg.norm(marginal[..., self.all.slices.degrees == 1], axis=-1)
+        return np.asarray(marginal[..., self.all.slices.degrees == 1])
 
 
 def _numbers(space: Any) -> int:

@@ -20,7 +20,8 @@ from .bases import Basis
 COUNTED_ATTRACTION = 1e-18  # smaller kappa W_l are negligible, as moments are at most 1
 GROWING_RATE = 1e-9  # smaller growth rates are rounding
 ITERATED_FROM = 256  # functions, from which only the largest growth rates are computed
-LEADING, LEADING_BLOCK, FEWEST_BLOCKS, MOST_BLOCKS = 6, 8, 7, 16  # rates, and solutions of systems
+ITERATED_PART = 24  # functions for each rate, from which iteration takes less time
+LEADING, LEADING_BLOCK, FEWEST_BLOCKS, MOST_BLOCKS = 6, 8, 7, 32  # rates, and solutions of systems
 DECAYING_RATE = 1e-6  # largest of the least rate that is kept, so that neutral ones are before it
 LEADING_ERROR = 1e-11  # of Ritz values, relative
 REAL_SPECTRUM = 1e-9  # smaller imaginary parts, relative to the fastest diffusion, are rounding
@@ -122,18 +123,21 @@ def covariances(
         felt = np.flatnonzero(kappa * np.abs(w) > COUNTED_ATTRACTION)
         if not felt.size:
             return  # no w_i in this order, nor in higher ones
-        p, w = basis.values[felt], w[felt]
-        covariance = (p * mean.weights) @ p.T
+        w, sizes = w[felt], basis.sizes[felt]
+        covariance = basis.pairings(mean.weights, felt)[felt]
         if order == 0:
-            means = p @ mean.weights
+            means = basis.analysed(mean.weights)[felt]
             covariance -= np.outer(means, means)
+        covariance *= np.outer(sizes, sizes)
         yield basis, w, covariance
 
 
 def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int) -> Any:
     """Leading eigenvalues of one order, as (value, order, whether a rotation, eigenvector)."""
     basis = equation.basis.of_order(order)
-    values, vectors = np.linalg.eig(equation.linearised(m, kappa, basis))
+    matrix = equation.linearised(m, kappa, basis)
+    found = _iterated(equation, matrix, kappa, basis, count) or np.linalg.eig(matrix)
+    values, vectors = found
     turning = neutral_among(values, basis, m)
     chosen = np.argsort(-values.real)[:count]
     return [(complex(values[i]), order, bool(i in turning), vectors[:, i]) for i in chosen]
@@ -144,8 +148,10 @@ def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
     return np.argsort(np.abs(values))[: basis.rotations(m)]
 
 
-def leading_of(matrix: np.ndarray, above: float, damping: np.ndarray) -> np.ndarray | None:
-    """The largest eigenvalues of a matrix with real ones, decreasing.
+def leading_of(
+    matrix: np.ndarray, above: float, damping: np.ndarray, count: int = LEADING
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The `count` largest eigenvalues of a matrix with real ones, decreasing, and eigenvectors.
 
     Block Krylov spaces of (matrix - above)^-1 that begin with functions as smooth as the inverse
     square of `damping` (N,), at least 1. None if they do not converge, if an eigenvalue is larger
@@ -157,24 +163,25 @@ def leading_of(matrix: np.ndarray, above: float, damping: np.ndarray) -> np.ndar
     newest = np.random.default_rng(0).standard_normal((len(matrix), LEADING_BLOCK))
     newest /= damping[:, None] ** 2
     space, images = np.zeros((len(matrix), 0)), np.zeros((len(matrix), 0))
-    for count in range(MOST_BLOCKS):
+    for block in range(MOST_BLOCKS):
         for _ in range(2):  # orthogonal to rounding
             newest = newest - space @ (space.T @ newest)
         newest = np.linalg.qr(newest)[0]
         space = np.hstack([space, newest])
         newest = lu_solve(factors, newest, check_finite=False)
         images = np.hstack([images, newest])
-        if count % 2 == 0 or count < FEWEST_BLOCKS:
+        if block % 2 == 0 or block < FEWEST_BLOCKS:
             continue
         inverses, vectors = np.linalg.eig(space.T @ images)
         if inverses.real.max() > 0:
             return None
-        chosen = np.argsort(inverses.real)[:LEADING]  # those of the largest values: all are < 0
+        chosen = np.argsort(inverses.real)[:count]  # those of the largest values: all are < 0
         inverses, vectors = inverses[chosen], vectors[:, chosen]
-        errors = np.linalg.norm(images @ vectors - space @ (vectors * inverses), axis=0)
+        ends = space @ vectors
+        errors = np.linalg.norm(images @ vectors - ends * inverses, axis=0)
         if np.all(errors <= LEADING_ERROR * np.abs(inverses)):
-            values: np.ndarray = above + 1 / inverses.real
-            return values if values[-1] < -DECAYING_RATE else None
+            values = above + 1 / inverses.real
+            return (values, ends) if values[-1] < -DECAYING_RATE else None
     return None
 
 
@@ -183,14 +190,21 @@ def growth_rates(equation: Any, m: np.ndarray, kappa: float, basis: Basis) -> np
 
     Of many real ones only the largest, more than those that grow, if iteration finds them.
     """
-    matrix, values = equation.linearised(m, kappa, basis), None
-    if equation.real_spectrum and len(matrix) >= ITERATED_FROM:
-        least = basis.eigenvalues.min() / kappa
-        most = least + (equation.multipliers(basis) * basis.eigenvalues).max().clip(0)
-        bounds = most * np.array([1.0, 2.0, 4.0])  # the first is that of the uniform state
-        found = (leading_of(matrix, above, 1 + basis.eigenvalues) for above in bounds)
-        values = next((values for values in found if values is not None), None)
-    if values is None:
-        values = np.linalg.eigvals(matrix)
+    matrix = equation.linearised(m, kappa, basis)
+    found = _iterated(equation, matrix, kappa, basis, LEADING)
+    values = found[0] if found else np.linalg.eigvals(matrix)
     kept = np.delete(values, neutral_among(values, basis, m))
     return np.sort(kept.real)[::-1]
+
+
+def _iterated(
+    equation: Any, matrix: np.ndarray, kappa: float, basis: Basis, count: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The result of `leading_of` for many functions; None for few, or if it finds none."""
+    if not equation.real_spectrum or len(matrix) < max(ITERATED_FROM, ITERATED_PART * count):
+        return None
+    least = basis.eigenvalues.min() / kappa
+    most = least + (equation.multipliers(basis) * basis.eigenvalues).max().clip(0)
+    bounds = most * np.array([1.0, 2.0, 4.0])  # the first is that of the uniform state
+    attempts = (leading_of(matrix, above, 1 + basis.eigenvalues, count) for above in bounds)
+    return next((found for found in attempts if found is not None), None)

@@ -43,6 +43,7 @@ CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolut
 AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
 SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
 SETTLING_STEPS = 30  # fixed-point steps from a guess
+LEADING = 8  # eigenvalues among which unstable ones are looked for
 PROBED_BY_DRIFT = 4  # degree at which the parts of a drift are asked for derivatives
 GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
 FAILED = (
@@ -123,7 +124,7 @@ class StationaryState(Shown):
 
     @property
     def order_parameter(self) -> float:
-        """|int x dmu|."""
+        """|int x dmu|/|x|: 0 for the uniform measure and 1 for a point; |x|^2 = m on the torus."""
         return float(self.equation.basis.order_parameter(self.legendre_moments))
 
     @property
@@ -139,6 +140,11 @@ class StationaryState(Shown):
     def stability(self, count: int = 6) -> Stability:
         """The `count` leading eigenvalues of the linearised equation: `meanfield.stability`."""
         return stability_of(self.equation, self.legendre_moments, self.kappa, count)
+
+    @cached_property
+    def leading(self) -> Stability:
+        """The eight leading eigenvalues of the linearised equation."""
+        return self.stability(LEADING)
 
     def derivative(self, parameter: str) -> StationaryDerivative:
         """Derivative of the state, and of quantities computed from it, by a parameter.
@@ -163,6 +169,10 @@ class StationaryState(Shown):
             At a fold or where branches cross: see `SpecialPoint.derivative`.
         """
         return state_derivative(self, parameter)
+
+    def for_file(self) -> Density:
+        """The density, from which `multistability.state_of` computes the state."""
+        return self.density
 
     def plot(self, kind: str = "overview", **options: Any) -> "Figure":
         """A matplotlib figure of the density, as `density.plot` draws it.

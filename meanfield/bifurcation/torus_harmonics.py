@@ -93,5 +93,6 @@ class TorusReflected(Reflected, space=Torus):
     def interaction(self, drift: ZonalDrift) -> np.ndarray:
         return self.all.orbits.of(drift, self.space.interaction(drift))
 
-    def order_parameter(self, m: np.ndarray) -> Any:
-        return np.linalg.norm(m[..., self.eigenvalues == 1], axis=-1)
+    def first_moments(self, m: np.ndarray) -> np.ndarray:
+        first = self.eigenvalues == 1  # cosine and sine of each angle
+        return np.asarray(m[..., first]) / (np.count_nonzero(first) / 2) ** 0.5

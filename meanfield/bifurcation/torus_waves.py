@@ -144,9 +144,9 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
 
     turning, refinement = -1, 1.5
     truncations: ClassVar = {
-        AXISYMMETRIC: (Truncation(8, 27, 40), Truncation(4, 9, 12)),
-        SQUARE: (Truncation(8, 40, 54), Truncation(4, 12, 16)),
-        EVEN: (Truncation(8, 18, 27), Truncation(4, 6, 7)),
+        AXISYMMETRIC: (Truncation(8, 27, 64), Truncation(4, 9, 12)),
+        SQUARE: (Truncation(8, 40, 80), Truncation(4, 12, 16)),
+        EVEN: (Truncation(8, 18, 40), Truncation(4, 6, 7)),
     }  # with two and three angles
 
     def __init__(self, space: Torus, name: str, order: int = 0) -> None:
@@ -275,7 +275,53 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def gradients(self) -> np.ndarray:  # type: ignore[override]
         return np.array([self._table(i) for i in range(self.circles)])
 
-    # Sums over waves: p_i p_j is a mean of cosines of k - k', for a wave k of p_i and all k' of p_j
+    # Sums over waves: P_i is a mean of exponentials of its waves
+
+    @cached_property
+    def _exponentials(self) -> list[np.ndarray]:
+        """exp(iqx) (n, 2L + 1) at the nodes of each angle, |q| <= L."""
+        q = np.arange(-self.degree, self.degree + 1)
+        return [np.exp(1j * np.outer(x, q)) for x in self._angles]
+
+    @cached_property
+    def _places(self) -> list[tuple[float, np.ndarray]]:
+        """Weight of each image of the waves, and its flat places among all waves, (n,)."""
+        shape = self.circles * (2 * self.degree + 1,)
+        images = ((weight, one + self.degree) for weight, one, _ in self._images(self.waves))
+        return [(weight, np.ravel_multi_index(tuple(one.T), shape)) for weight, one in images]
+
+    def _on_waves(self, c: np.ndarray) -> np.ndarray:
+        """Coefficients of all waves, (2L + 1, ..., 2L + 1), of sum_i c_i P_i."""
+        series = np.zeros(self.circles * (2 * self.degree + 1,))
+        for weight, places in self._places:
+            series.flat[places] += weight * c
+        return series
+
+    def _summed(self, series: np.ndarray) -> np.ndarray:
+        """Real part (M,), at the nodes, of the sum of exponentials with these coefficients."""
+        for table in self._exponentials:
+            series = np.tensordot(series, table, (0, 1))
+        return np.ravel(series.real)
+
+    def synthesised(self, m: np.ndarray) -> np.ndarray:
+        return super().synthesised(m) if self.order else self._summed(self._on_waves(m))
+
+    def gradient_of(self, c: np.ndarray) -> np.ndarray:
+        if self.order:
+            return super().gradient_of(c)
+        series, q = self._on_waves(c * self.sizes), np.arange(-self.degree, self.degree + 1)
+        waves = np.meshgrid(*self.circles * (q,), indexing="ij", sparse=True)
+        return np.array([self._summed(1j * one * series) for one in waves])
+
+    def analysed(self, masses: np.ndarray) -> np.ndarray:
+        if self.order:
+            return super().analysed(masses)
+        series = masses.reshape([len(x) for x in self._angles])
+        for table in self._exponentials:
+            series = np.tensordot(series, table, (0, 0))
+        return np.sum([weight * series.real.flat[places] for weight, places in self._places], 0)
+
+    # p_i p_j is a mean of cosines of k - k', for a wave k of p_i and all k' of p_j
 
     @property
     def _spread(self) -> bool:
@@ -325,12 +371,25 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
             yield float(parity) / len(changes), images, images @ steps
 
     def pairings(self, masses: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """Means of products as in `Basis`, for masses with the symmetry of the functions."""
+        chosen = slice(None) if columns is None else columns
+        waves = self._products if self._spread else self.waves
+        others = waves if self._spread else waves[chosen]
+        result = self._paired(waves, others, masses)
+        if self._spread:
+            result *= np.outer(self._norms, self._norms)
+            result = (self._mixing @ (self._mixing @ result.T).T)[:, chosen]
+            return np.asarray(result / np.outer(self.sizes, self.sizes[chosen]))
+        ratios = self._norms / self.sizes
+        return result if self.order == 0 else result * np.outer(ratios, ratios[chosen])
+
+    def _paired(self, waves: np.ndarray, others: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """sum_n masses_n P_i(x_n) P_j(x_n) for the means P of exponentials of waves, (n, k)."""
         series = self._series(masses)
-        (_, _, rows), *_ = self._images(self.waves)
+        (_, _, rows), *_ = self._images(waves)
         rows = rows[:, None] + len(series) // 2
-        chosen = self.waves if columns is None else self.waves[columns]
-        result = np.zeros((len(rows), len(chosen)))
-        for weight, _, places in self._images(chosen):
+        result = np.zeros((len(rows), len(others)))
+        for weight, _, places in self._images(others):
             result += weight * series[rows - places]
         return result
 
@@ -404,10 +463,9 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         series = np.append(1.0, m)[self.orbits_of_waves.of_waves]
         return Density(self.space, series * np.exp(-1j * self.space.waves @ np.asarray(axis)))
 
-    def order_parameter(self, m: np.ndarray) -> Any:
-        """|int x dmu| of moments (..., N)."""
+    def first_moments(self, m: np.ndarray) -> np.ndarray:
         first = self.orbits_of_waves.numbers(np.eye(self.circles, dtype=int))
-        return np.linalg.norm(m[..., first], axis=-1)
+        return np.asarray(m[..., first]) / self.circles**0.5
 
     # Symmetries -------------------------------------------------------------------------------
 

@@ -24,7 +24,6 @@ from .reflections import Reflected, reflected_on
 from .stability import GROWING_RATE
 from .stationary import GUESS_TAIL, StationaryState
 
-LEADING = 8  # eigenvalues among which unstable ones are counted
 DEPARTURE = 1e-3  # L^2 distance from the state at which the flow along a mode begins
 FLOW_PART = 15.0  # duration of a part of the flow over the growth time
 MOST_FLOW_PARTS = 40
@@ -34,7 +33,7 @@ RTOL, ATOL = 1e-6, 1e-9  # of the flow
 
 def unstable_modes(state: StationaryState) -> list[tuple[float, int, np.ndarray]]:
     """Rates, orders and real parts of the growing modes of a state, rotations excepted."""
-    spectrum = state.stability(LEADING)
+    spectrum = state.leading
     kept = (spectrum.eigenvalues.real > GROWING_RATE) & ~spectrum.neutral
     return [
         (float(spectrum.eigenvalues[i].real), int(spectrum.orders[i]), np.real(spectrum.modes[i]))
@@ -94,17 +93,30 @@ def basis_without(state: StationaryState, order: int) -> Basis:
     )
 
 
+def coarsened(basis: Basis, m: np.ndarray) -> Basis:
+    """The first of basis.least, basis.next_degree, ... whose last moments of m are below 1e-4."""
+    degree = basis.least
+    while degree < basis.degree:
+        coarse = basis.finer(degree)
+        if coarse.tail(m[: len(coarse.degrees)]) <= GUESS_TAIL:
+            return coarse
+        degree = coarse.next_degree
+    return basis
+
+
 def flow_from(
     state: StationaryState, rate: float, order: int, mode: np.ndarray
 ) -> Iterator[Density]:
     """Densities on the way from a state along a mode, each 15 growth times after the last one.
 
-    The degree of truncation is raised while the last moments exceed 1e-4.
+    The degree of truncation is low at first, and raised while the last moments exceed 1e-4.
     """
     from scipy.integrate import BDF
 
-    basis, steps = basis_without(state, order), 0
-    m, axis = basis.moments(displaced(state, order, mode, DEPARTURE))
+    wide, steps = basis_without(state, order), 0
+    m, axis = wide.moments(displaced(state, order, mode, DEPARTURE))
+    basis = coarsened(wide, m)
+    m = m[: len(basis.degrees)]
     for _ in range(MOST_FLOW_PARTS):
         equation = transport_equation(state.model, basis)
         change, jacobian = (partial(one, equation, state.kappa) for one in (_change, _jacobian))

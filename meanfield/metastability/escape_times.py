@@ -253,8 +253,8 @@ def escape_time(
         raise MeanfieldError(
             f"{state.model!r} has no free energy that is known here, so no law for times: the "
             "drift must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, "
-            "under isotropic noise. mf.transition_path gives the exponent, n kappa "
-            "quasi_potential."
+            "under isotropic noise. To leading order log T = n exponent, of the path that "
+            "mf.transition_path finds over one saddle."
         )
     found = saddles(state) if around is None else around
     ways = [one for one in found if not _leads_back(one)]

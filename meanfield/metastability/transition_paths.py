@@ -7,25 +7,25 @@ tangent to the path. Without a free energy the path up to each saddle is that of
 `least_actions`; from the saddle down it follows the flow.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.sparse.linalg import expm_multiply
 
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
 from ..bifurcation.multistability import (
-    density_of,
-    described_density,
     model_in,
     same_state,
     state_of,
 )
 from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
-from ..bifurcation.stationary import check_stationary, l2_distance, state_near
+from ..bifurcation.stationary import SAME_STATE, check_stationary, l2_distance, state_near
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require, whole_number
@@ -35,16 +35,16 @@ from ..core.provided import FIGURES
 from ..dynamics.motion import motion_for
 from ..dynamics.observables import measure
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, dataset_of
 from ..solving import solve
-from ..spaces import Circle, Density, Zonal
+from ..spaces import Circle, Density, Sphere, Zonal
 from ..spaces.validity import NEGATIVE_SHARE
 from .least_actions import DensityFlow, LeastAction, least_action
 from .saddles import (
     Saddle,
+    Saddles,
     check_stable,
     check_together,
-    described_saddle,
     saddle_at,
     saddle_of,
     saddles,
@@ -70,6 +70,9 @@ AT_REST = 1e-9  # largest angular velocity of a state at rest
 UNIT_CHANGE = 0.01  # size of perturbations in a linear map of coefficients
 ASIDE = 1e-7  # part of a state, in L^2, that may lack the symmetry of the path
 SHARE_OF_LENGTH = 0.1  # longest move of an image by the flow in one step, over the whole length
+TURNS_PER_DEGREE, TURN_STEPS = 4, 5  # angles tried to turn a state, and Newton steps from the best
+EQUAL = 1e-9  # in L^2: images of a state at smaller distances are equally near
+FEWEST_PARTS = 2  # of a leg between a stable state and a saddle
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +109,7 @@ class TransitionPath(Result):
 
     made_by = "transition_path"
     takes_model = True
+    derived = ("model",)
 
     data: "xr.Dataset"
     densities: Density
@@ -123,7 +127,12 @@ class TransitionPath(Result):
 
     @property
     def saddle(self) -> Saddle | None:
-        """The highest saddle on the path; None if none was found."""
+        """The highest saddle on the path; None if none was found.
+
+        Without a free energy, None too if there are several, whose heights are not known.
+        """
+        if len(self.passes) > 1 and np.isnan(self.ends[0].free_energy):
+            return None
         return max(self.passes, key=lambda one: one.state.free_energy, default=None)
 
     @property
@@ -134,11 +143,29 @@ class TransitionPath(Result):
 
     @property
     def quasi_potential(self) -> float:
-        """A/2: log T/(n kappa) of the time T in which n tokens go from a to b.
+        """A/2: n tokens follow the path with the probability exp(-n kappa A/2).
 
-        If one saddle is between them, and there is a free energy, it is the `barrier`.
+        Where there is a free energy, the sum of its rises up to the saddles.
         """
         return self.action / 2
+
+    @property
+    def exponent(self) -> float:
+        """Limit of log T/n for large n, of the mean time T in which n tokens come from a to b.
+
+            kappa max over i <= j of F(saddle_j) - F(c_i)
+
+        The c_i are the stable states before each saddle, c_0 = a, as if there were no others. Of
+        one saddle it is kappa A/2; nan if there are several without a free energy.
+        """
+        if len(self.passes) == 1:
+            return float(self.model.kappa) * self.quasi_potential
+        stable, highest, lowest = self.ends[0], np.nan, np.inf
+        for one in self.passes:
+            lowest = min(lowest, stable.free_energy)
+            highest = np.fmax(highest, one.state.free_energy - lowest)
+            stable = _beyond(one)
+        return float(self.model.kappa * highest)
 
     @property
     def converged(self) -> bool:
@@ -149,33 +176,16 @@ class TransitionPath(Result):
         resolved = self.residual < ALIGNED and self.action_error <= KNOWN_ACTION * self.action
         return bool(resolved and self.passes) and all(one.converged for one in self.passes)
 
-    def contents(self) -> Contents:
-        """The table, the model and all densities, for a file."""
-        header = {
-            "model": self.model,
-            "symmetry": self.symmetry,
-            "method": self.method,
-            "residual": self.residual,
-            "action": self.action,
-            "action_error": self.action_error,
-            "ends": [described_density(end.density) for end in self.ends],
-            "path": described_density(self.densities),
-            "passes": [described_saddle(one) for one in self.passes],
-        }
-        return contents_of(self.data, header)
-
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
         """The path from the contents of a file."""
         data, header = dataset_of(contents)
-        model = model_in(contents, "this path")
-        symmetry = header["symmetry"]
-        a, b = (state_of(model, density_of(one), symmetry) for one in header["ends"])
-        check_stationary(contents, a, b)
-        passes = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
-        numbers = [float(header[name]) for name in ("residual", "action", "action_error")]
-        path, method = density_of(header["path"]), header["method"]
-        return cls(data, path, (a, b), passes, method, numbers[0], symmetry, *numbers[1:])
+        model, symmetry = model_in(contents, "this path"), header["symmetry"]
+        header["ends"] = tuple(state_of(model, one, symmetry) for one in header["ends"])
+        check_stationary(contents, *header["ends"])
+        header["passes"] = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
+        del header["model"]
+        return cls(data, **header)
 
     def plot(self, **options: Any) -> "Figure":
         """Draw free energy, or order, and densities on the path: `plotting.transition_path`."""
@@ -220,7 +230,8 @@ def transition_path(
     a, b : StationaryState
         Stable states of one model under isotropic noise, as for `saddles`, on one space.
     images : int
-        Number of densities along the path, from 9 to 10 000.
+        Number of densities along the path, from 9 to 10 000; raised where it is smaller than one
+        and four for each saddle.
     method : str
         "manifold", or least action without a free energy; or "string", for the densities of the
         string method themselves, with a free energy.
@@ -230,10 +241,10 @@ def transition_path(
     Returns
     -------
     TransitionPath
-        The path ends in b and begins in a, up to a rotation or reflection of a; if b is uniform it
-        begins in a. For groups on S^2, and without symmetry, it keeps the frame of the saddle.
-        Without a saddle, or where its manifold leads elsewhere, the result is the string: see
-        `converged`.
+        The path ends in b and begins in a, or in an image of a under a rotation of the model that b
+        is not invariant under. Models that are invariant under all rotations of S^2 are an
+        exception for groups and without symmetry: the path keeps the frame of the saddle. Without a
+        saddle, or where its manifold leads elsewhere, the result is the string: see `converged`.
 
     Raises
     ------
@@ -277,7 +288,6 @@ def transition_path(
         course = _of_least_energy(a, b, images, method, symmetry)
         action, error = _action_by_energies(course.passes), 0.0
     rows, lengths, residual = _images_of(course, images)
-    rows = _turned(course.frame, rows, a, b)
     table, densities = _table(course.frame, rows, lengths), course.frame.lifted(rows)
     return TransitionPath(
         table, densities, (a, b), tuple(course.passes), course.method, residual, symmetry, action,
@@ -289,11 +299,18 @@ def _of_least_energy(
     a: StationaryState, b: StationaryState, images: int, method: str, symmetry: Any
 ) -> "_Course":
     """The minimum free-energy path."""
-    course = _manifold(a, b, _lowest_passes(a, b, symmetry)) if method == "manifold" else None
-    if course is None:
-        string = _string(a, b, images, symmetry)
-        course = (_manifold(a, b, string.passes) if method == "manifold" else None) or string
-    return course
+    if method == "manifold":
+        course = _manifold(a, b, _lowest_passes(a, b, _around(symmetry)))
+        if course is not None:
+            return course
+    string = _string(a, b, images, symmetry)
+    if method == "string":
+        return string
+
+    def on_string(here: StationaryState) -> list[Saddle]:
+        return [one for one in string.passes if one.ends[0] and same_state(one.ends[0], here)]
+
+    return _manifold(a, b, _lowest_passes(a, b, on_string)) or string
 
 
 def _action_by_energies(passes: Sequence[Saddle]) -> float:
@@ -311,6 +328,9 @@ def _check_ends(a: Any, b: Any) -> None:
             f"a and b must be two states; both are {a!r}, up to a rotation or reflection. "
             "mf.stationary_states finds others."
         )
+
+
+_Map = Callable[[np.ndarray], np.ndarray]  # of rows of coefficients (..., modes)
 
 
 # Frames ------------------------------------------------------------------------------------------
@@ -409,6 +429,68 @@ class _Frame:
         density = self.density(rows)
         return np.asarray(motion_for(density)(self.model, density).velocity(rows, 0.0))
 
+    @property
+    def keeps_saddle(self) -> bool:
+        """Whether paths keep the frame of the saddle: no rotation to the ends is computed."""
+        if not isinstance(self.space, Sphere):
+            return False
+        return not isinstance(self.basis, Reflected) or len(self.basis.turnings) > 1
+
+    def apart(self, row: np.ndarray, other: np.ndarray) -> float:
+        """Distance of two states in L^2, from their rows of coefficients."""
+        return float(np.sqrt(np.abs(row - other) ** 2 @ self.space.parseval))
+
+    def symmetry(self, row: np.ndarray, wanted: np.ndarray) -> "_Map | None":
+        """The first symmetry of the model that maps one state nearest to another; None if far."""
+
+        def away(one: _Map) -> float:
+            return max(self.apart(one(row), wanted), EQUAL)
+
+        nearest = min(self._symmetries(row, wanted), key=away)
+        return nearest if away(nearest) < SAME_STATE else None
+
+    def _symmetries(self, row: np.ndarray, wanted: np.ndarray) -> "Iterator[_Map]":
+        """Symmetries of the model that may map one state to another, the identity first."""
+        yield lambda rows: rows
+        if isinstance(self.basis, Reflected):
+            for reflection in self.basis.symmetries.reflections:
+                yield partial(self.reflected, reflection)
+                if len(self.basis.turnings) == 1:
+                    angle = self._angle(self.reflected(reflection, row), wanted)
+                    yield partial(self._turned, reflection, angle)
+        elif isinstance(self.space, Zonal):
+            yield lambda rows: rows * (-1.0) ** self.space.degrees
+        elif isinstance(self.space, Circle):
+            for turn in _turns(row, wanted):
+                yield partial(self.space.rotate, rotation=turn)
+
+    def reflected(self, reflection: int, rows: np.ndarray) -> np.ndarray:
+        """Rows of coefficients of mirror images, for the number of a reflection."""
+        if reflection == 0:
+            return rows
+        harmonics = self.basis.all
+        signs = np.where(harmonics.odd(reflection), -1.0, 1.0)
+        return np.asarray(harmonics.series(signs * harmonics.moments(rows)))
+
+    def _turned(self, reflection: int, angle: float, rows: np.ndarray) -> np.ndarray:
+        """Rows of coefficients, reflected and turned in the plane that preserves the model."""
+        harmonics, (turning,) = self.basis.all, self.basis.turnings
+        moments = harmonics.moments(self.reflected(reflection, rows))
+        return np.asarray(harmonics.series(expm_multiply(angle * turning, moments.T).T))
+
+    def _angle(self, row: np.ndarray, wanted: np.ndarray) -> float:
+        """Angle by which a state is turned to be nearest to another, in L^2."""
+        (turning,), many = self.basis.turnings, TURNS_PER_DEGREE * self.basis.degree
+        m, k = (self.basis.all.moments(one) for one in (row, wanted))
+        angles = 2 * np.pi * np.arange(many) / many
+        images = expm_multiply(turning, m, start=0.0, stop=angles[-1], num=many)
+        angle = angles[int(np.argmax(images @ k))]
+        for _ in range(TURN_STEPS):
+            image = expm_multiply(angle * turning, m)
+            slope, bend = k @ (turning @ image), k @ (turning @ (turning @ image))
+            angle -= slope / bend if bend < 0 else 0.0
+        return float(angle)
+
     def spline(self, rows: np.ndarray) -> tuple[np.ndarray, CubicSpline]:
         """Lengths (images,) in H^-1 along the cubic spline through rows, and it by its length."""
         chords = np.concatenate([[0.0], np.cumsum(self.norms(np.diff(rows, axis=0)))])
@@ -449,32 +531,40 @@ class _Course(NamedTuple):
     climbs: int = 0
 
 
-def _turned(frame: _Frame, rows: np.ndarray, a: StationaryState, b: StationaryState) -> np.ndarray:
-    """Rows of a path turned so that it ends in b, or begins in a if b is uniform."""
-    last, first = frame.row_of(b), frame.row_of(a)
-    if np.abs(last[1:]).max() > UNIFORM_MOMENT:
-        return rows * _rotation(frame.space, rows[-1], last)
-    return rows * _rotation(frame.space, rows[0], first)
+def _placed(
+    frame: _Frame, legs: list[np.ndarray], a: StationaryState, b: StationaryState
+) -> list[np.ndarray] | None:
+    """Legs mapped by a symmetry of the model so that they end in b, and begin in a if b stays.
 
-
-def _rotation(space: Any, row: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Factors (modes,) that turn or reflect the coefficients of a state to those wanted.
-
-    On the circle a rotation, for axisymmetric densities a reflection; else 1.
+    None if no symmetry maps their ends to a and b.
     """
-    candidates = [np.ones(len(row))]
-    if isinstance(space, Zonal):
-        candidates.append((-1.0) ** space.degrees)
-    if isinstance(space, Circle):
-        visible = np.flatnonzero(np.abs(wanted[1:]) > VISIBLE_MOMENT * np.abs(wanted[1:]).max())
-        k = int(visible[0]) + 1 if np.abs(wanted[1:]).max() > UNIFORM_MOMENT else 1
-        first = np.angle(row[k] / wanted[k]) if wanted[k] else 0.0
-        turns = (first + 2 * np.pi * np.arange(k)) / k
-        candidates = [np.exp(-1j * space.degrees * turn) for turn in turns]
-    return min(candidates, key=lambda factors: float(np.linalg.norm(factors * row - wanted)))
+    last = frame.row_of(b)
+    for end, wanted in ((-1, last), (0, frame.row_of(a))):
+        map_to = frame.symmetry(legs[end][end], wanted)
+        if map_to is None:
+            return legs if frame.keeps_saddle else None
+        mapped = [map_to(leg) for leg in legs]
+        if frame.apart(mapped[-1][-1], last) < SAME_STATE:
+            legs = mapped
+    return legs
+
+
+def _turns(row: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Angles (k,) that may turn the coefficients of a state on the circle to those wanted."""
+    sizes = np.abs(wanted[1:])
+    k = int(np.argmax(sizes > VISIBLE_MOMENT * sizes.max())) + 1
+    first = np.angle(wanted[k] / row[k]) if row[k] else 0.0
+    return np.asarray((-first + 2 * np.pi * np.arange(k)) / k)
 
 
 # The manifold ------------------------------------------------------------------------------------
+
+
+class _Crossing(NamedTuple):
+    """A saddle on a path, and the number of the reflection of the model that maps it there."""
+
+    saddle: Saddle
+    reflection: int = 0
 
 
 def _highest(height: float, saddle: Saddle) -> float:
@@ -482,50 +572,97 @@ def _highest(height: float, saddle: Saddle) -> float:
     return max(height, saddle.state.free_energy)
 
 
+def _around(symmetry: Any) -> Callable[[StationaryState], Sequence[Saddle]]:
+    """Function that gives the saddles around a stable state, sought once for all its images."""
+    known: list[Saddles] = []
+
+    def around(here: StationaryState) -> Saddles:
+        found = next((one for one in known if same_state(one.state, here)), None)
+        if found is None:
+            found = saddles(here, symmetry=symmetry)
+            known.append(found)
+        return found
+
+    return around
+
+
+def _maps(reflection: int, one: StationaryState, other: StationaryState) -> bool:
+    """Whether a reflection of the model, followed by a rotation of it, maps a state to another."""
+    basis = max(one.equation.basis, other.equation.basis, key=lambda basis: basis.degree)
+    if not isinstance(basis, Reflected):
+        return same_state(one, other)
+    m, k = (basis.padded(state.legendre_moments) for state in (one, other))
+    signs = np.where(basis.all.odd(reflection), -1.0, 1.0)
+    away = basis.fingerprint(signs * m) - basis.fingerprint(k)
+    return bool(np.linalg.norm(away) < SAME_STATE)
+
+
 def _lowest_passes(
-    a: StationaryState, b: StationaryState, symmetry: Any,
+    a: StationaryState, b: StationaryState,
+    around: Callable[[StationaryState], Iterable[Saddle]],
     beyond: Callable[[float, Saddle], float] = _highest, start: float = -np.inf,
-) -> list[Saddle]:  # fmt: skip
+) -> list[_Crossing]:  # fmt: skip
     """Saddles on the way from a to b whose highest one is lowest; empty if none is known.
 
-    `beyond` gives the height of a way that has a height, `start` in a, continued over a saddle.
+    `around` gives saddles around a state, up to reflections of the model. `beyond` gives the height
+    of a way that has a height, `start` in a, continued over a saddle.
     """
-    reached: list[StationaryState] = []
-    waiting: list[tuple[float, StationaryState, list[Saddle]]] = [(start, a, [])]
+    basis = a.equation.basis
+    reflections = basis.symmetries.reflections if isinstance(basis, Reflected) else (0,)
+    reached: list[tuple[StationaryState, int]] = []
+    waiting: list[tuple[float, bool, StationaryState, int, list[_Crossing]]]
+    waiting = [(start, True, a, 0, [])]
     while waiting:
-        height, here, way = waiting.pop(int(np.argmin([entry[0] for entry in waiting])))
-        if same_state(here, b):
+        height, ahead, here, image, way = waiting.pop(_first(waiting))
+        if not ahead:
             return way
-        if any(same_state(here, other) for other in reached):
+        if any(_maps(image ^ other, here, known) for known, other in reached):
             continue
-        reached.append(here)
-        for one in saddles(here, symmetry=symmetry):
-            if one.ends[1] is not None and one.ends[0] is not None:
-                waiting.append((beyond(height, one), one.ends[1], [*way, one]))
+        reached.append((here, image))
+        for one in around(here):
+            before, after = one.ends
+            if before is None or after is None:
+                continue
+            top = beyond(height, one)
+            for r in (r for r in reflections if _maps(r ^ image, before, here)):
+                there = [*way, _Crossing(one, r)]
+                waiting.append((top, not _maps(r, after, b), after, r, there))
     return []
 
 
+def _first(waiting: Sequence[tuple[Any, ...]]) -> int:
+    """Index of the lowest way, of those that have arrived if there are several."""
+    return min(range(len(waiting)), key=lambda i: waiting[i][:2])
+
+
 def _manifold(
-    a: StationaryState, b: StationaryState, passes: Sequence[Saddle],
+    a: StationaryState, b: StationaryState, crossings: Sequence[_Crossing],
     ascents: Sequence[np.ndarray] = (),
 ) -> _Course | None:  # fmt: skip
     """The path over saddles, along their unstable manifolds, or `ascents` up to each of them.
 
     None without saddles, and if a manifold leads to another end than the flow from farther away,
-    as it does at a saddle whose symmetry a stable state lacks.
+    as it does at a saddle whose symmetry a stable state lacks, or its ends are not known to be
+    images of a, of b or of the end of the next one.
     """
+    passes = [one.saddle for one in crossings]
     frame, legs = _Frame.of(a, b, *(one.state for one in passes)), list[np.ndarray]()
-    for i, saddle in reversed(list(enumerate(passes))):
+    for i, (saddle, reflection) in reversed(list(enumerate(crossings))):
         up, down = ascents[i] if ascents else _descent(frame, saddle, 0), _descent(frame, saddle, 1)
         if up is None or down is None:
             return None
-        up = up if ascents else up[::-1]
-        if legs:  # turned so that the path is continuous at the stable state between two saddles
-            factors = _rotation(frame.space, down[-1], legs[0][0])
-            up, down = factors * up, factors * down
-        legs = [up, down, *legs]
+        pair = [frame.reflected(reflection, leg) for leg in (up if ascents else up[::-1], down)]
+        if legs:  # the path is continuous at the stable state between two saddles
+            map_to = frame.symmetry(pair[1][-1], legs[0][0])
+            if map_to is None:
+                return None
+            pair = [map_to(leg) for leg in pair]
+        legs = [*pair, *legs]
+    placed = _placed(frame, legs, a, b) if legs else None
+    if placed is None:
+        return None
     method = "least action" if ascents else "manifold"
-    return _Course(frame, legs, passes, method, climbs=bool(ascents)) if legs else None
+    return _Course(frame, placed, passes, method, climbs=bool(ascents))
 
 
 def _descent(frame: _Frame, saddle: Saddle, which: int) -> np.ndarray | None:
@@ -567,21 +704,21 @@ def _of_least_action(
         raise MeanfieldError(
             f"Paths of least action begin and end at rest; {a!r} or {b!r} rotates."
         )
-    climbed: list[tuple[Saddle, _Frame, LeastAction]] = []
+    climbed: dict[int, tuple[Saddle, _Frame, LeastAction]] = {}
 
     def beyond(action: float, saddle: Saddle) -> float:
-        frame = _Frame.of(a, b, saddle.state)
-        climbed.append((saddle, frame, _ascent(frame, saddle)))
-        return action + climbed[-1][-1].action
+        if id(saddle) not in climbed:
+            frame = _Frame.of(a, b, saddle.state)
+            climbed[id(saddle)] = saddle, frame, _ascent(frame, saddle)
+        return action + climbed[id(saddle)][-1].action
 
-    passes = _lowest_passes(a, b, symmetry, beyond, 0.0)
-    frame = _Frame.of(a, b, *(one.state for one in passes))
-    known = [next(entry for entry in climbed if entry[0] is one) for one in passes]
+    crossings = _lowest_passes(a, b, _around(symmetry), beyond, 0.0)
+    frame = _Frame.of(a, b, *(one.saddle.state for one in crossings))
     ascents = [
         found if other.space == frame.space else _ascent(frame, saddle)
-        for saddle, other, found in known
+        for saddle, other, found in (climbed[id(one.saddle)] for one in crossings)
     ]
-    course = _manifold(a, b, passes, [one.rows for one in ascents])
+    course = _manifold(a, b, crossings, [one.rows for one in ascents])
     if course is None:
         raise MeanfieldError(
             f"No saddle between {a!r} and {b!r} was found, and {a.model!r} has no free energy for "
@@ -645,21 +782,29 @@ def _string(a: StationaryState, b: StationaryState, images: int, symmetry: Any) 
     """
     frame = _Frame.of(a, b)
     ends = [frame.row_of(one) for one in (a, b)]
-    if isinstance(frame.space, Circle):
-        k = frame.space.degrees
-        ends = [row * np.exp(1j * k * one.axis) for row, one in zip(ends, (a, b), strict=True)]
+    if isinstance(frame.space, Circle) and not isinstance(frame.basis, Reflected):
+        ends = [frame.space.rotate(row, -one.axis) for row, one in zip(ends, (a, b), strict=True)]
     share = np.linspace(0, 1, images)[:, None]
     rough = _evolved(frame, [(1 - share) * ends[0] + share * ends[1]], ROUGH)
     found = _passes_on(frame, rough[0], a, b, symmetry)
     if found is None:
-        return _Course(frame, _evolved(frame, rough, SETTLED), [], "string")
+        return _string_course(frame, rough, [], a, b)
     nodes, places, passes = found
     cut = [rough[0][i : j + 1].copy() for i, j in pairwise([0, *places, images - 1])]
     for leg, (first, last) in zip(cut, pairwise([ends[0], *nodes, ends[1]]), strict=True):
         leg[0], leg[-1] = first, last
     counts = _parts(frame, cut, images)
     cut = [_spaced(frame, leg, count)[1] for leg, count in zip(cut, counts, strict=True)]
-    return _Course(frame, _evolved(frame, cut, SETTLED), passes, "string")
+    return _string_course(frame, cut, passes, a, b)
+
+
+def _string_course(
+    frame: _Frame, legs: list[np.ndarray], passes: Sequence[Saddle], a: StationaryState,
+    b: StationaryState,
+) -> _Course:  # fmt: skip
+    """The string after its last steps, in the frame of b or a."""
+    legs = _evolved(frame, legs, SETTLED)
+    return _Course(frame, _placed(frame, legs, a, b) or legs, passes, "string")
 
 
 def _passes_on(
@@ -743,10 +888,11 @@ def _spaced(
 
 
 def _parts(frame: _Frame, legs: Sequence[np.ndarray], images: int) -> list[int]:
-    """Number of parts of each leg, in proportion to their lengths; at least 2."""
+    """Number of parts of each leg, at least 2, so that the longest part is shortest."""
     lengths = np.array([frame.spline(leg)[0][-1] for leg in legs])
-    parts = np.maximum(2, np.rint((images - 1) * lengths / lengths.sum())).astype(int)
-    parts[np.argmax(parts)] += images - 1 - parts.sum()
+    parts = np.full(len(legs), FEWEST_PARTS)
+    for _ in range(images - 1 - FEWEST_PARTS * len(legs)):
+        parts[np.argmax(lengths / parts)] += 1
     return [int(part) for part in parts]
 
 

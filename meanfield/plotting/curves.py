@@ -97,6 +97,8 @@ def snapshots(panels: Panels, *, scale: str = "auto") -> None:
         are shown alike.
     count : int, optional
         How many, where `times` is not given; by default 7.
+    bar : bool
+        Whether a colour bar shows the times.
     solution, scale
         As for `spacetime`; "power" is a power scale of the vertical axis.
 
@@ -154,7 +156,7 @@ def polar(panels: Panels, *, scale: str = "auto") -> None:
 
     Parameters
     ----------
-    solution, times, count, scale
+    solution, times, count, bar, scale
         As for `snapshots`, with 5 times by default; `ax` is an ordinary (not a polar) axes, and
         "log" takes h(u) proportional to log(1 + u).
 
@@ -403,6 +405,8 @@ def distribution(panels: Panels) -> None:
         `count` times spread evenly along the path of the measure.
     count : int, optional
         How many, where `times` is not given; by default 7.
+    bar : bool
+        Whether a colour bar shows the times.
 
     Raises
     ------

@@ -134,6 +134,16 @@ def test_a_family_of_models():
     np.testing.assert_allclose(direct.legendre_moments, state.legendre_moments, atol=1e-12)
 
 
+@pytest.mark.parametrize("high", [1.1, 1.3])
+def test_a_branch_covers_its_range_whatever_degree_states_beyond_it_need(high, monkeypatch):
+    """Degree 12 resolves states up to kappa = 1.3; the step from 1.2 leads to 1.4."""
+    monkeypatch.setitem(Reflected.bounds, 2, (8, 40, 1e-12))
+    model = mf.Transformer(0.2 * mf.Kuramoto() + 0.5 * PULL)
+    found = mf.branches(model, mf.Circle(8), (0.5, high), max_step=0.5, secondary=False)
+    assert not found.warnings and set(found.data.branch.values) == {0}
+    assert found.data.kappa.values[-1] > high
+
+
 def test_a_start_leads_to_its_branch():
     """From a density of the other sign, at the value that the model has."""
     model = mf.Transformer(mf.Kuramoto() + 0.05 * PULL, 3.0)
@@ -270,6 +280,24 @@ def test_a_wave_is_found_from_the_end_of_a_run(lagging):
     run = mf.solve(model, CIRCLE.von_mises(1.0, 1.0), (0, 150), rtol=1e-10)
     state = mf.stationary(model, run.final)
     assert state.converged and state.speed == pytest.approx(lagging.states_at(2.8)[1][1].speed)
+
+
+def test_a_wave_turns_about_the_axis_of_the_sphere():
+    """V turns by LAG about e_3, along which a field pulls: the wave has no symmetry."""
+    c, s = np.cos(LAG), np.sin(LAG)
+    V = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 0.5]])
+    north = mf.Field(lambda x: np.eye(3)[2] + 0 * x)
+    drift = mf.Attention(np.diag([1.0, 1.0, 0.7]), np.eye(3), V, 1.0) + 0.05 * north
+    model = mf.Transformer(drift, 4.2)
+    wave = mf.stationary(model, SPHERE.von_mises_fisher([1.0, 0.0, 0.0], 2.0))
+    assert wave.converged and wave.speed > 0.3 and wave.order_parameter > 0.3
+    final = mf.solve(model, wave.density, (0, 1), rtol=1e-11).final
+    c, s = np.cos(wave.speed), np.sin(wave.speed)
+    turned = wave.density.rotate([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    change = final.resample(turned.space.degree).coefficients - turned.coefficients
+    assert np.abs(change).max() < 1e-10
+    stability = wave.stability(3)
+    assert stability.stable and stability.neutral.tolist() == [True, False, False]
 
 
 @pytest.mark.long

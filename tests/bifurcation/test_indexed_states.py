@@ -55,6 +55,12 @@ def test_states_of_frequencies_are_ends_of_runs(normal_frequencies):
     assert abs(found.density.resample(degree).coefficients - run.final.coefficients).max() < 1e-9
 
 
+def test_the_derivative_of_the_order_parameter(normal_frequencies):
+    low, state, high = (normal_frequencies.states_at(k)[-1][1] for k in (1.3999, 1.4, 1.4001))
+    difference = (high.order_parameter - low.order_parameter) / 2e-4
+    assert state.derivative("kappa").order_parameter == pytest.approx(difference, rel=1e-6)
+
+
 def test_a_mean_frequency_turns_the_state(normal_frequencies):
     """In the frame that turns with the mean frequency the law is that of centred frequencies."""
     start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, normal(0.3, 0.7).index)

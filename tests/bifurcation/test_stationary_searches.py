@@ -100,11 +100,13 @@ def test_searches_repeat_themselves():
 
 
 def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
-    """USA(1) at kappa = 5 on the torus: the ordered state needs a degree above 40."""
-    model, torus = mf.Transformer(mf.USA(1.0), 5.0), mf.Torus(12, 2)
-    found = mf.stationary_states(model, torus, starts=[torus.von_mises([0, 0], 1.5)])
+    """USA(1) at kappa = 12 on the torus: the ordered state needs a degree above 64."""
+    torus = mf.Torus(12, 2)
+    starts = [torus.von_mises([0, 0], 1.5)]
+    found = mf.stationary_states(mf.Transformer(mf.USA(1.0), 12.0), torus, starts=starts)
     assert len(found) == 0 and found.unresolved == found.tried == 1
     assert "At 1 of 1 calls" in found.warnings[0] and found.warnings[0] in repr(found)
+    model = mf.Transformer(mf.USA(1.0), 5.0)
     uniform = mf.stationary_states(model, mf.Circle(16), starts=[mf.Circle(16).uniform()])
     assert uniform.unresolved == 0 and len(uniform) == 1
     assert "None of these states is stable" in uniform.warnings[0]
@@ -113,6 +115,18 @@ def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
     assert first.cut_off and "as many as count allows" in "".join(first.warnings)
     with pytest.raises(ValueError, match="one density or more"):
         mf.stationary_states(model, mf.Circle(16), starts=[])
+
+
+@pytest.mark.long  # 70 s
+def test_the_ordered_state_of_the_torus_is_found():
+    """USA(1) at kappa = 5: it is the end of `solve`, of degree 60, and the only stable state."""
+    model, torus = mf.Transformer(mf.USA(1.0), 5.0), mf.Torus(8, 2)
+    found = mf.stationary_states(model, torus)
+    assert [state.stable for state in found] == [True] + (len(found) - 1) * [False]
+    start = mf.Torus(60, 2).von_mises([0, 0], 8.0)
+    run = mf.solve(model, start, (0.0, 60.0), until="steady", rtol=1e-9)
+    order = run.observables["order_parameter"].values[-1]
+    assert found[0].order_parameter == pytest.approx(order, abs=1e-7)
 
 
 def test_the_number_of_unresolved_states_is_saved(tmp_path):

@@ -82,7 +82,7 @@ def test_states_of_a_sum_of_cosines_are_products(symmetry):
     model = mf.Transformer(mf.Kuramoto(), kappa=2.2)
     state = mf.stationary(model, mf.Torus(12).von_mises([0.3, 1.0], 0.9), symmetry=symmetry)
     assert state.converged
-    assert state.order_parameter == pytest.approx(2**0.5 * order(2.2), abs=1e-12)
+    assert state.order_parameter == pytest.approx(order(2.2), abs=1e-12)
     a = 2.2 * order(2.2)
     expected = state.density.space.von_mises([0.3, 1.0], a)
     assert np.abs(state.density.coefficients - expected.coefficients).max() < 1e-12
@@ -102,7 +102,7 @@ def test_stripes_and_lattices_are_found_once(symmetry, shapes):
         secondary=False,
     )  # fmt: skip
     found = sorted(state.order_parameter for _, state in diagram.states_at(2.15))
-    expected = order(2.15) * np.sqrt([1, 2][-shapes:])
+    expected = order(2.15) * np.sqrt([0.5, 1][-shapes:])
     assert found == pytest.approx([0, *expected], abs=1e-10)
     begun = {special.value for special in diagram.special("bifurcation") if special.branch == 0}
     assert begun == {2.0}
@@ -130,6 +130,21 @@ def test_growth_rates_of_the_uniform_state():
     assert values == pytest.approx(sorted([expected[0]] * 4 + [expected[1]] * 4)[::-1], abs=1e-12)
 
 
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_order_parameters_are_those_of_runs_and_have_their_derivatives(symmetry):
+    space = mf.Torus(12)
+
+    def state(kappa):
+        model = mf.Transformer(mf.Kuramoto(), kappa=kappa)
+        return mf.stationary(model, space.von_mises([0.3, 1.0], 0.9), symmetry=symmetry)
+
+    run = mf.solve(state(2.2).model, state(2.2).density, (0.0, 0.1))
+    order = run.observables["order_parameter"].values
+    assert state(2.2).order_parameter == pytest.approx(order, abs=1e-12)
+    difference = (state(2.2001).order_parameter - state(2.1999).order_parameter) / 2e-4
+    assert state(2.2).derivative("kappa").order_parameter == pytest.approx(difference, rel=1e-6)
+
+
 def test_what_has_no_stationary_equation_is_refused():
     space = mf.Torus(8)
     uneven = mf.PeriodicKernel(lambda z, w: np.cos(z) + np.sin(w))
@@ -149,11 +164,15 @@ def test_sums_over_waves_are_sums_over_nodes(circles, symmetry, drift):
     m *= 0.1
     mean = equation.mean(m, 2.0)
     masses, few = mean.weights * mean.gain, np.array([0, 3])
-    gram = (basis.legendre * masses) @ basis.legendre.T
-    assert basis.pairings(masses) == pytest.approx(gram, abs=1e-14)
-    assert basis.pairings(masses, few) == pytest.approx(gram[:, few], abs=1e-14)
+    assert basis.synthesised(m) == pytest.approx(m @ basis.legendre, abs=1e-13)
+    assert basis.analysed(masses) == pytest.approx(basis.legendre @ masses, abs=1e-14)
+    gradient = np.tensordot(m, basis.gradients, (0, 1))
+    assert basis.gradient_of(m) == pytest.approx(gradient, abs=1e-13)
     for order in range(basis.orders):
         part = basis.of_order(order)
+        gram = (part.legendre * masses) @ part.legendre.T
+        assert part.pairings(masses) == pytest.approx(gram, abs=1e-14)
+        assert part.pairings(masses, few) == pytest.approx(gram[:, few], abs=1e-14)
         there = equation.linearised(m, 2.0, part, np.eye(len(part.degrees)))  # over nodes
         assert equation.linearised(m, 2.0, part) == pytest.approx(there, abs=1e-12)
 
@@ -168,9 +187,11 @@ def test_leading_rates_are_those_of_the_whole_spectrum():
         part = basis.of_order(order)
         matrix = equation.linearised(m, 2.5, part)
         assert len(matrix) >= ITERATED_FROM
-        found = leading_of(matrix, 0.5, 1 + part.eigenvalues)
+        found, modes = leading_of(matrix, 0.5, 1 + part.eigenvalues)
         every = np.sort(np.linalg.eigvals(matrix).real)[::-1]
         assert found == pytest.approx(every[: len(found)], abs=1e-10)
+        assert matrix @ modes == pytest.approx(modes * found, abs=1e-9)
+        assert np.linalg.norm(modes, axis=0) == pytest.approx(1.0)
         assert growth_rates(equation, m, 2.5, part)[0] == pytest.approx(every[part.rotations(m)])
         assert leading_of(matrix, every[0] - 0.1, 1 + part.eigenvalues) is None  # one is larger
     assert leading_of(np.diag(np.arange(1.0, 301.0)), 301.0, np.arange(1.0, 301.0)) is None

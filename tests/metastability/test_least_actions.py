@@ -140,6 +140,7 @@ def test_a_path_of_sa_climbs_to_the_saddle_and_follows_the_flow_down():
     assert path.action == pytest.approx(0.3250730, rel=1e-6)
     assert path.action_error < 1e-6 * path.action
     assert path.quasi_potential == path.action / 2
+    assert path.exponent == model.kappa * path.quasi_potential
     left, right = path.plot().axes
     assert left.get_ylabel() == "order parameter"
     np.testing.assert_array_equal(left.lines[0].get_ydata(), path.data.order_parameter)
@@ -263,5 +264,5 @@ def test_what_has_no_least_action_is_refused():
     noise = mf.Transformer(mf.USA(2.0), noise=mf.Anisotropic(np.diag([1.3, 0.7])), kappa=3.0)
     with pytest.raises(MeanfieldError, match="isotropic"):
         DensityFlow(noise, None)
-    with pytest.raises(MeanfieldError, match="quasi_potential"):
+    with pytest.raises(MeanfieldError, match="log T = n exponent"):
         mf.escape_time(a, 100)

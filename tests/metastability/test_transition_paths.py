@@ -1,6 +1,8 @@
 """Minimum free-energy paths: ends, saddles, the flow along them, and two ways to compute them."""
 
 from functools import cache
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +10,19 @@ from scipy.interpolate import CubicSpline
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.bifurcation.multistability import same_state
 from meanfield.metastability.saddles import saddle_at
-from meanfield.metastability.transition_paths import _images_of, _manifold, _rotation
+from meanfield.metastability.transition_paths import (
+    _Course,
+    _Crossing,
+    _Frame,
+    _images_of,
+    _lowest_passes,
+    _manifold,
+    _parts,
+    _string,
+    _turns,
+)
 
 USA = mf.Transformer(mf.USA(4.0), 0.402)
 TWO_CLUSTERS = mf.Transformer(mf.CosineSeries((0, 0, 1, 0, 0.9)), 1.9)
@@ -140,16 +153,163 @@ def test_the_path_ends_in_a_state_that_is_turned(model):
         assert here.residual < 1e-5
 
 
-def test_factors_turn_and_reflect_states():
+def test_turns_and_reflections_map_states():
     """The rotation of a state of period pi is known up to pi, the reflection of a zonal one."""
     row = np.array([1, 0, 0.4 + 0.1j, 0, -0.2j, 0, 0.1])
     space = mf.Circle(6)
-    turned = space.rotate(row, 2.5)
-    np.testing.assert_allclose(_rotation(space, turned, row) * turned, row, atol=1e-14)
-    zonal = mf.Zonal(4, 3)
-    series = np.array([1, 0.3, 0.2, -0.1])
-    mirrored = series * [1, -1, 1, -1]
-    np.testing.assert_allclose(_rotation(zonal, mirrored, series) * mirrored, series, atol=1e-14)
+    moved = [
+        space.rotate(space.rotate(row, 2.5), turn) for turn in _turns(space.rotate(row, 2.5), row)
+    ]
+    assert min(np.abs(one - row).max() for one in moved) < 1e-14
+    uniform = mf.stationary(mf.Transformer(mf.USA(3.0), 0.5), mf.Zonal(4, 16).uniform())
+    zonal = _Frame.of(uniform, uniform)
+    series = np.append([1, 0.3, 0.2, -0.1], np.zeros(zonal.space.degree - 3))
+    mirrored = series * (-1.0) ** zonal.space.degrees
+    np.testing.assert_allclose(zonal.symmetry(mirrored, series)(mirrored), series, atol=1e-14)
+    assert zonal.symmetry(0.9 * mirrored, series) is None
+
+
+@cache
+def cubic_wells():
+    """Kuramoto in a field of three wells, invariant under x_2 -> -x_2 alone: a, and b, c mirrored.
+
+    V = 0.1 cos 3 theta + 0.02 cos theta.
+    """
+    pull = mf.Potential(lambda x: 0.4 * x[..., 0] ** 3 - 0.28 * x[..., 0])
+    model, circle = mf.Transformer(mf.Kuramoto() + pull, kappa=3.0), mf.Circle(24)
+    found = [mf.stationary(model, circle.von_mises(angle, 4.0)) for angle in (0.0, 2.1, -2.1)]
+    assert all(one.stable for one in found)
+    return found
+
+
+@pytest.mark.parametrize("method", ["manifold", pytest.param("string", marks=pytest.mark.long)])
+def test_paths_in_a_field_end_in_the_state_asked_for_and_not_turned(method):
+    """One saddle stands for two mirror images. Free energies on the path are those of its states.
+
+    Before, the path to one of them was turned, ended 0.04 away and crossed 13 % lower.
+    """
+    a, b, c = cubic_wells()
+    to_b, to_c = (mf.transition_path(a, end, method=method, images=33) for end in (b, c))
+    mirrored = to_c.densities.coefficients.conj()
+    assert np.abs(to_b.densities.coefficients - mirrored).max() < 1e-9
+    for path, end in ((to_b, b), (to_c, c)):
+        assert path.converged
+        assert path.method == method
+        assert difference(path.densities[0], a.density) < 1e-10
+        assert difference(path.densities[-1], end.density) < 1e-10
+        energy = path.data.free_energy.values
+        assert abs(energy[-1] - energy[0] - end.free_energy + a.free_energy) < 1e-12
+        assert abs(energy.max() - energy[0] - path.barrier) < 1e-12
+        assert path.exponent == pytest.approx(3.0 * path.barrier, rel=1e-12)
+
+
+def test_a_path_from_a_mirrored_state_begins_in_it_and_not_in_its_image():
+    """From b and from c to a, which is its own mirror image; then from b over a to c."""
+    a, b, c = cubic_wells()
+    saddle = next(one for one in mf.saddles(b) if same_state(one.ends[1], a))
+    both = saddle, saddle_at(saddle.state, a, "axisymmetric")
+
+    def around(state):
+        return [one for one in both if same_state(one.ends[0], state)]
+
+    for start, end, count in ((b, a, 1), (c, a, 1), (b, c, 2)):
+        ways = _lowest_passes(start, end, around)
+        assert len(ways) == count
+        legs = _manifold(start, end, ways).legs
+        for row, state in ((legs[0][0], start), (legs[-1][-1], end)):
+            away = row - state.density.resample(len(row) - 1).coefficients
+            assert np.abs(away).max() < 1e-10
+    assert ways[0].reflection != ways[1].reflection
+    assert np.abs(legs[1][-1] - legs[2][0]).max() < 1e-10
+    assert np.abs(legs[0] - legs[3][::-1].conj()).max() < 1e-8
+    assert _manifold(b, c, [ways[0], ways[0]]) is None
+
+
+def test_the_string_in_a_field_begins_with_the_states_themselves(monkeypatch):
+    """After one step; states in a field have no axis."""
+    monkeypatch.setattr("meanfield.metastability.transition_paths.MOST_STRING_STEPS", 1)
+    a, b, _ = cubic_wells()
+    course = _string(a, b, 9, "axisymmetric")
+    for row, state in ((course.legs[0][0], a), (course.legs[-1][-1], b)):
+        away = row - state.density.resample(len(row) - 1).coefficients
+        assert np.abs(away).max() < 1e-12
+
+
+def test_symmetries_of_a_model_map_states_and_others_do_not():
+    """On S^2 in a field along an axis rotations about it and a mirror; on the torus half turns."""
+    rng = np.random.default_rng(1)
+    cases = [
+        (mf.Sphere(12), lambda x: 0.3 * x[..., 2], np.diag([1.0, -1.0, 1.0])),
+        (mf.Torus(6, 2), lambda x: 0.1 * x[..., 0] + 0.2 * (2 * x[..., 2] ** 2 - 1), None),
+    ]
+    for space, potential, mirror in cases:
+        model = mf.Transformer(mf.Kuramoto() + mf.Potential(potential), kappa=0.5)
+        state = mf.stationary(model, space.uniform())
+        assert state.converged
+        frame = _Frame.of(state, state)
+        harmonics = frame.basis.all
+        low = rng.standard_normal(len(frame.basis.degrees)) * (frame.basis.degrees <= 3)
+        row = harmonics.series(0.1 * low)
+        if mirror is not None:
+            c, s = np.cos(1.1), np.sin(1.1)
+            about = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+            moved = frame.space.rotate(row, about @ mirror)
+            wrong = frame.space.rotate(row, np.diag([1.0, -1.0, -1.0]))
+        else:
+            waves = frame.space.waves
+            moved = row.conj() * np.exp(1j * np.pi * waves[:, 1])
+            wrong = row * np.exp(1j * np.pi * waves[:, 0])
+        found = frame.symmetry(moved, row)
+        assert np.abs(found(moved) - row).max() < 1e-12
+        assert frame.symmetry(wrong, row) is None
+
+
+def test_the_exponent_is_that_of_the_mean_time_of_a_chain():
+    """Random free energies of states and saddles; times by a linear system, rates exp(-N dF)."""
+    rng, n = np.random.default_rng(4), 3000.0
+    for count in (1, 2, 3, 4) * 5:
+        bottoms, tops = 0.1 * rng.random(count + 1), 0.1 + 0.1 * rng.random(count)
+        up, down = np.exp(-n * (tops - bottoms[:-1])), np.exp(-n * (tops - bottoms[1:]))
+        steps = [1 / up[0]]
+        for i in range(1, count):  # from c_i to c_{i+1}, first steps back included
+            steps.append((1 + down[i - 1] * steps[-1]) / up[i])
+        ends = [SimpleNamespace(free_energy=energy, model=SimpleNamespace(kappa=2.0))
+                for energy in bottoms]  # fmt: skip
+        passes = tuple(
+            SimpleNamespace(state=SimpleNamespace(free_energy=top), ends=pair)
+            for top, pair in zip(tops, pairwise(ends), strict=True)
+        )
+        action = 2 * (tops - bottoms[:-1]).sum()
+        path = mf.TransitionPath(
+            None, None, (ends[0], ends[-1]), passes, "manifold", 0.0, None, action, 0.0
+        )
+        assert abs(path.exponent / 2 - np.log(sum(steps)) / n) < 1e-3
+        assert path.quasi_potential >= path.exponent / 2 - 1e-15
+        unknown = [SimpleNamespace(free_energy=np.nan, model=ends[0].model) for _ in ends]
+        nowhere = tuple(SimpleNamespace(state=unknown[0], ends=pair) for pair in pairwise(unknown))
+        path = mf.TransitionPath(
+            None, None, (unknown[0], unknown[-1]), nowhere, "least action", 0.0, None, 0.3, 0.0
+        )
+        known = count == 1
+        assert np.isnan(path.exponent) != known
+        assert (path.saddle is None) != known
+
+
+@pytest.mark.parametrize("images", [9, 12, 13, 14, 40])
+def test_a_path_over_three_saddles_has_two_parts_a_leg_or_more(images):
+    """A few images are raised to 13; else the number is that asked for, and parts are as equal."""
+    uniform = states(USA, mf.Circle(32))[0]
+    frame = _Frame.of(uniform, uniform)
+    shares = np.array([0.0, 6.0, 6.2, 6.3, 11.0, 11.1, 11.2]) / 100
+    nodes = np.zeros((7, frame.space.degree + 1))
+    nodes[:, 0], nodes[:, 1] = 1.0, shares
+    legs = [np.linspace(one, other, 30) for one, other in pairwise(nodes)]
+    parts = _parts(frame, legs, images)
+    assert min(parts) >= 2
+    assert sum(parts) == max(images, 13) - 1
+    rows, lengths, _ = _images_of(_Course(frame, legs, [], "manifold"), images)
+    assert len(rows) == len(lengths) == max(images, 13)
+    assert (np.diff(lengths) > 0).all()
 
 
 @pytest.mark.long
@@ -159,7 +319,7 @@ def test_a_path_among_states_of_a_group_is_the_axisymmetric_one():
     found = mf.stationary_states(model, space, symmetry="C3v")
     ordered, top, uniform = sorted(found, key=lambda s: -s.order_parameter)
     saddle = saddle_at(top, uniform, "C3v")
-    course = _manifold(uniform, ordered, [saddle])
+    course = _manifold(uniform, ordered, [_Crossing(saddle)])
     _, lengths, residual = _images_of(course, 33)
     here = path(model, space, images=33)
     assert abs(saddle.barrier - here.barrier) < 1e-12

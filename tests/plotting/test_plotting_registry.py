@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +200,17 @@ def test_several_runs_in_one_panel_differ_and_share_a_legend(run):
 def test_headings_outside_the_style_have_its_font():
     page = mf.plotting.theme.figure()
     assert page.suptitle("Later").get_fontname() == "STIXGeneral"
+
+
+def test_every_option_of_every_figure_has_a_line_in_its_docstring():
+    """The options that all kinds share are those of `plot`."""
+    shared = set(re.findall(r"^ *- ((?:`\w+`, )*`\w+`): ", mf.plotting.plot.__doc__, re.M))
+    shared = {"ax", "member", "title"} & set(re.findall(r"\w+", " ".join(shared)))
+    assert len(shared) == 3
+    kinds = {id(kind): kind for each in FIGURE_KINDS._entries.values() for kind in each.values()}
+    for kind in (kind for kind in kinds.values() if kind.draw.__module__.startswith("meanfield.")):
+        _, _, parameters = kind.__doc__.partition("    Parameters\n")
+        lines = re.findall(r"^    ([*\w][*\w, ]*)", parameters.partition("\n\n")[0], re.M)
+        named = set(re.findall(r"\w+", ",".join(lines)))
+        missing = set(signature(kind).parameters) - shared - named - {"solution"}
+        assert not missing, f"{kind.draw.__module__}.{kind.draw.__name__}: {missing}"
