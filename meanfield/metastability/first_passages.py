@@ -13,13 +13,13 @@ from ..core.errors import UnresolvedWarning
 from ..core.forms import Natural
 from ..engines import Summation
 from ..models.transformer import Transformer
+from ..solving.arguments import SAME_TIME
 from ..states import Tokens
 from ..sweeps.outcomes import VALUE
 from .passages import LONGEST, Level, Passages, Trajectories, checked_step
 from .rare_events import AT_SOURCE, AT_TARGET, CENSORED, FirstPassages
 
 TRAJECTORIES = 32  # of one ensemble
-WHOLE_STEPS = 1e-12  # relative rounding error of the number of steps up to t_max
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def first_passages(
     seed, step = whole_number("rng", rng, least=0), checked_step(model, tokens, level, dt, engine)
     lowest = -np.inf if source is None else source
     require("target", target, f"a level above source = {lowest:g}", target > lowest)
-    steps = int(min(positive("t_max", t_max) / step * (1 + WHOLE_STEPS), LONGEST))
+    steps = int(min(positive("t_max", t_max) / step * (1 + SAME_TIME), LONGEST))
     require("t_max", t_max, f"at least one step of dt = {step:g}", steps > 0)
     check_memory(f"replicas = {replicas}", (replicas, 4), "replicas")
     work = PlainEnsembles(model, tokens, level, target, step, seed, lowest, engine, steps)
