@@ -268,7 +268,7 @@ def transition_path(
     ------
     TypeError, ValueError
         For arguments out of their range, states of two models or spaces, states that are unstable
-        or have not converged, and states that are equal up to a rotation or reflection.
+        or have not converged, and states that are equal up to a rotation of the model.
     MeanfieldError
         Without a free energy: if no saddle between the states was found, for rotating states, and
         under noise that is not isotropic.
@@ -346,9 +346,9 @@ def _check_ends(a: Any, b: Any) -> None:
             "a and b must be states of one model on one space; these are of "
             f"{a.model!r} on {space!r} and {b.model!r} on {other!r}."
         )
-    if same_state(a, b):
+    if _maps(0, a, b):
         raise ValueError(
-            f"a and b must be two states; both are {a!r}, up to a rotation or reflection. "
+            f"a and b must be two states; both are {a!r}, up to a rotation of the model. "
             "mf.stationary_states finds others."
         )
 
