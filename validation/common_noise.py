@@ -62,7 +62,7 @@ class Replayed(mf.CommonTranslations):
         Strength, > 0 and finite.
     """
 
-    def increments(self, replicas, d, rng):
+    def increments(self, replicas, d, rng, circles=0):
         return REPLAYED.pop(0)
 
 
@@ -75,7 +75,7 @@ class ReplayedMatrix(mf.CommonMatrix):
         Strength, > 0 and finite.
     """
 
-    def increments(self, replicas, d, rng):
+    def increments(self, replicas, d, rng, circles=0):
         return REPLAYED.pop(0)
 
 
@@ -195,8 +195,8 @@ def path_by_path(report: Report, quick: bool) -> None:
 def distance(mu, drift, kind, n, paths):
     """The root mean square over paths of moments of n tokens without those of their law."""
     model = mf.Transformer(drift, 4.0, common=kind(np.full(paths, 4.0)))
-    options = {"t_eval": [0.3], "dt": 0.05, "rtol": 1e-6}
-    law = successful(mf.solve(model, mu, (0, 0.3), rng=n, **options)).final
+    options = {"t_eval": [0.3], "dt": 0.05}
+    law = successful(mf.solve(model, mu, (0, 0.3), rng=n, rtol=1e-6, **options)).final
     x = mu.sample(n * paths, rng=n + 1).x.reshape(paths, n, -1)
     end = successful(mf.solve(model, mf.Tokens(x), (0, 0.3), rng=n, **options)).final
     few = mu.space.with_degree(4)

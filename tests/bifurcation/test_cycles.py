@@ -294,3 +294,47 @@ def test_what_is_no_cycle_is_refused(orbit, hopf):
         mf.first_lyapunov(orbit)
     with pytest.raises(mf.MeanfieldError, match="do not reach"):
         mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
+
+
+@pytest.mark.long
+def test_multipliers_behind_a_torus_bifurcation_are_those_of_tangents():
+    """Two groups of oscillators: the monodromy matrix from tangents of one period of a run."""
+    drift = 0.5 * mf.Kuramoto() + 0.4 * mf.Field(lambda x: np.eye(2)[0] + 0 * x)
+    model = mf.Transformer(drift, 28.0, frequency=mf.OfIndex())
+    index, degree = mf.Classes([0.9, 1.7], [0.25, 0.75]), 24
+    begin = mf.Circle(16).indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, index)
+    run = mf.solve(model, begin, (0, 120), t_eval=[120], rtol=1e-7)
+    cycle = mf.cycle(model, run.final.resample(16), 3.8647, **COARSE, max_degree=16)
+    start = cycle.at(0.0).resample(degree)
+    cycle = mf.cycle(model, start, cycle.period, tolerance=1e-9, max_degree=degree)
+    start = cycle.at(0.0)
+    live = np.flatnonzero(np.arange(start.coefficients.size) % (degree + 1))
+    units = np.eye(start.coefficients.size)[live]
+    run = mf.solve(model, start, (0, cycle.period), t_eval=[cycle.period], rtol=1e-11,
+                   tangents=[*units, *(1j * units)])  # fmt: skip
+    ends = [run.tangents[f"direction_{i}"][-1].resample(degree) for i in range(2 * len(live))]
+    columns = np.array([end.coefficients[live] for end in ends])
+    matrix = np.hstack([columns.real, columns.imag]).T
+    values = np.linalg.eigvals(matrix)
+    largest = values[np.argsort(-np.abs(values))][:3]
+    assert abs(largest[0]) > 1.005
+    np.testing.assert_allclose(np.sort(largest), np.sort(cycle.multipliers[:3]), rtol=0, atol=1e-7)
+
+
+@pytest.mark.long
+def test_a_family_of_rotators_ends_at_a_homoclinic_orbit():
+    """The period grows like -log |w - w_0| over the growth rate of the saddle at w_0."""
+
+    def family(w):
+        return rotators(w, 1.62)
+
+    diagram = mf.branches(family, CIRCLE, (0.415, 0.44), secondary=False, max_step=0.05)
+    (hopf,) = diagram.special("Hopf")
+    found = mf.cycles(family, hopf, (0.415, 0.44), **COARSE)
+    limit = found.limits[1]
+    rates = [state.stability(1).eigenvalues[0] for _, state in diagram.states_at(limit)]
+    (rate,) = (one.real for one in rates if one.imag == 0 and one.real > 0)
+    periods, away = found.data.period.values[-2:], limit - found.data.s.values[-2:]
+    assert found.ends == ("Hopf", "homoclinic")
+    assert periods[1] > 3 * found.data.period.values[0]
+    assert np.diff(periods)[0] / np.log(away[0] / away[1]) * rate == pytest.approx(1, abs=1e-2)
