@@ -13,7 +13,7 @@ from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
+from ..results.files import Contents, Result
 from ..solving import solve
 from ..spaces import Density
 from ..sweeps.execution import run_points
@@ -21,7 +21,7 @@ from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .families import basis_of, with_parameter
-from .multistability import density_of, described_density, state_of
+from .multistability import state_of
 from .stationary import AT_STATE, check_model, check_stationary, l2_distance, state_near
 
 if TYPE_CHECKING:
@@ -198,25 +198,18 @@ class Basins(Result):
     parameter: str | None
     densities: dict[str, Density]
 
-    def contents(self) -> Contents:
-        """The table, the model and the densities, for a file."""
-        densities = {name: described_density(one) for name, one in self.densities.items()}
-        header = {"model": self.model, "parameter": self.parameter, "densities": densities}
-        return contents_of(self.data, header)
-
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
         """The basins from the contents of a file."""
-        data, header = dataset_of(contents)
-        densities = {name: density_of(one) for name, one in header["densities"].items()}
-        (model, _), parameter = stored_model(contents), header["parameter"]
-        for name, density in densities.items() if contents.model is not None else ():
+        found = super().made_of(contents)
+        for name, density in found.densities.items() if contents.model is not None else ():
             if name.startswith(("state", "wave")):
-                counts = data["count"].sel(end=name)
+                counts = found.data["count"].sel(end=name)
                 last = float(counts[counts.dims[0]][counts > 0][-1])  # of its density
+                model, parameter = found.model, found.parameter
                 here = with_parameter(model, parameter, last) if parameter else model
                 check_stationary(contents, state_of(here, density, AXISYMMETRIC))
-        return cls(data, model, parameter, densities)
+        return found
 
     def plot(self, **options: Any) -> "Figure":
         """Draw the shares with their intervals, by `plotting.basins`."""

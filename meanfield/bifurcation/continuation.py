@@ -8,6 +8,7 @@ the convergence of Newton's method. The metric is ds^2 = 2 sum dm_l^2 + dp^2.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from ..core.identity import digest
 from .bases import Basis
 from .families import EquationFamily, OutsideDomain, equation_of
 from .journal import AnswerJournal, recalled
-from .newton import Bordered, Coupled, determinant, newton
+from .newton import Bordered, Coupled, Iteration, determinant, newton
 from .newton import solved as linear_solution
 from .normal_forms import TINY_NUMBER, Onset, normal_form, zeros
 
@@ -90,6 +91,7 @@ class Curve(ABC):
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 
     straight, curved = STRAIGHT, CURVED
+    chords = 1  # iterations that count as one of Newton's method
 
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
@@ -117,6 +119,27 @@ class Curve(ABC):
         return float(value)
 
     @abstractmethod
+    def in_plane(self, z: np.ndarray, row: np.ndarray, value: float) -> tuple[np.ndarray, Any]:
+        """F and <row, z> - value at z, and a function that computes their derivative.
+
+        Raises
+        ------
+        OutsideDomain
+            If there is no equation for the parameters.
+        """
+
+    def in_plane_or_inf(self, z: np.ndarray, row: np.ndarray, value: float) -> tuple[Any, Any]:
+        """`in_plane`; infinite where there is no equation, as after too long a step."""
+        try:
+            with np.errstate(all="ignore"):  # too long a step may overflow
+                return self.in_plane(z, row, value)
+        except OutsideDomain:
+            return np.full(len(z), np.inf), lambda: np.eye(len(z))
+
+    @abstractmethod
+    def iteration(self, start: np.ndarray, row: np.ndarray, value: float) -> Iteration:
+        """Newton's method for F(z) = 0 and <row, z> = value from a start."""
+
     def solved(
         self, start: np.ndarray, row: np.ndarray, value: float, most: int | None = None
     ) -> np.ndarray | None:
@@ -124,6 +147,14 @@ class Curve(ABC):
 
         None if Newton's method does not converge, or needs more than `most` steps.
         """
+
+        def find() -> np.ndarray:
+            iteration = self.iteration(start, row, value)
+            slow = most is not None and len(iteration.residuals) > self.chords * most
+            return iteration.x if iteration.converged and not slow else np.zeros(0)
+
+        z = self.recalled("solved", (start, row, value, most), find)
+        return z if z.size else None
 
     @abstractmethod
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
@@ -213,24 +244,13 @@ class DenseCurve(Curve):
         residual, jacobian = self.system(z)
         return residual, lambda: np.vstack([jacobian(), row])
 
-    def solved(
-        self, start: np.ndarray, row: np.ndarray, value: float, most: int | None = None
-    ) -> np.ndarray | None:
-        def system(z: np.ndarray) -> Any:
-            try:
-                with np.errstate(all="ignore"):  # too long a step may overflow
-                    residual, matrix = self.square(z, row)
-            except OutsideDomain:  # too long a step; Newton's method halves it
-                return np.full(len(z), np.inf), lambda: np.eye(len(z))
-            return np.append(residual, row @ z - value), matrix
+    def in_plane(self, z: np.ndarray, row: np.ndarray, value: float) -> tuple[np.ndarray, Any]:
+        residual, matrix = self.square(z, row)
+        return np.append(residual, row @ z - value), matrix
 
-        def find() -> np.ndarray:
-            iteration = newton(system, start, CURVE_TOLERANCE)
-            good = iteration.converged and not (most and len(iteration.residuals) > most)
-            return iteration.x if good else np.zeros(0)
-
-        z = self.recalled("solved", (start, row, value, most), find)
-        return z if z.size else None
+    def iteration(self, start: np.ndarray, row: np.ndarray, value: float) -> Iteration:
+        system = partial(self.in_plane_or_inf, row=row, value=value)
+        return newton(system, start, CURVE_TOLERANCE)
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         def find() -> np.ndarray:

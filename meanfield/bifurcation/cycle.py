@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,7 @@ from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import (
-    Contents,
-    Result,
-    check_functions,
-    contents_of,
-    dataset_of,
-    stored_model,
-)
+from ..results.files import Contents, Result, check_functions
 from ..results.solution import Solution
 from ..solving.solve import solve
 from ..spaces import Space
@@ -33,7 +26,6 @@ from .bases import Array, Basis
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
-from .diagram import described_space, space_of
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
@@ -216,20 +208,10 @@ class Cycle(Result):
         """A film of one period: see `Solution.animate`."""
         return self.run().animate(path, **options)
 
-    def contents(self) -> Contents:
-        """Arrays and header of a file."""
-        header = {name: value for name, value in vars(self).items() if name != "data"}
-        header.pop("_basis", None)
-        header["space"] = described_space(self.space)
-        return contents_of(self.data, header)
-
     @classmethod
-    def made_of(cls, contents: Contents) -> "Cycle":
+    def made_of(cls, contents: Contents) -> Self:
         """The cycle with the contents of a file."""
-        data, header = dataset_of(contents)
-        header["model"], _ = stored_model(contents)
-        header["space"] = space_of(header["space"])
-        found = cls(data, **header)
+        found = super().made_of(contents)
         if contents.model is not None:
             found.check_functions()
         return found

@@ -21,18 +21,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import range_of, real, require
+from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Transformer
-from ..results.files import Contents, OtherModel, Result, contents_of, dataset_of, stored_model
+from ..results.files import Contents, OtherModel, Result, dataset_of, stored_model
 from ..solving.checkpoint import Keeper
 from .bases import Array
 from .branches import Following, stop_of, varied
@@ -48,7 +49,7 @@ from .cycle import (
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .cycle_onset import neutral_pair
-from .diagram import END_SENTENCES, described_space, space_of
+from .diagram import END_SENTENCES
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .newton import Iteration
@@ -165,34 +166,35 @@ class CycleBranch(Result):
         sides = [(i, i + 1) for i in np.flatnonzero(inside)]
         return [self.cycles[min(pair, key=lambda i: abs(values[i] - value))] for pair in sides]
 
-    def contents(self) -> Contents:
-        """Arrays and header of a file."""
-        header: dict[str, Any] = {n: v for n, v in vars(self).items() if n != "data"}
-        header["cycles"] = [_row(one) for one in self.cycles]
-        header["special_points"] = [
-            [s.kind, s.parameter, s.value, s.period, s.multiplier.real, s.multiplier.imag,
-             _row(s.cycle)]
-            for s in self.special_points
-        ]  # fmt: skip
-        return contents_of(self.data, header)
-
     @classmethod
-    def made_of(cls, contents: Contents) -> "CycleBranch":
+    def made_of(cls, contents: Contents) -> Self:
         """The branch with the contents of a file."""
         data, header = dataset_of(contents)
-        name, values = header["parameter"], data[header["parameter"]].values.tolist()
-        pairs_of = zip(values, header["cycles"], strict=True)
-        header["cycles"] = [_of_row(contents, name, value, row) for value, row in pairs_of]
-        header["special_points"] = [
-            CycleSpecial(kind, name, value, period, complex(real, imaginary),
-                         _of_row(contents, name, value, row))
-            for kind, name, value, period, real, imaginary, row in header["special_points"]
-        ]  # fmt: skip
-        if contents.model is not None:
-            header["cycles"][-1].check_functions()
-        pairs = {name: tuple(map(float, header[name])) for name in ("limits", "span")}
-        pairs["ends"] = tuple(header["ends"])
-        return cls(data, **header | pairs)
+        branch = cls(data, **header)
+        if contents.model is None:
+            return branch
+        values = data[branch.parameter].values.tolist()
+        pairs = zip(branch.cycles, values, strict=True)
+        cycles = [branch._given(contents, one, value) for one, value in pairs]
+        special_points = [
+            special._replace(cycle=branch._given(contents, special.cycle, special.value))
+            for special in branch.special_points
+        ]
+        cycles[-1].check_functions()
+        return replace(branch, cycles=cycles, special_points=special_points)
+
+    def _given(self, contents: Contents, cycle: Cycle, value: float) -> Cycle:
+        """A cycle of a file with the model that `load` got, at a value of the parameter."""
+        given, name = contents.model, self.parameter
+        single = isinstance(given, Transformer)
+        wanted = f"a model with the parameter {name}, or a function of it, as cycles got it"
+        fits = name in parameters_of(given) if single else callable(given)
+        require("model", given, wanted, fits, OtherModel)
+        long: dict[str, Any] = {}
+        header = {"model": describe(cycle.model, long)}
+        model = with_parameter(given, name, value)
+        here, _ = stored_model(replace(contents, header=header, long=long, model=model))
+        return replace(cycle, model=here)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """The branch: extremes of the order parameter, the period and multipliers."""
@@ -210,32 +212,6 @@ class CycleBranch(Result):
             lines.append(f"  {side}  {end}{at}")
         lines += [f"  {special!r}" for special in self.special_points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
-
-
-def _row(one: Cycle) -> dict[str, Any]:
-    """A cycle as a header of a file."""
-    row = {name: value for name, value in vars(one).items() if name not in ("data", "_basis")}
-    arrays = {str(name): table.values for name, table in one.data.items()}
-    dims = {str(name): list(map(str, table.dims)) for name, table in one.data.items()}
-    return row | {"space": described_space(one.space), "arrays": arrays, "dims": dims}
-
-
-def _of_row(contents: Contents, name: str, value: float, row: dict[str, Any]) -> Cycle:
-    """The cycle from what `_row` returned, at a value of the parameter of a branch."""
-    import xarray as xr
-
-    given, arrays, dims = contents.model, row.pop("arrays"), row.pop("dims")
-    if given is not None:
-        single = isinstance(given, Transformer)
-        wanted = f"a model with the parameter {name}, or a function of it, as cycles got it"
-        fits = name in parameters_of(given) if single else callable(given)
-        require("model", given, wanted, fits, OtherModel)
-        given = with_parameter(given, name, value)
-    row["model"], _ = stored_model(replace(contents, header=row, model=given))
-    row["space"] = space_of(row["space"])
-    tables = {name: (dims[name], np.array(values)) for name, values in arrays.items()}
-    tables["neutral"] = (dims["neutral"], np.array(arrays["neutral"], dtype=bool))
-    return Cycle(xr.Dataset(tables), **row)
 
 
 class _Point(NamedTuple):
@@ -575,7 +551,7 @@ def _cycle_of(row: _Point, source: Any, name: str, resolution: Resolution) -> Cy
     """The cycle of a point of a branch."""
     model = with_parameter(source, name, row.point.value)
     row_of_p = np.append(np.zeros(len(row.point.z) - 1), 1.0)
-    residual, _ = row.curve.bordered(row.point.z, row_of_p, row.orbit.p)
+    residual, _ = row.curve.in_plane(row.point.z, row_of_p, row.orbit.p)
     done = Iteration(row.point.z, "converged", [float(np.abs(residual).max())])
     return cycle_at(model, row.curve, row.point, done, resolution.tolerance)
 
@@ -655,7 +631,7 @@ def _doubled(here: _Point, resolution: Resolution) -> _Point:
             f"At {here.point.value:.10g} no period doubles: the multiplier nearest to -1 is "
             f"{values[nearest]:.6g}; check `at`."
         )
-    _, derivative = curve.bordered(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
+    _, derivative = curve.in_plane(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
     waves = derivative(False).carried(vectors[:, nearest].real)
     ends, mesh = curve.mesh.ends / 2, curve.mesh
     waves = waves / np.sqrt(mesh.weights @ (waves[:, -1] ** 2).sum(axis=1))

@@ -10,13 +10,11 @@ from ..core.differences import NODES, WEIGHTS
 from .bases import Array
 from .continuation import Curve, CurvePoint, StationaryCurve
 from .cycle_collocation import Condensed, Mesh, radau
-from .families import OutsideDomain
 from .newton import Iteration
 
 CYCLE_TOLERANCE = 1e-11  # on the residual of coefficients
 LOG_STEP = 0.02  # of differences by log kappa
 MOST_STEPS, MOST_HALVINGS = 25, 6  # of Newton's method, and of one step
-CHORDS = 2  # steps that count as one of Newton's, as derivatives are used again
 CONTRACTED = 0.1  # reduction of the residual from which on a derivative is used again
 SHIFT_ROUNDING = 1e-8  # relative size of directions of shifts that count as zero
 
@@ -193,6 +191,7 @@ class CycleCurve(Curve):
     """
 
     straight, curved = 0.97, 0.8  # orbits turn more than stationary states
+    chords = 2  # derivatives are used again
 
     def __init__(self, motion: CoefficientFlow, mesh: Mesh, reference: Orbit, max_step: float):
         states = motion.states
@@ -247,7 +246,7 @@ class CycleCurve(Curve):
                 rates[index] -= speed * (turning @ c)
         return rates
 
-    def bordered(self, z: Array, row: Array, value: float) -> Any:
+    def in_plane(self, z: Array, row: Array, value: float) -> tuple[Array, Any]:
         """Collocation equations, phase conditions and <row, z> = value; and their derivative."""
         orbit = self.orbit(z)
         rates = self._rates(orbit)
@@ -265,7 +264,7 @@ class CycleCurve(Curve):
         """
         z, sizes, linear = start, [], None
         moving = bool(np.any(row[:-1]))
-        residual, derivative = self._system(z, row, value)
+        residual, derivative = self.in_plane_or_inf(z, row, value)
         sizes.append(_largest(residual))
         while sizes[-1] > CYCLE_TOLERANCE:
             if len(sizes) > MOST_STEPS or not np.isfinite(sizes[-1]):
@@ -278,7 +277,7 @@ class CycleCurve(Curve):
                 return Iteration(z, "singular", sizes)
             for halving in range(MOST_HALVINGS if fresh else 1):
                 tried = z - step / 2**halving
-                next_residual, next_derivative = self._system(tried, row, value)
+                next_residual, next_derivative = self.in_plane_or_inf(tried, row, value)
                 size = _largest(next_residual)
                 if size < sizes[-1]:
                     break
@@ -292,30 +291,11 @@ class CycleCurve(Curve):
             sizes.append(size)
         return Iteration(z, "converged", sizes)
 
-    def _system(self, z: Array, row: Array, value: float) -> Any:
-        """Equations and derivative by `bordered`; infinite where there is no equation."""
-        try:
-            with np.errstate(all="ignore"):
-                return self.bordered(z, row, value)
-        except OutsideDomain:
-            return np.full(len(z), np.inf), None
-
-    def solved(
-        self, start: Array, row: Array, value: float, most: int | None = None
-    ) -> Array | None:
-        def find() -> Array:
-            iteration = self.iteration(start, row, value)
-            good = iteration.converged and not (most and len(iteration.residuals) > CHORDS * most)
-            return iteration.x if good else np.zeros(0)
-
-        z = self.recalled("solved", (start, row, value, most), find)
-        return z if z.size else None
-
     def point(self, z: Array, direction: Array) -> CurvePoint:
         """Point of the curve at z with its unit tangent and its monodromy matrix."""
 
         def find() -> Array:
-            _, derivative = self.bordered(z, self._lengths * direction, 0.0)
+            _, derivative = self.in_plane(z, self._lengths * direction, 0.0)
             linear = derivative(True)
             tangent = linear.solve(np.append(np.zeros(len(z) - 1), 1.0))
             tangent /= np.sqrt(self._lengths @ tangent**2)

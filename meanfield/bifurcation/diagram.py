@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import check_memory, real, require, whole_number
-from ..core.descriptions import absent, build, describe
+from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
 from ..core.provided import FIGURES
@@ -26,8 +26,6 @@ from ..results.files import (
     dataset_of,
 )
 from ..spaces import Space
-from ..spaces.index import Index
-from ..spaces.indexed import IndexedSpace
 from .bases import AXISYMMETRIC, ISOTROPIC, Basis, basis_on
 from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
@@ -472,16 +470,13 @@ class Diagram(Result):
 
     def contents(self) -> Contents:
         """Arrays and header of a file: the points, and states by their moments."""
-        described = {
-            "drift": describe(self.drift),
-            "noise": describe(self.noise),
-            "space": described_space(self.space),
+        header = vars(self) | {
             "special_points": [
                 vars(s) | {"state": self._described(s.state)} for s in self.special_points
             ],
             "saved": [(number, self._described(state)) for number, state in self.saved],
         }
-        header = {name: value for name, value in vars(self).items() if name != "data"} | described
+        del header["data"]
         return contents_of(self.data, header)
 
     @classmethod
@@ -490,12 +485,10 @@ class Diagram(Result):
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"], header["noise"] = stored_source(contents, header)
-        header["space"] = space_of(header["space"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
-            pairs = {name: tuple(map(float, row[name])) for name in ("interval", "coefficients")}
             state = diagram._state(*row["state"])
-            diagram.special_points.append(SpecialPoint(**(row | pairs | {"state": state})))
+            diagram.special_points.append(SpecialPoint(**(row | {"state": state})))
         diagram.saved.extend((number, diagram._state(*state)) for number, state in saved)
         if contents.model is not None:
             diagram._check_functions(contents)
@@ -569,17 +562,6 @@ def transition_at(
     kappa, amplitude = weak_transition(form)
     jump = amplitude / float(equation.basis.sizes[equation.basis.index(form.degree)])
     return Transition(order, strength * kappa, onset, jump, hysteresis)
-
-
-def described_space(space: Space) -> dict[str, Any]:
-    """The space, and the index of indexed densities, for the header of a file."""
-    return {name: describe(part) for name, part in space.uniform().header().items()}
-
-
-def space_of(described: dict[str, Any]) -> Any:
-    """The space from what `described_space` returned."""
-    space = build(Space, described["space"])
-    return IndexedSpace(space, build(Index, described["index"])) if "index" in described else space
 
 
 def noise_of(described: Any) -> Any:

@@ -23,7 +23,7 @@ and w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -200,8 +200,12 @@ class StationaryEquation(ABC):
         return int(np.argmax(self.weights[1:])) + 1
 
     @abstractmethod
-    def finer(self, degree: int) -> "StationaryEquation":
+    def among(self, basis: Any) -> Self:
+        """The equation in another basis, without derivatives by a parameter."""
+
+    def finer(self, degree: int) -> Self:
         """The equation truncated at another degree."""
+        return self.among(self.basis.finer(degree))
 
     @abstractmethod
     def mean(self, m: Array, kappa: float) -> Any:
@@ -341,8 +345,8 @@ class MomentEquation(StationaryEquation):
         """Whether there is a free energy, which is so if Z is constant."""
         return self.ratio == 0
 
-    def finer(self, degree: int) -> "MomentEquation":
-        return MomentEquation(self.zonal, self.basis.finer(degree))
+    def among(self, basis: Any) -> Self:
+        return type(self)(self.zonal, basis)
 
     def mean(self, m: Array, kappa: float) -> Mean:
         """The density exp(kappa g[m])/const and its moments E P_l."""

@@ -15,10 +15,9 @@ from ..core.forms import Natural
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of, stored_model
+from ..results.files import Contents, Result, dataset_of, stored_model
 from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
-from .diagram import described_space, space_of
 from .families import basis_of, equation_of
 from .stability import GROWING_RATE
 from .stationary import (
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
-OF_SEARCH = ("tried", "starts", "unresolved", "cut_off", "symmetry")
 MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
 SEARCHED_PARTS = 4  # of the flow from an unstable state, in which it comes to another one
 
@@ -122,28 +120,15 @@ class StationaryStates(Result, Sequence[StationaryState]):
     def __len__(self) -> int:
         return len(self.states)
 
-    def contents(self) -> Contents:
-        """The table, the model and the densities, for a file."""
-        header = {
-            "model": self.model,
-            **{name: getattr(self, name) for name in OF_SEARCH},
-            "densities": [described_density(state.density) for state in self.states],
-        }
-        return contents_of(self.data, header)
-
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
         """The states from the contents of a file."""
         data, header = dataset_of(contents)
         model = model_in(contents, "these states")
-        pairs = zip(header["densities"], data.residual.values, strict=True)
-        states = [
-            state_of(model, density_of(described), header["symmetry"], float(residual))
-            for described, residual in pairs
-        ]
+        pairs = zip(header["states"], data.residual.values, strict=True)
+        states = tuple(state_of(model, one, header["symmetry"], float(r)) for one, r in pairs)
         check_stationary(contents, *states)
-        rest = {name: header[name] for name in OF_SEARCH}
-        return cls(data, model, tuple(states), **rest)
+        return cls(data, **header | {"model": model, "states": states})
 
     def plot(self, **options: Any) -> "Figure":
         """Draw the densities of all states, by `plotting.stationary_states`."""
@@ -167,20 +152,6 @@ def model_in(contents: Contents, what: str) -> Transformer:
             "mf.load(path, model=model); xarray.open_dataset reads the table alone."
         )
     return model
-
-
-def described_density(density: Density) -> dict[str, Any]:
-    """Space, index and coefficients of a density, for the header of a file."""
-    parts = np.ascontiguousarray(density.coefficients, dtype=complex).view(float)
-    return {**described_space(density.space), "parts": parts}
-
-
-def density_of(described: dict[str, Any]) -> Density:
-    """The density from what `described_density` returned."""
-    space = space_of(described)
-    coefficients = np.ascontiguousarray(described["parts"], dtype=float).view(complex)
-    coefficients = coefficients.astype(space.dtype) if space.dtype == complex else coefficients.real
-    return type(space.uniform()).computed(coefficients, space)
 
 
 def state_of(

@@ -19,18 +19,15 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, finite, require
-from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.provided import FIGURES
 from ..models.noise import Noise
-from ..results.files import Contents, Result, check_functions, contents_of, dataset_of
+from ..results.files import Contents, Result, check_functions, dataset_of
 from ..spaces import Space
 from .diagram import (
     END_SENTENCES,
     PRESENT_MOMENT,
     Transition,
-    described_space,
-    space_of,
     stored_source,
     transition_at,
 )
@@ -305,62 +302,24 @@ class PhaseDiagram(Result):
                     sentences.append(f"{name} {END_SENTENCES[end].format(place=place)}.")
         return sentences
 
-    def contents(self) -> Contents:
-        """Arrays and header of a file: points and curves, so that `kappa` works after `load`."""
-        family = self.family
-        header = {
-            "drift": describe(family.drift),
-            "noise": describe(self.noise),
-            "symmetries": family.basis.symmetries,
-            "space": described_space(self.space),
-            "parameter": family.name,
-            "span": family.span,
-            "second": [family.second, family.second_span],
-            "truncation": family.basis.degree,
-            "tricritical": self.tricritical,
-            **{points: getattr(self, points) for points in PLANE_POINTS},
-            "ends": self.ends,
-            "degree": self.degree,
-            "loci": {
-                name: {
-                    "kind": curve.kind, "order": curve.order, "degree": curve.degree,
-                    "borders": [curve.borders.real, curve.borders.imag], "points": curve.points,
-                    "changes": curve.changes, "max_step": curve.max_step,
-                    "kept": curve.basis.kept, "truncation": curve.basis.degree,
-                }
-                for name, curve in self.loci.items()
-            },
-        }  # fmt: skip
-        return contents_of(self.data, header)
-
     @classmethod
     def made_of(cls, contents: Contents) -> "PhaseDiagram":
         """The phase diagram from the contents of a file, equal to the saved one to the last bit."""
         data, header = dataset_of(contents)
-        (drift, noise), name = stored_source(contents, header), header["parameter"]
-        (low, high), space = header["span"], space_of(header["space"])
-        basis = saved_basis(space, noise, header["symmetries"])
-        second, second_span = header.get("second", ("kappa", None))
-        family: KappaPlane = KappaPlane(drift, name, (low, high), basis)
-        if second_span is not None:
-            family = ParameterPlane(drift, name, (low, high), basis, second, tuple(second_span))
-        family = family.among(basis.finer(header["truncation"]))
-        loci = {}
-        for curve, kept in header["loci"].items():
-            real, imaginary = kept.pop("borders")
-            borders = real + 1j * imaginary if kept["kind"] == "Hopf" else real
-            here = basis_of_states(basis, kept.pop("truncation"), kept.pop("kept"))
-            loci[curve] = SpecialCurve(family.among(here), borders=borders, **kept)
-        corners = [
-            Tricritical(l, float(b), float(k), name, second)
-            for l, b, k, *_ in header["tricritical"]
-        ]
-        special = {
-            points: [kind(float(b), float(k), name, second) for b, k, *_ in header.get(points, [])]
-            for points, kind in PLANE_POINTS.items()
-        }
-        ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
-        diagram = cls(data, corners, ends, family, loci, space, header["degree"], **special)
+        plane, space = header["family"], header["space"]
+        drift, noise = stored_source(contents, plane)
+        basis = saved_basis(space, noise, plane["symmetries"])
+        axes = drift, plane["name"], plane["span"], basis
+        family = KappaPlane(*axes)
+        if plane["second_span"] is not None:
+            family = ParameterPlane(*axes, plane["second"], plane["second_span"])
+        header["family"] = family.among(basis.finer(plane["truncation"]))
+        for name, curve in header["loci"].items():
+            here = basis_of_states(basis, curve.pop("truncation"), curve.pop("kept"))
+            header["loci"][name] = SpecialCurve(family.among(here), **curve)
+        for points, kind in PLANE_POINTS.items():
+            header[points] = [kind(*one) for one in header[points]]
+        diagram = cls(data, **header)
         if contents.model is not None:
             diagram._check_functions()
         return diagram

@@ -44,6 +44,12 @@ class KappaPlane(EquationFamily):
     second: str = "kappa"
     second_span: Span | None = None
 
+    def for_file(self) -> dict[str, Any]:
+        """Drift, noise, ranges and basis, from which `PhaseDiagram.made_of` makes the plane."""
+        names = ("drift", "name", "span", "second", "second_span")
+        basis = {"symmetries": self.basis.symmetries, "truncation": self.basis.degree}
+        return {name: getattr(self, name) for name in names} | basis | {"noise": self.basis.noise}
+
     def level(self, q: float) -> float:
         """The value of the second parameter at q."""
         return float(np.exp(q))

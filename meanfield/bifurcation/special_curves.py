@@ -186,6 +186,12 @@ class SpecialCurve(DenseCurve):
         basis, borders = self.basis, (self.borders.real, self.borders.imag)
         return self.kind, self.order, basis.degree, basis.kept, *borders
 
+    def for_file(self) -> dict[str, Any]:
+        """The curve without its family, from which `PhaseDiagram.made_of` makes it."""
+        names = ("kind", "order", "borders", "max_step", "points", "changes", "degree")
+        basis = {"kept": self.basis.kept, "truncation": self.basis.degree}
+        return {name: getattr(self, name) for name in names} | basis
+
     def state(self, z: np.ndarray) -> tuple[Any, np.ndarray, Any]:
         """Equation and moments (N,) of a point z, and its evaluated density; the last is cached."""
         key = z.tobytes()

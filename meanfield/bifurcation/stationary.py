@@ -170,6 +170,10 @@ class StationaryState(Shown):
         """
         return state_derivative(self, parameter)
 
+    def for_file(self) -> Density:
+        """The density, from which `multistability.state_of` computes the state."""
+        return self.density
+
     def plot(self, kind: str = "overview", **options: Any) -> "Figure":
         """A matplotlib figure of the density, as `density.plot` draws it.
 

@@ -23,7 +23,7 @@ mu.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -183,12 +183,8 @@ class TransportEquation(StationaryEquation):
         self._neighbours, self._zonal = neighbours, zonal
         self._diffusions: dict[int, Array] = {}
 
-    def among(self, basis: Any) -> "TransportEquation":
-        """The equation in another basis, without derivatives by a parameter."""
+    def among(self, basis: Any) -> Self:
         return type(self)(self.model, basis)
-
-    def finer(self, degree: int) -> "TransportEquation":
-        return self.among(self.basis.finer(degree))
 
     @cached_property
     def weights(self) -> Array:

@@ -13,8 +13,6 @@ import numpy as np
 from ..bifurcation import StationaryState, branches, stationary_states
 from ..bifurcation.bases import AXISYMMETRIC
 from ..bifurcation.multistability import (
-    density_of,
-    described_density,
     model_in,
     same_state,
     state_of,
@@ -27,7 +25,7 @@ from ..core.calls import checked_call
 from ..core.checks import require
 from ..core.provided import FIGURES
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, dataset_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,6 +69,10 @@ class Saddle:
         """Whether the state and both ends of its unstable manifold were found."""
         return self.state.converged and None not in self.ends
 
+    def for_file(self) -> dict[str, Any]:
+        """Fields from which `saddle_of` makes the saddle again."""
+        return dict(vars(self))
+
     def __repr__(self) -> str:
         beyond = (
             "not reached" if self.ends[1] is None else f"r = {self.ends[1].order_parameter:.6g}"
@@ -102,6 +104,7 @@ class Saddles(Result, Sequence[Saddle]):
 
     made_by = "saddles"
     takes_model = True
+    derived = ("model",)
 
     data: "xr.Dataset"
     state: StationaryState
@@ -121,25 +124,17 @@ class Saddles(Result, Sequence[Saddle]):
     def __len__(self) -> int:
         return len(self.saddles)
 
-    def contents(self) -> Contents:
-        """The table, the model and all densities, for a file."""
-        header = {
-            "model": self.state.model,
-            "tried": self.tried,
-            "symmetry": self.symmetry,
-            "state": described_density(self.state.density),
-            "saddles": [described_saddle(one) for one in self],
-        }
-        return contents_of(self.data, header)
+    @property
+    def model(self) -> Transformer:
+        return self.state.model
 
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
         """The saddles from the contents of a file."""
         data, header = dataset_of(contents)
-        model = model_in(contents, "these saddles")
-        symmetry = header["symmetry"]
+        model, symmetry = model_in(contents, "these saddles"), header["symmetry"]
         around = tuple(saddle_of(model, one, symmetry) for one in header["saddles"])
-        stable = state_of(model, density_of(header["state"]), symmetry)
+        stable = state_of(model, header["state"], symmetry)
         check_stationary(contents, stable)
         return cls(data, stable, around, header["tried"], symmetry)
 
@@ -152,26 +147,13 @@ class Saddles(Result, Sequence[Saddle]):
         return "\n".join([head, *(f"  {one!r}" for one in self)])
 
 
-def described_saddle(saddle: Saddle) -> dict[str, Any]:
-    """Densities and numbers of a saddle, for the header of a file."""
-    return {
-        "density": described_density(saddle.state.density),
-        "ends": [end and described_density(end.density) for end in saddle.ends],
-        "direction": np.asarray(saddle.direction, dtype=complex).view(float),
-        **{name: getattr(saddle, name) for name in ("barrier", "rate", "order")},
-    }
-
-
-def saddle_of(model: Transformer, described: dict[str, Any], symmetry: Any) -> Saddle:
-    """The saddle from what `described_saddle` returned."""
+def saddle_of(model: Transformer, stored: dict[str, Any], symmetry: Any) -> Saddle:
+    """The saddle from what `Saddle.for_file` returned."""
     here, one, other = (
-        end and state_of(model, density_of(end), symmetry)
-        for end in (described["density"], *described["ends"])
+        None if density is None else state_of(model, density, symmetry)
+        for density in (stored["state"], *stored["ends"])
     )
-    parts = np.ascontiguousarray(described["direction"], dtype=float).view(complex)
-    direction = parts if here.density.space.dtype == complex else parts.real
-    barrier, rate, order = (described[name] for name in ("barrier", "rate", "order"))
-    return Saddle(here, float(barrier), float(rate), int(order), direction, (one, other))
+    return Saddle(**stored | {"state": here, "ends": (one, other)})
 
 
 @checked_call("state")

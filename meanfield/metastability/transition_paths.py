@@ -20,8 +20,6 @@ from scipy.sparse.linalg import expm_multiply
 from ..bifurcation import StationaryState
 from ..bifurcation.bases import AXISYMMETRIC, UNIFORM_MOMENT, VISIBLE_MOMENT, OnSphere
 from ..bifurcation.multistability import (
-    density_of,
-    described_density,
     model_in,
     same_state,
     state_of,
@@ -37,7 +35,7 @@ from ..core.provided import FIGURES
 from ..dynamics.motion import motion_for
 from ..dynamics.observables import measure
 from ..models.transformer import Transformer
-from ..results.files import Contents, Result, contents_of, dataset_of
+from ..results.files import Contents, Result, dataset_of
 from ..solving import solve
 from ..spaces import Circle, Density, Sphere, Zonal
 from ..spaces.validity import NEGATIVE_SHARE
@@ -46,7 +44,6 @@ from .saddles import (
     Saddle,
     Saddles,
     check_stable,
-    described_saddle,
     saddle_at,
     saddle_of,
     saddles,
@@ -111,6 +108,7 @@ class TransitionPath(Result):
 
     made_by = "transition_path"
     takes_model = True
+    derived = ("model",)
 
     data: "xr.Dataset"
     densities: Density
@@ -177,33 +175,16 @@ class TransitionPath(Result):
         resolved = self.residual < ALIGNED and self.action_error <= KNOWN_ACTION * self.action
         return bool(resolved and self.passes) and all(one.converged for one in self.passes)
 
-    def contents(self) -> Contents:
-        """The table, the model and all densities, for a file."""
-        header = {
-            "model": self.model,
-            "symmetry": self.symmetry,
-            "method": self.method,
-            "residual": self.residual,
-            "action": self.action,
-            "action_error": self.action_error,
-            "ends": [described_density(end.density) for end in self.ends],
-            "path": described_density(self.densities),
-            "passes": [described_saddle(one) for one in self.passes],
-        }
-        return contents_of(self.data, header)
-
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
         """The path from the contents of a file."""
         data, header = dataset_of(contents)
-        model = model_in(contents, "this path")
-        symmetry = header["symmetry"]
-        a, b = (state_of(model, density_of(one), symmetry) for one in header["ends"])
-        check_stationary(contents, a, b)
-        passes = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
-        numbers = [float(header[name]) for name in ("residual", "action", "action_error")]
-        path, method = density_of(header["path"]), header["method"]
-        return cls(data, path, (a, b), passes, method, numbers[0], symmetry, *numbers[1:])
+        model, symmetry = model_in(contents, "this path"), header["symmetry"]
+        header["ends"] = tuple(state_of(model, one, symmetry) for one in header["ends"])
+        check_stationary(contents, *header["ends"])
+        header["passes"] = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
+        del header["model"]
+        return cls(data, **header)
 
     def plot(self, **options: Any) -> "Figure":
         """Draw free energy, or order, and densities on the path: `plotting.transition_path`."""

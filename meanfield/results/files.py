@@ -12,9 +12,9 @@ A file is composed in memory and then written, since HDF5 does not survive a ful
 import hashlib
 import io
 import json
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import as_given, path_of, require
-from ..core.descriptions import build, check_described, describe
+from ..core.descriptions import SHORT, build, check_described, describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
 from ..core.forms import Reading
@@ -31,12 +31,16 @@ from ..core.kinds import Kind
 from ..core.provided import Shown
 from ..core.read_only import ReadOnlyArrays
 from ..models.transformer import Transformer
+from ..spaces import Space
+from ..spaces.density import Density
+from ..spaces.index import Index
+from ..spaces.indexed import IndexedSpace
 from ..states.contract import Arrays
 
 if TYPE_CHECKING:
     import xarray as xr
 
-FILE_FORMAT = 4
+FILE_FORMAT = 5
 GROUP = "meanfield"
 HDF5_VERSIONS = ("v110", "v110")  # lowest, highest: the addresses in a file are sealed too
 PACKAGE_NAME = __name__.split(".")[0]
@@ -124,19 +128,31 @@ class Result(ReadOnlyArrays, Shown, ABC):
     ----------
     made_by : str
         The public name of the function that makes it, whose references a citation takes.
+    takes_model : bool
+        Whether `load` takes the model for its functions.
+    derived : tuple of str
+        Properties that a file holds, besides the fields.
     """
 
     made_by: ClassVar[str]
-    takes_model: ClassVar[bool] = False  # whether `load` takes the model for its functions
+    takes_model: ClassVar[bool] = False
+    derived: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
     def contents(self) -> Contents:
-        """The contents of the file of this result."""
+        """The contents of the file of this result: its dataset `data`, and a header of the rest."""
+        result: Any = self
+        names = [field.name for field in fields(result) if field.name != "data"]
+        header = {name: getattr(self, name) for name in (*names, *self.derived)}
+        return contents_of(result.data, header)
 
     @classmethod
-    @abstractmethod
     def made_of(cls, contents: Contents) -> Self:
         """The result with the contents of a file."""
+        data, header = dataset_of(contents)
+        if cls.takes_model:
+            header["model"], _ = stored_model(contents)
+        made: Any = cls
+        return made(data, **header)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically; read it back with `meanfield.load`.
@@ -191,15 +207,6 @@ class Interruptible(Result):
     """
 
     data: "xr.Dataset"
-
-    def contents(self) -> Contents:
-        """The data of a file."""
-        return contents_of(self.data, {})
-
-    @classmethod
-    def made_of(cls, contents: Contents) -> Self:
-        """The result from the data of a file."""
-        return cls(dataset_of(contents)[0])
 
     @property
     def status(self) -> str:
@@ -485,19 +492,20 @@ def _values(file: Any, name: str, form: str, shape: list[int]) -> np.ndarray:
 
 
 def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
-    """The contents of a file for a dataset and a header, which may have kinds and long arrays."""
+    """The contents of a file for a dataset and a header, which may have all that `stored` takes."""
     long: dict[str, np.ndarray] = {}
     variables = data.variables.items()
     arrays: Arrays = {str(name): (tuple(map(str, v.dims)), v.values) for name, v in variables}
     attributes = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
-    return Contents({**describe(header, long), **attributes}, arrays, long, {"": dict(data.attrs)})
+    table = describe(stored(header), long)
+    return Contents({**table, **attributes}, arrays, long, {"": dict(data.attrs)})
 
 
 def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
     """The arguments of `contents_of`; kinds in the header are plain data, as from `describe`."""
     import xarray as xr
 
-    header = _with_arrays(contents.header, contents.long)
+    header = restored(contents.header, contents.long)
     attributes, coordinates = header.pop("attributes"), header.pop("coordinates")
     variables: Any = {n: entry for n, entry in contents.arrays.items() if "/" not in n}
     data = xr.Dataset(
@@ -505,8 +513,80 @@ def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
         {name: variables[name] for name in coordinates},
         attributes,
     )
-    del header["format"], header["result"]
-    return data, header
+    return data, {n: value for n, value in header.items() if n not in ("format", "result")}
+
+
+# Values of headers -------------------------------------------------------------------------------
+
+STORED = "stored"  # key of the name by which `restored` makes a value from a table
+
+
+def stored(value: Any) -> Any:
+    """A value of a header as plain data, kinds and arrays, from which `restored` makes it again.
+
+    The value may have densities, spaces, results, tuples, complex numbers, and objects with a
+    method `for_file`, which returns what is stored of them.
+    """
+    if hasattr(value, "for_file"):
+        return stored(value.for_file())
+    if isinstance(value, Result):
+        contents = value.contents()
+        arrays = {n: [list(dims), stored(v)] for n, (dims, v) in contents.arrays.items()}
+        header = _with_arrays(contents.header, contents.long)
+        return {STORED: type(value).__name__, "header": header, "arrays": arrays}
+    if isinstance(value, Density):
+        return {STORED: "density", "of": value.header(), "entries": stored(value.coefficients)}
+    if isinstance(value, Space):
+        return {STORED: "space", "of": value.uniform().header()}
+    if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
+        return {STORED: "complex" if isinstance(value, complex) else "float", "text": str(value)}
+    if isinstance(value, np.ndarray) and (value.size <= SHORT or value.dtype.kind == "c"):
+        flat = np.ascontiguousarray(value).ravel()
+        flat = flat.view(float) if value.dtype.kind == "c" else flat
+        return {STORED: "array", "form": list(_form(value)), "entries": flat}
+    if isinstance(value, tuple):
+        return {STORED: type(value).__name__, "entries": list(map(stored, value))}
+    if isinstance(value, list):
+        return list(map(stored, value))
+    return {n: stored(v) for n, v in value.items()} if isinstance(value, Mapping) else value
+
+
+def restored(value: Any, long: Mapping[str, np.ndarray]) -> Any:
+    """The value of a header from what `describe` and `stored` made of it."""
+    if isinstance(value, list):
+        return [restored(entry, long) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return long[value["array"]]
+    entries = {name: restored(entry, long) for name, entry in value.items()}
+    name = entries.pop(STORED, None)
+    return entries if name is None else _made(name, **entries)
+
+
+def _made(name: str, **entries: Any) -> Any:
+    """The value of a table of `stored` with this name; a plain tuple for a private one."""
+    if name in ("complex", "float"):
+        return {"complex": complex, "float": float}[name](entries["text"])
+    if name == "array":
+        form, shape = entries["form"]
+        kind = float if np.dtype(form).kind == "c" else form
+        return np.array(entries["entries"], kind).view(form).reshape(shape)
+    if name in ("space", "density"):
+        space = space_of(entries["of"])
+        density: Any = type(space.uniform())
+        return space if name == "space" else density.computed(entries["entries"], space)
+    made: Any = getattr(import_module(PACKAGE_NAME), name, tuple)
+    if issubclass(made, Result):
+        arrays = {n: (tuple(dims), values) for n, (dims, values) in entries["arrays"].items()}
+        return made.made_of(Contents(entries["header"], arrays))
+    return made(*entries["entries"]) if hasattr(made, "_fields") else tuple(entries["entries"])
+
+
+def space_of(described: dict[str, Any]) -> Any:
+    """The space of densities with this header."""
+    space = build(Space, described["space"])
+    return IndexedSpace(space, build(Index, described["index"])) if "index" in described else space
 
 
 def _with_arrays(value: Any, long: Mapping[str, np.ndarray]) -> Any:
