@@ -250,7 +250,7 @@ def transition_path(
     ------
     TypeError, ValueError
         For arguments out of their range, states of two models or spaces, states that are unstable
-        or have not converged, and states that are equal up to a rotation or reflection.
+        or have not converged, and states that are equal up to a rotation of the model.
     MeanfieldError
         Without a free energy: if no saddle between the states was found, for rotating states, and
         under noise that is not isotropic.
@@ -323,9 +323,9 @@ def _check_ends(a: Any, b: Any) -> None:
     check_stable("a", a)
     check_stable("b", b)
     check_together("a and b", a, b)
-    if same_state(a, b):
+    if _maps(0, a, b):
         raise ValueError(
-            f"a and b must be two states; both are {a!r}, up to a rotation or reflection. "
+            f"a and b must be two states; both are {a!r}, up to a rotation of the model. "
             "mf.stationary_states finds others."
         )
 

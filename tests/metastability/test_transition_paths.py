@@ -225,6 +225,21 @@ def test_a_path_from_a_mirrored_state_begins_in_it_and_not_in_its_image():
     assert _manifold(b, c, [ways[0], ways[0]]) is None
 
 
+def test_a_path_joins_a_state_and_its_mirror_image_in_a_field():
+    """Over a, which lies lower: tokens wait there, and their time has the exponent from a."""
+    a, b, c = cubic_wells()
+    here = mf.transition_path(b, c, images=17)
+    assert here.converged
+    for i, state in ((0, b), (8, a), (-1, c)):
+        assert difference(here.densities[i], state.density) < 1e-10
+    rows = here.densities.coefficients
+    assert np.abs(rows - rows[::-1].conj()).max() < 1e-7
+    up, back = (here.saddle.state.free_energy - one.free_energy for one in (b, a))
+    assert here.quasi_potential == pytest.approx(up + back, rel=1e-12)
+    assert here.barrier == pytest.approx(up, rel=1e-12)
+    assert here.exponent == pytest.approx(3.0 * back, rel=1e-12)
+
+
 def test_the_string_in_a_field_begins_with_the_states_themselves(monkeypatch):
     """After one step; states in a field have no axis."""
     monkeypatch.setattr("meanfield.metastability.transition_paths.MOST_STRING_STEPS", 1)
