@@ -386,7 +386,7 @@ class TransportEquation(StationaryEquation):
         """
         mine, turnings = self.basis.even.members, getattr(self.basis, "turnings", [])
         columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
-        if np.abs(columns).max(initial=0.0) < UNIFORM_MOMENT:
+        if not UNIFORM_MOMENT <= np.abs(columns).max(initial=0.0) < np.inf:  # nan neither
             return np.zeros((len(mine), 0)), np.zeros(len(turnings))
         left, sizes, right = np.linalg.svd(columns.T, full_matrices=False)
         kept = sizes > max(UNIFORM_MOMENT * sizes[0], UNIFORM_MOMENT)

@@ -535,9 +535,11 @@ def stored(value: Any) -> Any:
         header = _with_arrays(contents.header, contents.long)
         return {STORED: type(value).__name__, "header": header, "arrays": arrays}
     if isinstance(value, Density):
-        return {STORED: "density", "of": value.header(), "entries": stored(value.coefficients)}
+        return {STORED: "density", "of": _parts(value), "entries": stored(value.coefficients)}
     if isinstance(value, Space):
-        return {STORED: "space", "of": value.uniform().header()}
+        return {STORED: "space", "of": _parts(value.uniform())}
+    if isinstance(value, Kind):
+        return describe(value)
     if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
         return {STORED: "complex" if isinstance(value, complex) else "float", "text": str(value)}
     if isinstance(value, np.ndarray) and (value.size <= SHORT or value.dtype.kind == "c"):
@@ -549,6 +551,11 @@ def stored(value: Any) -> Any:
     if isinstance(value, list):
         return list(map(stored, value))
     return {n: stored(v) for n, v in value.items()} if isinstance(value, Mapping) else value
+
+
+def _parts(density: Density) -> dict[str, Any]:
+    """The space, and the index of indexed densities, as plain data."""
+    return {name: describe(part) for name, part in density.header().items()}
 
 
 def restored(value: Any, long: Mapping[str, np.ndarray]) -> Any:
@@ -576,8 +583,9 @@ def _made(name: str, **entries: Any) -> Any:
         space = space_of(entries["of"])
         density: Any = type(space.uniform())
         return space if name == "space" else density.computed(entries["entries"], space)
-    made: Any = getattr(import_module(PACKAGE_NAME), name, tuple)
-    if issubclass(made, Result):
+    package = import_module(PACKAGE_NAME)
+    made: Any = getattr(package, name) if name in package.__all__ else tuple
+    if isinstance(made, type) and issubclass(made, Result):
         arrays = {n: (tuple(dims), values) for n, (dims, values) in entries["arrays"].items()}
         return made.made_of(Contents(entries["header"], arrays))
     return made(*entries["entries"]) if hasattr(made, "_fields") else tuple(entries["entries"])

@@ -170,6 +170,16 @@ def test_derivatives_are_those_of_differences(model, start, kept):
         assert (b - c) / (2 * h) == pytest.approx(exact[i], abs=1e-7)
 
 
+def test_states_of_many_classes_come_back_from_their_file(tmp_path):
+    """More than 16 entries, which files hold apart; trials of Newton's method become infinite."""
+    many = CIRCLE.indexed(UNIFORM, mf.Classes(np.arange(20.0)))
+    model = mf.Transformer(mf.USA(1.0), 1.0, coupling=np.ones((20, 20)))
+    found = mf.stationary_states(model, many, starts=[many])
+    loaded = mf.load(found.save(tmp_path / "states.nc"))
+    assert loaded.model == model and loaded[0].density.space == found[0].density.space
+    np.testing.assert_array_equal(loaded[0].density.coefficients, found[0].density.coefficients)
+
+
 def test_refusals():
     model = mf.Transformer(mf.Kuramoto(), 2.0, reaction=0.3)
     with pytest.raises(mf.MeanfieldError, match="reaction"):
