@@ -78,7 +78,7 @@ class EscapeTime:
         return int(np.ceil(LEAST_EXPONENT / self.exponent))
 
     def __repr__(self) -> str:
-        short = "" if self.asymptotic else f", NOT ASYMPTOTIC: n >= {self.least_n} is"
+        short = "" if self.asymptotic else f", NOT ASYMPTOTIC below n = {self.least_n}"
         return (
             f"EscapeTime(n = {self.n}, log T = {self.log_time:.6g}, kappa dF = "
             f"{self.exponent:.6g}, prefactor {np.exp(self.log_prefactor):.6g} n^{self.power:g}"

@@ -68,10 +68,12 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
     if steps is None or snapshot is None:
         since = "" if steps is None else f", and kept steps from t = {_first(run, steps):g} on"
         nearest = run.t[np.abs(run.t - t).argmin()]
+        advice = "dense=True to solve, and to run.save if it is saved, or this time in t_eval"
+        if run.options.get("seed") is not None:
+            advice = "this time in t_eval of a new run, whose random numbers are others"
         raise MeanfieldError(
-            f"The run has no state at t = {t:.17g}{since}. Give dense=True to solve, and to "
-            "run.save if it is saved, or this time in t_eval. The nearest saved time is "
-            f"{nearest:.17g}."
+            f"The run has no state at t = {t:.17g}{since}. Give {advice}. "
+            f"The nearest saved time is {nearest:.17g}."
         )
     end = float(snapshot[END])
     if end not in integrations:
