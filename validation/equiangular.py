@@ -82,9 +82,9 @@ LATE = {  # a scheme, a time, and the exponent of which the constant is the fact
 def moved(drift, start, times, layer_norm=None, **options) -> mf.Solution:
     """The run at all these times."""
     model = mf.Transformer(drift, normalisation=layer_norm)
-    return successful(
-        mf.solve(model, start, (0, np.max(times)), t_eval=times, rtol=1e-13, **options)
-    )
+    if "dt" not in options:
+        options["rtol"] = 1e-13
+    return successful(mf.solve(model, start, (0, np.max(times)), t_eval=times, **options))
 
 
 def reaching(gap: float):
