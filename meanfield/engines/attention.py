@@ -329,7 +329,8 @@ class Head:
         beta, q = self.beta, self.queries
         if not isinstance(q, Dual):
             return beta * q
-        rates = beta.changes.reshape(len(q.changes), -1, 1, 1)
+        systems = int(np.prod(beta.changes.shape[1:]))  # not -1, as there may be no tangents
+        rates = beta.changes.reshape(len(q.changes), systems, 1, 1)
         return Dual(beta.value * q.value, beta.value * q.changes + rates * q.value)
 
     @cached_property

@@ -446,3 +446,13 @@ def test_tokens_that_merge(normalisation):
     assert np.abs(states(0.0) - [state.x for state in run.states]).max() < 1e-13
     found = np.array([change.x for change in run.tangents["direction_0"]])
     assert np.abs(difference(states) - found).max() < 1e-10
+
+
+def test_attention_is_followed_without_any_direction():
+    """The states of a run along its own steps, with tangents in no direction."""
+    model = mf.Transformer(mf.Attention(*np.random.default_rng(0).standard_normal((3, 3, 3)), 1.5))
+    tokens = mf.Tokens(points(5, 3))
+    run = mf.solve(model, tokens, (0, 1), t_eval=[0, 0.5, 1], tangents=["beta"])
+    flow = DifferentiatedFlow(TokenMotion(model, tokens), run.stored["journal"], tokens, [], [])
+    found = [flow_motion.motion.state_of(Y[0]).x for flow_motion, Y in flow.stacks(run.t)]
+    assert np.abs(np.array(found) - [state.x for state in run.states]).max() < 1e-12
