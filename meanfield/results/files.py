@@ -505,8 +505,11 @@ def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
     """The arguments of `contents_of`; kinds in the header are plain data, as from `describe`."""
     import xarray as xr
 
-    header = restored(contents.header, contents.long)
-    attributes, coordinates = header.pop("attributes"), header.pop("coordinates")
+    header = dict(contents.header)
+    attributes, coordinates = (
+        _with_arrays(header.pop(name), contents.long) for name in ("attributes", "coordinates")
+    )
+    header = restored(header, contents.long)
     variables: Any = {n: entry for n, entry in contents.arrays.items() if "/" not in n}
     data = xr.Dataset(
         {name: entry for name, entry in variables.items() if name not in coordinates},
