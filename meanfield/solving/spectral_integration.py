@@ -112,12 +112,14 @@ class SpectralIntegration(SteppedIntegration):
 
     def situation(self, stats: JsonTable) -> Failure:
         """The situation at the end, with the bound by damping that a fixed dt exceeds, if any."""
-        end, scheme = super().situation(stats), self.scheme
-        for density in (self.first, self.state) if self.dt else ():
+        end, scheme, dt = super().situation(stats), self.scheme, self.dt
+        if dt is None:
+            return end
+        for density in (self.first, self.state):
             longest = self.stepper_for(density, scheme).longest_step(scheme, speed=0.0)
-            if self.dt > longest:
+            if dt > longest:
                 text = (
-                    f"dt = {self.dt:g} exceeds {longest:.3g}, the longest stable step of "
+                    f"dt = {dt:g} exceeds {longest:.3g}, the longest stable step of "
                     f"{scheme.name} at degree {density.space.degree}: {scheme.stability:g} over "
                     f"the fastest damping, {scheme.stability / longest:.4g}."
                 )
