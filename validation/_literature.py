@@ -7,11 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from _record import digest
+
 from meanfield.app.literature import NOT_SHOWN, Row, last_runs, rows, sources
 
 __all__ = ["page", "write_page"]
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "literature.md"
+SCRIPTS = Path(__file__).resolve().parent
+PAGE = SCRIPTS.parent / "docs" / "reference" / "literature.md"
 VERDICTS = ("holds", "holds with a correction", "open", "not checked", NOT_SHOWN)
 HEAD = """\
 # The literature, statement by statement
@@ -101,8 +104,9 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
     named = sorted({script for row in every for script in row.scripts if "/" not in script})
     lines = [
         "## Last runs of the scripts\n",
-        "Recorded by `make validate VALIDATE_ARGS=--record`. *In part* marks quick runs, and",
-        "`-dirty` marks versions with uncommitted changes.\n",
+        "Recorded by `make validate VALIDATE_ARGS=--record`. *In part* marks quick runs,",
+        "*changed since* marks scripts that were another text then, and `-dirty` marks versions",
+        "with uncommitted changes.\n",
         "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
     ]
     for script in named:
@@ -111,6 +115,7 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
             lines.append(f"| `{script}` | not recorded yet | | | |")
             continue
         part = ", in part" if run["quick"] else ""
+        part += ", changed since" if run["script"] != digest(SCRIPTS / script) else ""
         numbers = f"{run['comparisons']} | {run['date']} | {run['version']}"
         lines.append(f"| `{script}` | {run['verdict']}{part} | {numbers} |")
     return "\n".join([*lines, ""])

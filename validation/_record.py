@@ -4,8 +4,10 @@ The record of the package is meanfield/app/verdicts.json: of the scripts and the
 tree. A record elsewhere may be of any scripts.
 """
 
+import hashlib
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from _verdicts import NOT_RUN, SKIPPED, STOPPED
 import meanfield
 from meanfield.app.literature import VERDICTS
 
-__all__ = ["check", "of_package", "record", "version"]
+__all__ = ["check", "digest", "of_package", "record", "version"]
 
 ROOT = Path(__file__).resolve().parents[1]
 IMPORTED = Path(meanfield.__file__).resolve().parents[1]
 CODE = ("meanfield", "validation", f":(exclude)meanfield/app/{VERDICTS.name}")
-KEYS = {"verdict", "quick", "date", "version", "comparisons"}
+KEYS = {"verdict", "quick", "date", "version", "comparisons", "script"}
+SHARED = re.compile(r"^(?:from|import) (_\w+)", re.MULTILINE)  # imports of modules of this folder
+DIGITS = 16
 DIRTY = "-dirty"
 
 
@@ -51,6 +55,18 @@ def _git(tree: Path, *command: str) -> str:
         check=True,
     )
     return done.stdout.strip()
+
+
+def digest(script: Path) -> str:
+    """Digest of the text of a script and of the modules of its folder that it imports."""
+    texts: dict[str, str] = {}
+    names = [script.name]
+    for name in names:
+        path = script.parent / name
+        if name not in texts and path.exists():
+            texts[name] = path.read_text(encoding="utf-8")
+            names += [f"{module}.py" for module in SHARED.findall(texts[name])]
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 
 def of_package(path: Path) -> bool:
@@ -128,5 +144,6 @@ def record(path: Path, run: Run) -> None:
             "date": f"{run.began:%Y-%m-%d}",
             "version": run.version,
             "comparisons": outcome.comparisons,
+            "script": digest(outcome.script.path),
         }
     path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -222,7 +222,7 @@ def _checked() -> dict[Claim, list[str]]:
 
 
 def last_runs() -> dict[str, dict[str, Any]]:
-    """The last recorded run of each script: verdict, date, version, quick, comparisons."""
+    """The last recorded run of each script: verdict, date, version, quick, comparisons, digest."""
     return json.loads(VERDICTS.read_text(encoding="utf-8"))
 
 

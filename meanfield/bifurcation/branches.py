@@ -37,7 +37,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_matching import EQUAL_MOMENTS, Branch
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, BranchSearch
 from .clustered_states import clustered_states
-from .continuation import CurvePoint, StationaryCurve, curve_of
+from .continuation import STRONGEST_NOISE, CurvePoint, StationaryCurve, curve_of
 from .detection import SAME_VALUE, Special
 from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, checked_source, parameters_of, value_of, with_parameter
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 EDGE_DIAGRAM_REACH = 1.5  # factor by which diagrams in kappa reach beyond a given kappa
 LARGEST_ONSET_DEGREE = 12  # highest degree followed by default
 HIGHEST_ONSET = 1000.0  # in units of the upper end of the reach: onsets above are not computed
-STRONGEST = 1e-3  # relative to kappa: where the disordered state is computed first
 LONGEST_LOG_STEP = 0.5  # longest step in log kappa from there
 LEAST_ORDERS = 4  # least number of orders of perturbations; the circle has two
 UNIFORM_POINTS = 60
@@ -273,7 +272,8 @@ def follow(
         Range of the parameter to follow; give one of the two, the other keeps its value. beta needs
         a drift with this parameter.
     vary : mapping of str to (float, float)
-        Name and range of another parameter of the drift, instead of kappa and beta.
+        Name and range of another parameter of the drift or model, instead of kappa and beta: see
+        `branches`.
     decreasing : bool
         Whether the parameter decreases at first.
     max_step : float
@@ -299,16 +299,21 @@ def follow(
         raise TypeError(f"follow needs a converged StationaryState; got {as_given(state)}.")
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
-    drift, at_kappa = state.model.zonal, None
+    source, basis = state.equation.source, state.equation.basis
     if kappa is not None:
-        name, span, start = "kappa", range_of("kappa", kappa), state.kappa
+        name, span = "kappa", range_of("kappa", kappa)
     else:
-        name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
-        at_kappa, start = state.kappa, float(drift.parameters[name])
+        name, span = varied(source, {"beta": range_of("beta", beta)} if vary is None else vary)
+    own = name == "kappa" or isinstance(source, Transformer)  # kappa is not that of the state
+    start = state.kappa if name == "kappa" else value_of(source, name)
     if not span[0] <= start <= span[1]:
         raise ValueError(f"{name} is {start:g} at this state, outside the range {span}.")
-    curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
-    z = np.append(state.legendre_moments, curve.coordinate(start))
+    m = state.legendre_moments
+    if not basis.symmetric:
+        basis = basis_along(source, name, span, basis.noise, state.density.space, AXISYMMETRIC)
+        basis, m = basis.finer(state.equation.degree).fitted(m)
+    curve = curve_of(source, basis, name, span, None if own else state.kappa, max_step)
+    z = np.append(m, curve.coordinate(start))
     begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
     return _states(state, BranchSearch(curve, span, max_points).followed(begin, curve))
 
@@ -654,7 +659,7 @@ def disordered_state(along: StationaryCurve, value: float) -> np.ndarray:
     """
     basis: Any = along.basis
     equation, kappa = along.at(along.coordinate(value))
-    first = STRONGEST * kappa
+    first = STRONGEST_NOISE * kappa
     curve = curve_of(equation.source, basis, "kappa", (first, kappa), None, LONGEST_LOG_STEP)
     z = curve.at_value(np.append(basis.without_drift, 0.0), first)
     last = curve.coordinate(kappa)

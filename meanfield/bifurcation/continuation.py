@@ -35,6 +35,7 @@ LARGEST_DETERMINANT = 1e300  # larger ones overflow, as with many frequencies; t
 LOG_KAPPA_STEP = 1e-3  # difference for derivatives by log kappa
 ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
 REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are followed up to it
+STRONGEST_NOISE = 1e-3  # times a kappa: the only state there is without order
 
 
 class CurvePoint(NamedTuple):
@@ -432,8 +433,9 @@ class InKappa(StationaryCurve):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.equation = equation_of(self.drift, self.basis)
-        # No lower bound: under strong noise only the uniform state exists.
-        self.reach = 0.0, REACH_ABOVE_RANGE * self.span[1]
+        low, high = self.span  # a branch to the uniform state ends there, with no lower bound
+        lowest = 0.0 if self.basis.symmetric else STRONGEST_NOISE * low
+        self.reach = lowest, REACH_ABOVE_RANGE * high
 
     def of_value(self, value: float) -> tuple[Any, float]:
         if not np.isfinite(value):

@@ -464,7 +464,8 @@ def cycles(
     Raises
     ------
     TypeError, ValueError
-        For arguments out of their range, and starts that are no cycle of the model.
+        For arguments out of their range, and starts that are no cycle, or no Hopf point, of the
+        model.
     MeanfieldError
         If no cycle is found near the special point.
     CheckpointError

@@ -33,6 +33,7 @@ from .cycle_curve import CoefficientFlow
 
 DIFFERENCE = 0.05  # step of differences, in L^2
 LEAST_FREQUENCY = 1e-6  # least frequency of a pair
+AT_HOPF_POINT = 1e-6  # largest rate of change, and growth rate, at a Hopf point of the same model
 CURVATURES = np.array([5 / 3, -5 / 21, 5 / 126, -5 / 1008, 1 / 3150])  # second differences
 SECOND = np.array([*CURVATURES[::-1], *CURVATURES])
 
@@ -76,6 +77,13 @@ def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPa
     pairs = np.flatnonzero(values.imag > LEAST_FREQUENCY)
     require("point", point, "a Hopf point, with a pair of growth rates", pairs.size > 0)
     chosen = pairs[np.abs(values[pairs].real).argmin()]
+    moving, growth = np.linalg.norm(motion.rate(c, p)), values[chosen].real
+    if max(moving, abs(growth)) > AT_HOPF_POINT * max(1.0, values[chosen].imag):
+        raise ValueError(
+            f"No Hopf point of the model is at {motion.states.parameter} = {value:.8g}: there the "
+            f"density of the point changes at the rate {moving:.1e}, and its pair grows at the "
+            f"rate {growth:.1e}; both would be 0. Give the model of the diagram that has the point."
+        )
     return NeutralPair(motion, c, p, complex(values[chosen]), vectors[:, chosen])
 
 

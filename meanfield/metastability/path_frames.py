@@ -158,7 +158,7 @@ class Frame:
         """Angles (m,) by which a state on the torus is moved to be nearest to another, in L^2."""
         space: Any = self.space
         overlap = row.conj() * wanted
-        t = space.angles[int(np.argmax(space.to_values(overlap)))]
+        t = space.angles_of(space.points[int(np.argmax(space.to_values(overlap)))])
         for _ in range(TURN_STEPS):
             terms = space.parseval * overlap * np.exp(1j * space.waves @ t)
             slope = -(space.waves.T @ terms.imag)

@@ -235,8 +235,9 @@ def transition_path(
     Notes
     -----
     The equation is solved down from the saddle by backward differentiation formulas with its
-    Jacobian. The string begins with the mixtures of a and b. In each step all images follow the equation for
-    a short time, as one ensemble of `solve`, and are then spaced equally in H^-1 by cubic splines.
+    Jacobian. The string begins with the mixtures of a and b. In each step all images follow the
+    equation for a short time, as one ensemble of `solve`, and are then spaced equally in H^-1 by
+    cubic splines.
     As soon as it moves slowly, its local maxima of F are moved to saddles by Newton's method, and
     the parts between these converge. The error of the string is of fourth order in the spacing,
     that of the manifold about 1e-8 in L^2. Both cost about 2 s on the circle, the manifold about

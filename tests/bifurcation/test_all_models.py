@@ -144,6 +144,19 @@ def test_a_branch_covers_its_range_whatever_degree_states_beyond_it_need(high, m
     assert found.data.kappa.values[-1] > high
 
 
+def test_a_branch_without_order_ends_at_strong_noise():
+    """In a field no branch comes to the uniform state, and kappa would fall without end."""
+    model = mf.Transformer(mf.Kuramoto() + 0.5 * PULL, 1.0)
+    state = mf.stationary(model, CIRCLE.uniform())
+    curve = curve_of(model, state.equation.basis, "kappa", (0.5, 1.5), None, 0.5)
+    z = np.append(state.legendre_moments, 0.0)
+    down = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0))
+    search = BranchSearch(curve, curve.reach, 500)
+    assert sum(1 for _ in search.followed(down, curve)) < 100
+    (branch,) = search.branches
+    assert branch.end == "range" and 2.5e-4 < branch.points[-1].value < 5e-4
+
+
 def test_a_start_leads_to_its_branch():
     """From a density of the other sign, at the value that the model has."""
     model = mf.Transformer(mf.Kuramoto() + 0.05 * PULL, 3.0)
@@ -227,6 +240,48 @@ def test_a_family_that_changes_its_space_is_refused_with_the_value(first, last):
         mf.branches(attention, mf.Circle(8), (0.1, 1.0), max_step=0.02, progress=False)
 
 
+def test_one_state_is_followed_through_the_fold_in_a_field():
+    """Every state obeys r = I_1/I_0 of kappa (r + h); the field turns over."""
+    model = mf.Transformer(mf.Kuramoto() + 0.05 * PULL, 3.0)
+    start = mf.stationary(model, CIRCLE.von_mises(0.0, 2.0))
+    way = mf.follow(start, vary={"factors[1]": (-0.3, 0.2)}, decreasing=True)
+    strengths = []
+    for state in way:
+        r, (_, h) = float(state.legendre_moments[0]), state.model.drift.factors
+        assert r == pytest.approx(bessel(3.0 * (r + h)), abs=1e-12)
+        assert state.value == h
+        strengths.append(h)
+    turns = np.flatnonzero(np.diff(np.sign(np.diff(strengths))))
+    assert len(turns) == 2 and -0.3 > strengths[-1] > -0.5
+    with pytest.raises(ValueError, match=r"factors\[1\] is 0.05 at this state"):
+        mf.follow(start, vary={"factors[1]": (-0.3, 0.0)})
+    with pytest.raises(ValueError, match="no parameter 'beta'"):
+        mf.follow(start, beta=(1.0, 2.0))
+
+
+PEAK = lambda s, a: np.exp(np.cos(a))  # noqa: E731
+FREQUENCIES = mf.Circle(12).indexed(PEAK, mf.NormalIndex(0.3, 8, 0.0))
+UNEVEN = mf.noise.Anisotropic(np.diag([1.3, 0.7]))
+
+
+@pytest.mark.parametrize(
+    ("model", "start"),
+    [
+        (mf.Transformer(MATRICES, 2.0), CIRCLE.uniform()),
+        (mf.Transformer(mf.Kuramoto(), 3.0, noise=UNEVEN), CIRCLE.von_mises(0.0, 2.0)),
+        (mf.Transformer(mf.SA(1.0) + PULL, 2.0), SPHERE.uniform()),
+        (mf.Transformer(2.0 * mf.Kuramoto(), 2.0, frequency=mf.OfIndex(1.0)), FREQUENCIES),
+    ],
+)
+def test_states_of_every_model_are_followed_in_kappa(model, start):
+    """Newton's method finds the third state on the way again, in one step."""
+    state = mf.stationary(model, start)
+    *_, last = (s for s, _ in zip(mf.follow(state, kappa=(1.5, 6.0)), range(3), strict=False))
+    assert last.kappa > model.kappa and last.residual < 1e-11
+    again = mf.stationary(last.model, last.density)
+    assert again.converged and abs(again.order_parameter - last.order_parameter) < 1e-10
+
+
 LAG = 0.5
 
 
@@ -273,6 +328,16 @@ def test_a_wave_turns_as_runs_do_and_is_stable_in_its_frame(lagging):
     assert np.angle(last / first) == pytest.approx(1.5 * wave.speed, abs=1e-10)
     stability = wave.stability(3)
     assert stability.stable and stability.neutral.tolist() == [True, False, False]
+
+
+def test_a_wave_is_followed(lagging):
+    (_, wave) = lagging.states_at(2.5)[1]
+    *_, last = mf.follow(wave, kappa=(2.4, 2.8))
+    (_, here) = lagging.states_at(2.8)[1]
+    near = mf.stationary(here.model, last.density)
+    assert last.kappa > 2.8 and last.residual < 1e-12
+    assert near.speed == pytest.approx(here.speed, abs=1e-12)
+    assert 0 < abs(last.speed - here.speed) < 0.1
 
 
 def test_a_wave_is_found_from_the_end_of_a_run(lagging):

@@ -296,6 +296,13 @@ def test_what_is_no_cycle_is_refused(orbit, hopf):
         mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
 
 
+def test_a_hopf_point_is_one_of_the_same_model(hopf):
+    with pytest.raises(ValueError, match=r"No Hopf point of the model is at kappa = 1\.1"):
+        mf.cycles(rotators(0.81), hopf, (1.1, 1.2), **COARSE)
+    with pytest.raises(ValueError, match=r"No Hopf point of the model is at kappa = 1\.1"):
+        mf.cycle(rotators(0.81, 1.2), hopf, **COARSE)
+
+
 @pytest.mark.long
 def test_multipliers_behind_a_torus_bifurcation_are_those_of_tangents():
     """Two groups of oscillators: the monodromy matrix from tangents of one period of a run."""

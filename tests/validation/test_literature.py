@@ -83,7 +83,7 @@ def test_verdicts_of_all_scripts_are_recorded():
     assert not failing, f"scripts whose last recorded run does not hold: {failing}"
     for name, run in last_runs().items():
         assert (ROOT / "validation" / name).exists()
-        assert set(run) == {"verdict", "quick", "date", "version", "comparisons"}
+        assert set(run) == {"verdict", "quick", "date", "version", "comparisons", "script"}
 
 
 @pytest.fixture

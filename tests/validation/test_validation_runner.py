@@ -183,6 +183,7 @@ def test_nothing_is_recorded_as_holding_that_did_not_show_it(project, tmp_path):
         "date": "2026-01-02",
         "version": "9",
         "comparisons": 5,
+        "script": "0",
     }
     kept.write_text(json.dumps({"hides.py": old}))
     done = run(project(scripts), "--record", kept)
