@@ -9,7 +9,7 @@ from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
 from ..core.errors import MeanfieldError
 from .least_actions import DensityFlow, LeastAction, least_action
 from .manifold_paths import descent, lowest_passes, manifold_course
-from .path_frames import Course, Frame
+from .path_frames import Course, PathFrame
 from .saddles import Saddle, SaddleSearch, Watch
 
 AT_REST = 1e-9  # largest angular velocity of a state at rest
@@ -29,16 +29,16 @@ def course_of_least_action(
         raise MeanfieldError(
             f"Paths of least action begin and end at rest; {a!r} or {b!r} rotates."
         )
-    climbed: dict[int, tuple[Saddle, Frame, LeastAction]] = {}
+    climbed: dict[int, tuple[Saddle, PathFrame, LeastAction]] = {}
 
     def beyond(action: float, saddle: Saddle) -> float:
         if id(saddle) not in climbed:
-            frame = Frame.of(a, b, saddle.state)
+            frame = PathFrame.of(a, b, saddle.state)
             climbed[id(saddle)] = saddle, frame, _ascent(frame, saddle, search.watch)
         return action + climbed[id(saddle)][-1].action
 
     crossings = lowest_passes(a, b, search.around, beyond, 0.0)
-    frame = Frame.of(a, b, *(one.saddle.state for one in crossings))
+    frame = PathFrame.of(a, b, *(one.saddle.state for one in crossings))
     ascents = [
         found if other.space == frame.space else _ascent(frame, saddle, search.watch)
         for saddle, other, found in (climbed[id(one.saddle)] for one in crossings)
@@ -52,7 +52,7 @@ def course_of_least_action(
     return course, sum(one.action for one in ascents), sum(one.error for one in ascents)
 
 
-def _ascent(frame: Frame, saddle: Saddle, watch: Watch) -> LeastAction:
+def _ascent(frame: PathFrame, saddle: Saddle, watch: Watch) -> LeastAction:
     """The path of least action up to a saddle, in rows of coefficients of a frame."""
     basis = _common_basis(frame, saddle)
     axis = None if isinstance(basis, Reflected) else saddle.state.axis
@@ -83,7 +83,7 @@ def _ascent(frame: Frame, saddle: Saddle, watch: Watch) -> LeastAction:
     return LeastAction(rows, found.action, found.error)
 
 
-def _common_basis(frame: Frame, saddle: Saddle) -> Any:
+def _common_basis(frame: PathFrame, saddle: Saddle) -> Any:
     """The basis of the symmetry that a saddle and the state below it share, of a frame's degree."""
     end = saddle.ends[0]
     assert end is not None

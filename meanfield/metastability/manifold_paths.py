@@ -8,13 +8,13 @@ import numpy as np
 from ..bifurcation import StationaryState
 from ..bifurcation.reflections import Reflected
 from ..bifurcation.unstable_manifolds import basis_without, flow_solver
-from .path_frames import Course, Frame, maps, placed
+from .path_frames import Course, PathFrame, maps, placed
 from .saddles import Saddle, Watch
 
 NEAR_SADDLE, NEAR_END = 1e-5, 1e-6  # L^2 distances at which the flow begins and ends
 TIME_STEP = 0.05  # between outputs of the flow, over the shorter time of growth and decay
 MOST_OUTPUTS = 4000  # from one saddle
-RTOL, ATOL = 1e-9, 1e-12  # of the flow
+DESCENT_RTOL, DESCENT_ATOL = 1e-9, 1e-12  # of the flow
 
 
 class Crossing(NamedTuple):
@@ -78,7 +78,7 @@ def manifold_course(
     images of a, of b or of the end of the next one.
     """
     passes = [one.saddle for one in crossings]
-    frame, legs = Frame.of(a, b, *(one.state for one in passes)), list[np.ndarray]()
+    frame, legs = PathFrame.of(a, b, *(one.state for one in passes)), list[np.ndarray]()
     for i, (saddle, reflection) in reversed(list(enumerate(crossings))):
         up = ascents[i] if ascents else descent(frame, saddle, 0, watch)
         down = descent(frame, saddle, 1, watch)
@@ -98,7 +98,7 @@ def manifold_course(
     return Course(frame, course, passes, method, climbs=bool(ascents))
 
 
-def descent(frame: Frame, saddle: Saddle, which: int, watch: Watch = str) -> np.ndarray | None:
+def descent(frame: PathFrame, saddle: Saddle, which: int, watch: Watch = str) -> np.ndarray | None:
     """Rows of coefficients from a saddle down to one of its ends, along the unstable manifold.
 
     By backward differentiation formulas. None if the end is not reached.
@@ -111,7 +111,7 @@ def descent(frame: Frame, saddle: Saddle, which: int, watch: Watch = str) -> np.
     basis = basis_without(state, saddle.order).finer(frame.basis.degree)
     m, axis = basis.moments(frame.lifted(rows[-1], state.axis))
     step = TIME_STEP / max(saddle.rate, end.stability(1).gap)
-    run = flow_solver(state.model, basis, m, MOST_OUTPUTS * step, RTOL, ATOL)
+    run = flow_solver(state.model, basis, m, MOST_OUTPUTS * step, DESCENT_RTOL, DESCENT_ATOL)
     while run.status == "running":
         run.step()
         at = run.dense_output() if run.status != "failed" else None

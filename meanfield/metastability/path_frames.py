@@ -20,7 +20,10 @@ from ..models.transformer import Transformer
 from ..spaces import Circle, Density, Sphere, Torus, Zonal
 from .saddles import Saddle
 
-FEWEST_DEGREES, VISIBLE = 16, 1e-12  # least degree; smaller coefficients of states are left out
+FEWEST_DEGREES, VISIBLE_COEFFICIENT = (
+    16,
+    1e-12,
+)  # least degree; smaller coefficients of states are left out
 LENGTH_NODES = 3  # of Gauss quadrature in each interval of a spline
 TURNS_PER_DEGREE, TURN_STEPS = 4, 5  # angles tried to turn a state, and Newton steps from the best
 EQUAL = 1e-9  # in L^2: images of a state at smaller distances are equally near
@@ -30,7 +33,7 @@ Map = Callable[[np.ndarray], np.ndarray]  # of rows of coefficients (..., modes)
 
 
 @dataclass(frozen=True)
-class Frame:
+class PathFrame:
     """Space of the densities on a path while it is computed, and the way to and from it.
 
     Densities on S^2 that are symmetric about an axis are computed as functions of one variable.
@@ -237,7 +240,7 @@ class Turning:
 def _visible_degree(state: StationaryState) -> int:
     """Highest degree of the coefficients of a state that are above 1e-12."""
     basis = state.equation.basis
-    seen = np.abs(basis.sizes * state.legendre_moments) > VISIBLE
+    seen = np.abs(basis.sizes * state.legendre_moments) > VISIBLE_COEFFICIENT
     return int(basis.degrees[seen].max(initial=0))
 
 
@@ -246,7 +249,7 @@ class Course(NamedTuple):
 
     Attributes
     ----------
-    frame : Frame
+    frame : PathFrame
     legs : list of ndarray, (n, modes)
         Rows of coefficients, for each part of the path between stable states and saddles.
     passes : sequence of Saddle
@@ -255,7 +258,7 @@ class Course(NamedTuple):
         1 if every other leg, from the first, does not follow the flow; else 0.
     """
 
-    frame: Frame
+    frame: PathFrame
     legs: list[np.ndarray]
     passes: Sequence[Saddle]
     method: str
@@ -263,7 +266,7 @@ class Course(NamedTuple):
 
 
 def placed(
-    frame: Frame, legs: list[np.ndarray], a: StationaryState, b: StationaryState
+    frame: PathFrame, legs: list[np.ndarray], a: StationaryState, b: StationaryState
 ) -> list[np.ndarray] | None:
     """Legs mapped by a symmetry of the model so that they end in b, and begin in a if b stays.
 
@@ -305,7 +308,9 @@ def maps(reflection: int, one: StationaryState, other: StationaryState) -> bool:
     return bool(np.linalg.norm(away) < SAME_STATE)
 
 
-def spaced(frame: Frame, leg: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def spaced(
+    frame: PathFrame, leg: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lengths, rows and unit tangents at the ends of `count` equal parts of a leg."""
     lengths, curve = frame.spline(leg)
     places = np.linspace(0.0, lengths[-1], count + 1)
@@ -314,7 +319,7 @@ def spaced(frame: Frame, leg: np.ndarray, count: int) -> tuple[np.ndarray, np.nd
     return places, rows, tangents / frame.norms(tangents)[:, None]
 
 
-def parts_of(frame: Frame, legs: Sequence[np.ndarray], images: int) -> list[int]:
+def parts_of(frame: PathFrame, legs: Sequence[np.ndarray], images: int) -> list[int]:
     """Number of parts of each leg, at least 2, so that the longest part is shortest."""
     lengths = np.array([frame.spline(leg)[0][-1] for leg in legs])
     parts = np.full(len(legs), FEWEST_PARTS)

@@ -14,7 +14,7 @@ from ..dynamics.observables import measure
 from ..solving import solve
 from ..spaces import Circle
 from ..spaces.validity import NEGATIVE_SHARE
-from .path_frames import Course, Frame, parts_of, placed, spaced
+from .path_frames import Course, PathFrame, parts_of, placed, spaced
 from .saddles import Saddle, SaddleSearch, Watch, saddle_at, state_beyond
 
 STRING_RTOL = 1e-9
@@ -30,7 +30,7 @@ def string_course(
 
     Without saddles where they were not found.
     """
-    frame = Frame.of(a, b)
+    frame = PathFrame.of(a, b)
     ends = [frame.row_of(one) for one in (a, b)]
     if isinstance(frame.space, Circle) and not isinstance(frame.basis, Reflected):
         ends = [frame.space.rotate(row, -one.axis) for row, one in zip(ends, (a, b), strict=True)]
@@ -49,7 +49,7 @@ def string_course(
 
 
 def _relaxed(
-    frame: Frame, legs: list[np.ndarray], passes: Sequence[Saddle], a: StationaryState,
+    frame: PathFrame, legs: list[np.ndarray], passes: Sequence[Saddle], a: StationaryState,
     b: StationaryState, watch: Watch,
 ) -> Course:  # fmt: skip
     """The string after its last steps, in the frame of b or a."""
@@ -58,7 +58,7 @@ def _relaxed(
 
 
 def _passes_on(
-    frame: Frame, rows: np.ndarray, a: StationaryState, b: StationaryState, symmetry: Any
+    frame: PathFrame, rows: np.ndarray, a: StationaryState, b: StationaryState, symmetry: Any
 ) -> tuple[list[np.ndarray], list[int], list[Saddle]] | None:
     """Saddles and the stable states between them near the extremes of F on a string.
 
@@ -91,7 +91,7 @@ def _passes_on(
 
 
 def _evolved(
-    frame: Frame, legs: list[np.ndarray], tolerance: float, watch: Watch
+    frame: PathFrame, legs: list[np.ndarray], tolerance: float, watch: Watch
 ) -> list[np.ndarray]:
     """Legs of a string after steps until no image moves by more than `tolerance` spacings.
 

@@ -29,7 +29,7 @@ from ..results.files import Contents, Result, dataset_of
 from ..spaces import Density
 from .least_action_paths import course_of_least_action
 from .manifold_paths import lowest_passes, manifold_course
-from .path_frames import Course, Frame, maps, parts_of, spaced
+from .path_frames import Course, PathFrame, maps, parts_of, spaced
 from .saddles import (
     Saddle,
     SaddleSearch,
@@ -328,7 +328,7 @@ def _images_of(course: Course, images: int) -> tuple[np.ndarray, np.ndarray, flo
     return np.concatenate(rows), np.concatenate(lengths), across / fastest
 
 
-def _table(frame: Frame, rows: np.ndarray, lengths: np.ndarray) -> "xr.Dataset":
+def _table(frame: PathFrame, rows: np.ndarray, lengths: np.ndarray) -> "xr.Dataset":
     """Lengths, free energies above the uniform state and order parameters of the images."""
     import xarray as xr
 

@@ -12,7 +12,7 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.bifurcation.multistability import same_state
 from meanfield.metastability.manifold_paths import Crossing, lowest_passes, manifold_course
-from meanfield.metastability.path_frames import Course, Frame, parts_of, turns_between
+from meanfield.metastability.path_frames import Course, PathFrame, parts_of, turns_between
 from meanfield.metastability.saddles import SaddleSearch, saddle_at
 from meanfield.metastability.string_method import string_course
 from meanfield.metastability.transition_paths import _images_of
@@ -156,7 +156,7 @@ def test_turns_and_reflections_map_states():
     ]
     assert min(np.abs(one - row).max() for one in moved) < 1e-14
     uniform = mf.stationary(mf.Transformer(mf.USA(3.0), 0.5), mf.Zonal(4, 16).uniform())
-    zonal = Frame.of(uniform, uniform)
+    zonal = PathFrame.of(uniform, uniform)
     series = np.append([1, 0.3, 0.2, -0.1], np.zeros(zonal.space.degree - 3))
     mirrored = series * (-1.0) ** zonal.space.degrees
     np.testing.assert_allclose(zonal.symmetry(mirrored, series)(mirrored), series, atol=1e-14)
@@ -167,7 +167,7 @@ def test_translations_map_states_on_the_torus():
     """Also of a state that depends on one angle alone; a state of another shape is not mapped."""
     space = mf.Torus(6, 2)
     state = mf.stationary(mf.Transformer(mf.Kuramoto(), 0.5), space.uniform())
-    frame = Frame.of(state, state)
+    frame = PathFrame.of(state, state)
     for concentrations in ((1.0, 2.0), (1.5, 0.0)):
         row, moved = (
             frame.space.product(
@@ -273,7 +273,7 @@ def test_symmetries_of_a_model_map_states_and_others_do_not():
         model = mf.Transformer(mf.Kuramoto() + mf.Potential(potential), kappa=0.5)
         state = mf.stationary(model, space.uniform())
         assert state.converged
-        frame = Frame.of(state, state)
+        frame = PathFrame.of(state, state)
         harmonics = frame.basis.all
         low = rng.standard_normal(len(frame.basis.degrees)) * (frame.basis.degrees <= 3)
         row = harmonics.series(0.1 * low)
@@ -326,7 +326,7 @@ def test_the_exponent_is_that_of_the_mean_time_of_a_chain():
 def test_a_path_over_three_saddles_has_two_parts_a_leg_or_more(images):
     """A few images are raised to 13; else the number is that asked for, and parts are as equal."""
     uniform = states(USA, mf.Circle(32))[0]
-    frame = Frame.of(uniform, uniform)
+    frame = PathFrame.of(uniform, uniform)
     shares = np.array([0.0, 6.0, 6.2, 6.3, 11.0, 11.1, 11.2]) / 100
     nodes = np.zeros((7, frame.space.degree + 1))
     nodes[:, 0], nodes[:, 1] = 1.0, shares
