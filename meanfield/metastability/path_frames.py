@@ -20,10 +20,8 @@ from ..models.transformer import Transformer
 from ..spaces import Circle, Density, Sphere, Torus, Zonal
 from .saddles import Saddle
 
-FEWEST_DEGREES, VISIBLE_COEFFICIENT = (
-    16,
-    1e-12,
-)  # least degree; smaller coefficients of states are left out
+COARSEST_FRAME = 16  # least degree
+VISIBLE_COEFFICIENT = 1e-12  # smaller coefficients of states are left out
 LENGTH_NODES = 3  # of Gauss quadrature in each interval of a spline
 TURNS_PER_DEGREE, TURN_STEPS = 4, 5  # angles tried to turn a state, and Newton steps from the best
 EQUAL = 1e-9  # in L^2: images of a state at smaller distances are equally near
@@ -60,7 +58,7 @@ class PathFrame:
         states = (a, b, *others)
         basis = max((one.equation.basis for one in states), key=lambda one: one.degree)
         needed = [_visible_degree(one) for one in states]
-        basis = basis.finer(max(FEWEST_DEGREES, *needed))
+        basis = basis.finer(max(COARSEST_FRAME, *needed))
         space = basis.density(0.0 * basis.degrees, basis.axis).space
         if cls.is_flat(basis):
             space = Zonal(basis.dimension, basis.degree)

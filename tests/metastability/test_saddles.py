@@ -11,6 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.metastability.saddles import SaddleSearch
+from meanfield.metastability.string_method import string_course
 
 
 @cache
@@ -186,12 +188,17 @@ def test_tokens_without_interaction_have_no_saddle_but_wells():
 def test_searches_show_what_they_do(capfd):
     state = stable(mf.USA(4.0), 0.39, mf.Circle(32))
     (saddle,) = mf.saddles(state, progress=True)
-    shown = capfd.readouterr().err
-    assert "saddles: 1 stationary states" in shown
-    assert "saddles: unstable manifold of state" in shown
-    mf.transition_path(state, saddle.ends[1], method="string", images=9, progress=True)
-    assert "transition path: string, step 1, last moved by" in capfd.readouterr().err
-    mf.saddles(state)
+    assert "saddles" in capfd.readouterr().err
+    mf.transition_path(state, saddle.ends[1], images=9, progress=True)
+    assert "transition path" in capfd.readouterr().err
+    texts = []
+    search = SaddleSearch(state, "axisymmetric", texts.append)
+    assert [one.barrier for one in search.around(state)] == [saddle.barrier]
+    string_course(state, saddle.ends[1], 9, search)
+    for part in ("3 stationary states from", "unstable manifold of state", "string, step 1, last"):
+        assert any(part in text for text in texts)
+    capfd.readouterr()
+    mf.saddles(state, progress=False)
     assert capfd.readouterr().err == ""
 
 
