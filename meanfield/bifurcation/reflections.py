@@ -14,7 +14,6 @@ whether a perturbation is odd in x_k.
 
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -26,13 +25,12 @@ from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
 from ..spaces.density import Density
-from .bases import NO_MOMENT, Basis
+from .bases import NO_MOMENT, Basis, directional
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
 ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
 FORWARD = np.array([1.0, 0.618, 0.287, 0.137, 0.071, 0.039])  # no two images are equally far
 PARITY_POINTS = 5  # number of points at which parities are determined
-_TABLES: WeakValueDictionary[Any, np.ndarray] = WeakValueDictionary()  # while bases hold them
 
 
 class Symmetries(NamedTuple):
@@ -90,8 +88,8 @@ class AllHarmonics:
         parts[..., 0] = mass
         return parts.view(complex)
 
-    def table(self, members: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """Values and gradients (1 + d - 1, n, M) of harmonics `members` at points `nodes`."""
+    def table(self, members: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (n, M) and gradients (d - 1, n, M) of harmonics `members` at points `nodes`."""
         space = self.space
         shape = 1 + space.directions, members.size, nodes.size
         check_memory(f"tables of harmonics on {space!r}", (2, *shape), "degree")
@@ -102,7 +100,11 @@ class AllHarmonics:
             series = self.series(unit, 0.0)
             table[0, i] = space.to_values(series)[nodes]
             table[1:, i] = space.gradient(series)[:, nodes]
-        return table
+        return table[0], table[1:]
+
+    def advected(self, part: Any, nodes: np.ndarray, flow: np.ndarray) -> np.ndarray:
+        """Sums over nodes of <grad p_i, F> p_j for F (C, M) and the functions in `part`."""
+        return directional(flow, part) @ part.values.T
 
     def nodes(self, kept: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Indices of grid points, one of each set of mirror images, and their summed weights.
@@ -164,11 +166,11 @@ class AllHarmonics:
         blocks: list[list[np.ndarray]] = [[] for _ in fields]
         for degree in np.unique(self.degrees):  # rotations preserve the degree
             members = np.flatnonzero(self.degrees == degree)
-            table = self.table(members, np.arange(weights.size))
+            values, gradients = self.table(members, np.arange(weights.size))
             for of_plane, field in zip(blocks, fields, strict=True):
-                along = np.einsum("cnm,cm->nm", table[1:], field)
+                along = np.einsum("cnm,cm->nm", gradients, field)
                 with one_blas_thread():
-                    of_plane.append((table[0] * weights) @ along.T)
+                    of_plane.append((values * weights) @ along.T)
         return [block_diag([*map(csr_array, of_plane)], format="csr") for of_plane in blocks]
 
 
@@ -176,6 +178,14 @@ class AllHarmonics:
 def all_harmonics(space: Space) -> AllHarmonics:
     """The harmonics of a space; the last 16 are cached."""
     return reflected_on(space).harmonics(space)
+
+
+@lru_cache(maxsize=8)
+def _table_of(
+    harmonics: AllHarmonics, members: tuple[int, ...], nodes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """`AllHarmonics.table`; the last 8 are cached, and shared by states."""
+    return harmonics.table(np.array(members, dtype=int), np.array(nodes))
 
 
 class _NoiseKey:
@@ -248,13 +258,9 @@ class HarmonicsOfOrder:
         self.eigenvalues, self._basis = basis.eigenvalues[self.members], basis
 
     @cached_property
-    def _table(self) -> np.ndarray:
-        basis = self._basis  # bases of equal states share one table
-        key = basis.all.space, basis.kept, self.order
-        table = _TABLES.get(key)
-        if table is None:
-            table = _TABLES[key] = basis.all.table(self.members, basis.nodes)
-        return table
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        members, nodes = (tuple(each.tolist()) for each in (self.members, self._basis.nodes))
+        return _table_of(self._basis.all, members, nodes)
 
     @property
     def values(self) -> np.ndarray:
@@ -262,7 +268,11 @@ class HarmonicsOfOrder:
 
     @property
     def gradients(self) -> np.ndarray:
-        return self._table[1:]
+        return self._table[1]
+
+    def advected(self, flow: np.ndarray) -> np.ndarray:
+        """Matrix (n, n) of the integrals of <grad p_i, F> p_j for F (C, M) at the nodes."""
+        return self._basis.all.advected(self, self._basis.nodes, flow)
 
     def turned(self, m: np.ndarray) -> np.ndarray:
         """Moments (k, n) of the infinitesimal rotations of a state m in this order.
