@@ -20,11 +20,12 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..core.kinds import ancestor
+from ..lowlevel.blas import one_blas_thread
 from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
 from ..spaces.density import Density
-from .bases import NO_MOMENT, Basis
+from .bases import NO_MOMENT, Basis, directional
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
 ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
@@ -101,6 +102,10 @@ class AllHarmonics:
             table[1:, i] = space.gradient(series)[:, nodes]
         return table[0], table[1:]
 
+    def advected(self, part: Any, nodes: np.ndarray, flow: np.ndarray) -> np.ndarray:
+        """Sums over nodes of <grad p_i, F> p_j for F (C, M) and the functions in `part`."""
+        return directional(flow, part) @ part.values.T
+
     def nodes(self, kept: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Indices of grid points, one of each set of mirror images, and their summed weights.
 
@@ -164,7 +169,8 @@ class AllHarmonics:
             values, gradients = self.table(members, np.arange(weights.size))
             for of_plane, field in zip(blocks, fields, strict=True):
                 along = np.einsum("cnm,cm->nm", gradients, field)
-                of_plane.append((values * weights) @ along.T)
+                with one_blas_thread():
+                    of_plane.append((values * weights) @ along.T)
         return [block_diag([*map(csr_array, of_plane)], format="csr") for of_plane in blocks]
 
 
@@ -172,6 +178,14 @@ class AllHarmonics:
 def all_harmonics(space: Space) -> AllHarmonics:
     """The harmonics of a space; the last 16 are cached."""
     return reflected_on(space).harmonics(space)
+
+
+@lru_cache(maxsize=8)
+def _table_of(
+    harmonics: AllHarmonics, members: tuple[int, ...], nodes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """`AllHarmonics.table`; the last 8 are cached, and shared by states."""
+    return harmonics.table(np.array(members, dtype=int), np.array(nodes))
 
 
 class _NoiseKey:
@@ -245,7 +259,8 @@ class HarmonicsOfOrder:
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._basis.all.table(self.members, self._basis.nodes)
+        members, nodes = (tuple(each.tolist()) for each in (self.members, self._basis.nodes))
+        return _table_of(self._basis.all, members, nodes)
 
     @property
     def values(self) -> np.ndarray:
@@ -254,6 +269,10 @@ class HarmonicsOfOrder:
     @property
     def gradients(self) -> np.ndarray:
         return self._table[1]
+
+    def advected(self, flow: np.ndarray) -> np.ndarray:
+        """Matrix (n, n) of the integrals of <grad p_i, F> p_j for F (C, M) at the nodes."""
+        return self._basis.all.advected(self, self._basis.nodes, flow)
 
     def turned(self, m: np.ndarray) -> np.ndarray:
         """Moments (k, n) of the infinitesimal rotations of a state m in this order.
