@@ -24,7 +24,8 @@ parameter and w as the second one the cusp and the Bogdanov-Takens point are the
 
     python validation/codimension_two.py [--quick]    # 50 s, 10 s quick
 
---quick leaves out generalised Hopf and Hopf-fold points, waves and exchanged axes. Asked: 1e-9. Exit code 1 on failure.
+--quick leaves out generalised Hopf and Hopf-fold points, waves and exchanged axes. Asked: 1e-9.
+Exit code 1 on failure.
 
 Reference: Kuznetsov, Elements of Applied Bifurcation Theory (2004), chapters 8 and 10.
 """
