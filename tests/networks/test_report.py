@@ -97,9 +97,17 @@ def test_sentences_name_the_layers_that_they_speak_of():
     unsure = changes.energy.copy()
     unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
     text = of_layers(Changes(changes.cosine, unsure, part))[1].text
-    undecided = "undecided, as intervals for all layers together hold 0, in layer 3"
-    assert f"falls in layer 2, of 3 ({undecided})" in text
+    undecided = "undecided, as intervals for all layers together hold 0: -0.9 in layer 3"
+    assert f"falls for certain in layer 2, of 3 ({undecided})" in text
     assert text.count("in layer 2") == 2
+    unsure[2:, 0] += 0.5  # the estimate of layer 2 is 0, that of layer 3 still a fall
+    spread = np.repeat(unsure[:, :1], 9, axis=1)
+    spread[2:, 1:] += np.linspace(-1, 1, 8)
+    spread[3, 1:] += np.linspace(1, -3, 8)
+    second = of_layers(Changes(changes.cosine, spread, part))[1]
+    assert second.verdict == "undecided"
+    assert "falls for certain in no layer" in second.text
+    assert "hold 0: +0 in layer 2, -0.9 in layer 3)" in second.text
     attention, mlp = of_parts(changes)
     assert attention.verdict == HOLDS and mlp.verdict == ""
     assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
