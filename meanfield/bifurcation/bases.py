@@ -182,6 +182,10 @@ class Basis(ReadOnlyArrays, ABC):
         p = self.legendre
         return (p * masses) @ (p if columns is None else p[columns]).T
 
+    def advected(self, flow: np.ndarray) -> np.ndarray:
+        """Matrix (N, N) of sums over nodes of <grad p_i, F> p_j for F (C, M)."""
+        return directional(flow, self) @ self.values.T
+
     def transport(
         self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
     ) -> np.ndarray | None:
@@ -379,6 +383,11 @@ def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
     more = f", or {others.groups}" if others is not None else ""
     require("symmetry", name, f"{wanted}{more}", False)
     raise AssertionError
+
+
+def directional(velocity: np.ndarray, part: Any) -> np.ndarray:
+    """<grad p_i, velocity> at the nodes, (n, M), for a velocity (C, M)."""
+    return np.asarray(np.einsum("cnm,cm->nm", part.gradients[: len(velocity)], velocity))
 
 
 def latitudinal(

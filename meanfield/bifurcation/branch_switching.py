@@ -113,14 +113,14 @@ class BranchSearch:
                     yield from self.followed(start, curve, -1, form.degree, amplitude)
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
-        """Follow branches of an onset above the range, from where they enter the range."""
+        """Follow branches of an onset above the range, from where they enter the range.
+
+        Yields branches above the range too, which are left out in the end.
+        """
         high, span = self.span[1], (self.span[0], REACH_ABOVE_ONSET * onset.value)
         outside = BranchSearch(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
-            if self.stopped():
-                what = f"a branch of degree {onset.form.degree} that begins above the range"
-                self.missing.append(INTERRUPTED.format(what=what))
-                return
+            yield branch
             values = [branch.points[-1].value, *(s.point.value for s in branch.specials[-1:])]
             if min(values) <= high:  # the branch entered the range in its last step
                 branch.end = "inside"

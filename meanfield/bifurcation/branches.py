@@ -481,13 +481,13 @@ class Search(NamedTuple):
             orders = max(LEAST_ORDERS, curve.basis.damped_from(attracted) + 1) if orders else 0
         growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
                         lambda: self.following.stopped, self.until, missing=missing)  # fmt: skip
+        interrupted = False
         for branch in self._all(growth, onsets):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
             if self.following.at(branch, what, value) and not branch.end:
-                branch.end = "interrupted"
+                branch.end, interrupted = "interrupted", True
                 break
-        interrupted = any(branch.end == "interrupted" for branch in growth.branches)
         if symmetric:
             growth.branches.unify()
         if curve.parameter == "kappa":

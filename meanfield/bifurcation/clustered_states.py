@@ -72,7 +72,7 @@ def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered
             exponent = sign * height * basis.legendre[i]
             law = basis.weights * np.exp(exponent - exponent.max())
             m, finer = basis.analysed(law) / law.sum(), equation
-            if equation.real_spectrum:  # otherwise the iteration may not converge
+            if equation.settles:
                 m, finer = settled(equation, m, kappa)
             if not np.linalg.norm(finer.basis.sizes * m) > NEAR_UNIFORM:
                 continue

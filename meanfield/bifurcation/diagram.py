@@ -89,7 +89,8 @@ class SpecialPoint:
         Order of the perturbation that becomes neutral: see `Stability`.
     character : str
         For bifurcations of the uniform state: "supercritical", "subcritical", "transcritical", or
-        "degenerate" where c_1 = c_2 = 0 to rounding, as at a tricritical point.
+        "degenerate" where c_1 = c_2 = 0 to rounding, as at a tricritical point. Where several
+        degrees have one onset, that of a branch of this degree alone.
     coefficients : (float, float)
         For bifurcations of the uniform state: c_1 and c_2 of the normal form kappa = kappa_c (1 +
         c_1 t + c_2 t^2 + ...), t the amplitude of the harmonic in L^2; nan for other points.

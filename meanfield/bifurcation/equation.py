@@ -154,10 +154,13 @@ class StationaryEquation(ABC):
         Whether there is a free energy.
     real_spectrum : bool
         Whether all eigenvalues of the linearised operator are real.
+    settles : bool
+        Whether steps m <- `mean(m).moments` are those of `settled`, which may converge.
     """
 
     gradient_flow: bool = False
     real_spectrum: bool = False
+    settles: bool = False
 
     def __init__(self, model: Transformer, basis: Basis):
         self.model, self.basis = model, basis
@@ -302,7 +305,7 @@ class MomentEquation(StationaryEquation):
         super().__init__(Transformer(drift), basis)
         self.zonal, self._differentiated = drift, changes
 
-    real_spectrum = True
+    real_spectrum = settles = True
 
     @property
     def source(self) -> Any:

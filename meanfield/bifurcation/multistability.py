@@ -370,7 +370,7 @@ def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
     equation = equation_of(model, basis)
     for m in basis.guesses(GUESSED_FUNCTIONS):
         yield basis.density(m, basis.axis)
-        if equation.real_spectrum:  # otherwise the iteration may not converge
+        if equation.settles:
             end, finer = settled(equation, m, float(model.kappa))
             if np.isfinite(end).all():
                 yield finer.basis.density(end, basis.axis)

@@ -24,7 +24,7 @@ from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
 from ..spaces.density import Density
-from .bases import NO_MOMENT, Basis
+from .bases import NO_MOMENT, Basis, directional
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
 ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
@@ -101,6 +101,10 @@ class AllHarmonics:
             table[1:, i] = space.gradient(series)[:, nodes]
         return table[0], table[1:]
 
+    def advected(self, part: Any, nodes: np.ndarray, flow: np.ndarray) -> np.ndarray:
+        """Sums over nodes of <grad p_i, F> p_j for F (C, M) and the functions in `part`."""
+        return directional(flow, part) @ part.values.T
+
     def nodes(self, kept: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Indices of grid points, one of each set of mirror images, and their summed weights.
 
@@ -174,6 +178,14 @@ def all_harmonics(space: Space) -> AllHarmonics:
     return reflected_on(space).harmonics(space)
 
 
+@lru_cache(maxsize=8)
+def _table_of(
+    harmonics: AllHarmonics, members: tuple[int, ...], nodes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """`AllHarmonics.table`; the last 8 are cached, and shared by states."""
+    return harmonics.table(np.array(members, dtype=int), np.array(nodes))
+
+
 class _NoiseKey:
     """Key of a cache for a noise, which compares noises by identity of objects."""
 
@@ -245,7 +257,8 @@ class HarmonicsOfOrder:
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._basis.all.table(self.members, self._basis.nodes)
+        members, nodes = (tuple(each.tolist()) for each in (self.members, self._basis.nodes))
+        return _table_of(self._basis.all, members, nodes)
 
     @property
     def values(self) -> np.ndarray:
@@ -254,6 +267,10 @@ class HarmonicsOfOrder:
     @property
     def gradients(self) -> np.ndarray:
         return self._table[1]
+
+    def advected(self, flow: np.ndarray) -> np.ndarray:
+        """Matrix (n, n) of the integrals of <grad p_i, F> p_j for F (C, M) at the nodes."""
+        return self._basis.all.advected(self, self._basis.nodes, flow)
 
     def turned(self, m: np.ndarray) -> np.ndarray:
         """Moments (k, n) of the infinitesimal rotations of a state m in this order.

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.checks import check_memory
 from ..models.zonal import ZonalDrift
 from ..spaces import Torus
 from .reflections import AllHarmonics, Reflected
-from .torus_waves import EVEN, Orbits, orbits_on
+from .torus_waves import EVEN, MATRIX_BLOCK, Orbits, orbits_on
 
 
 class TorusHarmonics(AllHarmonics):
@@ -51,6 +52,47 @@ class TorusHarmonics(AllHarmonics):
         mirror = 1 - 2 * (reflection & 1)
         return np.array([(pair, mirror * pair) for pair in pairs]).ravel()
 
+    # p_i = sqrt(2) Re(s_i e^{i<k, x>}) with s_i = 1 for cosines and i for minus sines
+
+    def _phases(self, members: np.ndarray) -> np.ndarray:
+        return np.where(self._parts[members] % 2, 2**0.5 * 1j, 2**0.5)
+
+    def table(self, members: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        space, waves = self.space, self.waves[members]
+        shape = 3 + space.circles, members.size, nodes.size
+        check_memory(f"tables of waves on {space!r}", shape, "degree")
+        degree, count = space.degree, space.angles.size
+        powers = np.exp(1j * np.outer(np.arange(-degree, degree + 1), space.angles))
+        series = self._phases(members)[:, None] + np.zeros(nodes.size)
+        for k, places in zip(
+            waves.T, np.unravel_index(nodes, space.circles * (count,)), strict=True
+        ):
+            series *= powers[k + degree][:, places]
+        return series.real.copy(), -waves.T[:, :, None] * series.imag
+
+    def advected(self, part: Any, nodes: np.ndarray, flow: np.ndarray) -> np.ndarray:
+        """Sums as in `AllHarmonics`, by Fourier coefficients of F at sums of two waves."""
+        space, most = self.space, 2 * self.space.degree
+        count, width = space.angles.size, 2 * most + 1
+        grid = np.zeros((len(flow), *space.circles * (count,)))
+        grid.reshape(len(flow), -1)[:, nodes] = flow
+        series = np.fft.ifftn(grid, axes=range(1, grid.ndim), norm="forward")
+        for axis in range(1, grid.ndim):  # waves from -2L to 2L
+            series = series.take(np.arange(-most, most + 1), axis=axis, mode="wrap")
+        waves, phases = self.waves[part.members], self._phases(part.members)
+        places = waves @ width ** np.arange(space.circles)[::-1]
+        matrix, centre = np.empty((len(waves), len(waves))), series[0].size // 2
+        for some in np.array_split(np.arange(len(waves)), 1 + len(waves) ** 2 // MATRIX_BLOCK):
+            sums: Any = 0.0
+            for sign, other in ((1, phases), (-1, phases.conj())):
+                at = centre + places[some, None] + sign * places
+                along = sum(
+                    k[some, None] * one.take(at) for k, one in zip(waves.T, series, strict=True)
+                )
+                sums = sums + along * other
+            matrix[some] = (0.5j * phases[some, None] * sums).real
+        return matrix
+
     @property
     def planes(self) -> list[tuple[int, int]]:
         return [(2 * i, 2 * i + 1) for i in range(self.space.circles)]
@@ -61,7 +103,7 @@ class TorusReflected(Reflected, space=Torus):
 
     all: TorusHarmonics
     harmonics: ClassVar[type[AllHarmonics]] = TorusHarmonics
-    bounds: ClassVar = {2: (32, 256, 1e-12), 4: (6, 16, 1e-10), 6: (3, 5, 1e-8)}
+    bounds: ClassVar = {2: (32, 256, 1e-12), 4: (6, 24, 1e-10), 6: (3, 5, 1e-8)}
 
     @property
     def highest(self) -> np.ndarray:

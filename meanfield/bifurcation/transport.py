@@ -69,11 +69,13 @@ class LinearFunction(NamedTuple):
         """Values (..., M) for sum_i c_i p_i, with the functions p_i of one order in `part`."""
         if self.table is None:
             return np.zeros(np.shape(self.constant))
-        return (self._factors(part) * c) @ self.table(part)
+        felt = self.felt(part)
+        return (self._factors(part) * c)[:felt] @ self.table(part)[..., :felt, :]
 
     def of(self, part: Any, count: int | None = None) -> Array:
         """Values (..., n, M) for the first `count` functions in `part`, by default all."""
-        assert self.table is not None, "the values do not depend on the density"
+        if self.table is None:
+            return np.zeros((len(part.degrees), len(self.constant)))
         table, factors = self.table(part)[..., :count, :], self._factors(part)
         return table * factors[:count, None] if np.ndim(factors) else table
 
@@ -260,10 +262,11 @@ class TransportEquation(StationaryEquation):
         zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
         found = [LinearFunction(0.0, _values, c * basis.interaction(part)) for c, part in zonal]
         for factor, field in self._fields:
-            every = _unit_densities(basis)
+            every = _unit_densities(basis, None if field.drift.interacts else 0)
             each = zip(every.coefficients, every.values, strict=True)
             rows = [field.potential(0.0, GridDensity(basis.space, *one)) for one in each]
-            found.append(_tabulated(basis, factor * np.array(rows)))
+            known = _tabulated(basis, factor * np.array(rows))
+            found.append(known if field.drift.interacts else known._replace(table=None))
         return found
 
     @cached_property
@@ -276,6 +279,11 @@ class TransportEquation(StationaryEquation):
             return None
         fields = [field.energy_share for _, field in self._fields]
         return [0.5] * (len(self._potentials) - len(fields)) + fields
+
+    @property
+    def real_spectrum(self) -> bool:  # type: ignore[override]
+        """Whether there is a free energy: then L is symmetric in the metric of its flow."""
+        return self._energy_shares is not None
 
     @cached_property
     def noise_strength(self) -> float:
@@ -321,7 +329,7 @@ class TransportEquation(StationaryEquation):
     def _diffusion(self, part: Any) -> Array:
         """The block of L* of one order, (n, n); cached by order."""
         if part.order not in self._diffusions:
-            if self.basis.symmetric:
+            if self.model.noise.laplacian:
                 matrix = np.diag(-part.eigenvalues)
             else:
                 matrix = self.basis.diffusion[0][np.ix_(part.members, part.members)]
@@ -345,6 +353,8 @@ class TransportEquation(StationaryEquation):
 
     def _diffused(self, c: Array) -> Array:
         """L* mu for coefficients of order 0, (n,)."""
+        if self.model.noise.laplacian:
+            return np.asarray(-self.basis.even.eigenvalues * c)
         return (
             self._diffusion(self.basis.even) @ c + self.basis.diffusion[1][self.basis.even.members]
         )
@@ -447,7 +457,7 @@ class TransportEquation(StationaryEquation):
         Tested with the p_i: int <grad p_i, v> p_j and int mu <grad p_i, dv(p_j)>.
         """
         masses, gradients = self.basis.weights * flow.density, part.gradients
-        by_density = directional(self.basis.weights * flow.velocity, part) @ part.values.T
+        by_density = part.advected(self.basis.weights * flow.velocity)
         by_measure = np.zeros_like(by_density)
         for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
             if above.table is None:
@@ -457,7 +467,7 @@ class TransportEquation(StationaryEquation):
             if below is not None:
                 change = change - _wide(velocity, len(gradients))[:, None] * below.of(part, felt)
             for gradient, component in zip(gradients, change, strict=True):
-                by_measure[:, :felt] += (gradient * (masses / level)) @ component.T
+                by_measure[:, :felt] += gradient @ (component * (masses / level)).T
         for product, z in zip(self.products, flow.moments, strict=True):
             by_measure += (gradients[0] * masses) @ product.changes(z, part)[0].T
         return by_density, by_measure
@@ -619,11 +629,6 @@ def _unit_densities(basis: Any, harmonics: int | None = None) -> GridDensity:
     each = basis.all.series(np.eye(count)[:harmonics], 0.0)
     rows = np.vstack([basis.all.series(np.zeros(count)), each])
     return GridDensity(space, rows, space.to_values(rows))
-
-
-def directional(velocity: Array, part: Any) -> Array:
-    """<grad p_i, velocity> at the nodes, (n, M), for a velocity (C, M)."""
-    return np.asarray(np.einsum("cnm,cm->nm", part.gradients[: len(velocity)], velocity))
 
 
 def _wide(components: Array, count: int) -> Array:

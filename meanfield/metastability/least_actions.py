@@ -28,9 +28,8 @@ from scipy.interpolate import PchipInterpolator
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from ..bifurcation.bases import Array
+from ..bifurcation.bases import Array, directional
 from ..bifurcation.families import transport_equation
-from ..bifurcation.transport import directional
 from ..core.checks import check_memory
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread

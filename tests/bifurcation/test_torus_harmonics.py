@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.reflections import Symmetries
+from meanfield.bifurcation.reflections import AllHarmonics, Symmetries
 from meanfield.bifurcation.torus_harmonics import TorusReflected
 
 TORUS = mf.Torus(6)
@@ -71,6 +71,64 @@ def test_functions_are_orthonormal_and_reflected():
         np.testing.assert_allclose(there, sign * values, rtol=0, atol=1e-12)
     finer = TorusReflected(mf.Torus(3), mf.noise.Isotropic(), Symmetries((0,)))
     np.testing.assert_array_equal(finer.all.waves[:24], basis.all.waves)
+
+
+@pytest.mark.parametrize("circles, degree", [(2, 3), (3, 2)])
+def test_derivatives_by_fourier_coefficients_are_sums_over_nodes(circles, degree):
+    """Tables by products of exponentials, too, against transforms of the space."""
+    symmetries = Symmetries((0, 1))
+    basis = TorusReflected(mf.Torus(degree, circles), mf.noise.Isotropic(), symmetries)
+    flow = np.random.default_rng(0).standard_normal((circles, len(basis.nodes)))
+    for order in (0, 1):
+        part = basis.of_order(order)
+        values, gradients = AllHarmonics.table(basis.all, part.members, basis.nodes)
+        np.testing.assert_allclose(part.values, values, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(part.gradients, gradients, rtol=0, atol=1e-12)
+        sums = np.einsum("cin,cn,jn->ij", gradients, flow, values)
+        np.testing.assert_allclose(
+            part.advected(flow), sums, rtol=0, atol=1e-11 * np.abs(sums).max()
+        )
+
+
+def test_iterated_growth_rates_are_those_of_the_circles():
+    """Of one factor, and sums of those in the fields of both states, which move with neither."""
+    circle, kappa, heights = mf.Circle(32), 1.2, (0.4, 0.2)
+    rates, frozen = [], []
+    for h in heights:
+        drift = 3.0 * mf.Kuramoto() + h * mf.Potential(first)
+        factor = mf.stationary(mf.Transformer(drift, kappa), circle.von_mises(0, 3.0))
+        field = (3.0 * factor.order_parameter + h) * mf.Potential(first)
+        alone = mf.stationary(mf.Transformer(field, kappa), factor.density)
+        assert alone.order_parameter == pytest.approx(factor.order_parameter, abs=1e-12)
+        rates += [*factor.stability(6).eigenvalues]
+        frozen.append(alone.stability(6).eigenvalues)
+    expected = np.sort([*rates, *np.add.outer(*frozen).ravel()])[::-1]
+    model = mf.Transformer(3.0 * mf.Kuramoto() + 0.4 * mf.Potential(both), kappa=kappa)
+    state = mf.stationary(model, mf.Torus(16).von_mises([0, 0], 2.0))
+    assert state.converged and len(state.equation.basis.even.members) > 256
+    assert state.equation.real_spectrum
+    np.testing.assert_allclose(state.stability(6).eigenvalues, expected[:6], rtol=0, atol=1e-8)
+
+
+@pytest.mark.long
+def test_all_products_of_the_states_on_two_circles_are_found():
+    def potential(x):
+        return x[..., 0] + x[..., 2]
+
+    models = [
+        mf.Transformer(3.0 * mf.Kuramoto() + 0.2 * mf.Potential(f), kappa=1.5)
+        for f in (first, potential)
+    ]
+    factors = mf.stationary_states(models[0], mf.Circle(32))
+    products = mf.stationary_states(models[1], TORUS)
+    energies = [one.free_energy for one in factors]
+    assert len(energies) == 3
+    expected = np.sort(np.add.outer(energies, energies).ravel())
+    found = np.sort([one.free_energy for one in products])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    rates = factors.data.growth.values
+    least = np.sort(np.maximum.outer(rates, rates).ravel())
+    np.testing.assert_allclose(np.sort(products.data.growth), least, rtol=0, atol=1e-8)
 
 
 @pytest.mark.long
