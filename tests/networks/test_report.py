@@ -32,7 +32,7 @@ from meanfield.networks.findings import (
     rank_correlation,
 )
 from meanfield.networks.page import clusters_section, row_in_words
-from meanfield.networks.pictures import of_cosines
+from meanfield.networks.pictures import of_cosines, of_histograms
 from meanfield.networks.probe import as_trace
 from meanfield.networks.report import report
 
@@ -465,3 +465,15 @@ def test_the_command_refuses_what_does_not_fit(given, tmp_path, monkeypatch):
 def test_a_network_needs_texts():
     with pytest.raises(ValueError, match="texts"):
         report(spread(BERT))
+
+
+@pytest.mark.parametrize("depth", [1, 4, 8, 10])
+def test_the_lowest_histogram_of_each_column_has_the_numbers_of_its_axis(depth):
+    h = np.random.default_rng(0).standard_normal((depth + 1, 12, 4))
+    page = of_histograms(mf.networks.probe(h, distances=False, modes=False))
+    page.canvas.draw()
+    panels = [ax for ax in page.axes if ax.axison]
+    assert len(panels) == depth + 1
+    for k, ax in enumerate(panels):
+        shown = any(label.get_visible() for label in ax.get_xticklabels())
+        assert shown == (k + 4 >= len(panels))
