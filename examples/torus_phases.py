@@ -104,8 +104,11 @@ def figure(resonant: mf.Diagram, weak: mf.Diagram) -> theme.PaperFigure:
         for (found, above, below), a in zip(pairs, (RESONANT, WEAK), strict=True):
             found.plot("order_parameter", ax=above)
             above.set(title=f"$a = {a:g}$", ylim=(-0.25, 1.3))
-            if a == RESONANT:  # where curves pass below it
-                above.get_legend().remove()
+            if a == RESONANT:  # what the legend of the other diagram lacks
+                marks = {mark.get_label(): mark for mark in above.get_legend().legend_handles}
+                both = "stable", "unstable", "uniform", "branch 1", "branch 2", "bifurcation"
+                names = [name for name in marks if name not in both]
+                above.legend([marks[name] for name in names], names, loc="upper left")
             centred(lattice(found, SHOWN).density).plot("map", ax=below)
             below.set(title=rf"ground state at $\kappa = {SHOWN}$", aspect="equal")
     return page

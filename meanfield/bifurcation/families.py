@@ -85,6 +85,7 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
     """The basis in which the search for states of models begins.
 
     `basis_on` if all models are rotation-invariant; else `Reflected` with their common symmetries.
+    These are computed anew, unless `symmetry` is what `known_symmetry` returned.
 
     Raises
     ------
@@ -92,6 +93,8 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
         As `basis_on`; for a symmetry or a space that a model does not preserve.
     """
     kind = reflected_on(space)
+    if isinstance(symmetry, Symmetries):
+        return kind(kind.resolving(space), models[0].noise, symmetry)
     if not issubclass(kind, IndexedBasis):
         basis = basis_on(space, symmetry)
         if all(map(is_isotropic, models)):
@@ -116,6 +119,14 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
     each = [symmetries_of(model, space) for model in models]
     common = (sorted(set(each[0][i]).intersection(*(one[i] for one in each))) for i in (0, 1))
     return kind(space, model.noise, Symmetries(*map(tuple, common)))
+
+
+def known_symmetry(model: Transformer, space: Any, symmetry: Any) -> Any:
+    """The symmetry of a search among states of one model, for many calls of `basis_of`.
+
+    The symmetries of the model, if they are not all rotations; else `symmetry` itself.
+    """
+    return basis_of([model], space, symmetry).symmetries or symmetry
 
 
 def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, symmetry: Any) -> Any:

@@ -1,7 +1,7 @@
 """Several stationary states of one model, by Newton's method with deflation from many starts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+MOST_STATES = 20  # by default
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
 MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
@@ -176,7 +177,7 @@ def stationary_states(
     starts: Any = None,
     rng: Any = None,
     symmetry: str | np.ndarray = AXISYMMETRIC,
-    count: Natural = 20,
+    count: Natural = MOST_STATES,
 ) -> StationaryStates:
     """Compute several stationary states of a model, by deflation from many starts.
 
@@ -220,36 +221,50 @@ def stationary_states(
     wanted = "a space such as Circle(32), or a density on one"
     require("space", space, wanted, isinstance(space, Space), TypeError)
     check_model(model, space)
+    with one_blas_thread():
+        return deflated_states(model, space, symmetry, starts, rng, count)
+
+
+def deflated_states(
+    model: Transformer, space: Any, symmetry: Any, starts: Any = None, rng: Any = None,
+    count: int = MOST_STATES, watch: Callable[[str], Any] = str,
+) -> StationaryStates:  # fmt: skip
+    """The result of `stationary_states`; `watch` is called with a text before each search.
+
+    `symmetry` may be what `known_symmetry` returned.
+    """
     basis = basis_of([model], space, symmetry)
     states: list[StationaryState] = []
     tried = begun = unresolved = 0
-    with one_blas_thread():
-        for guess, repeated in _starts(model, space, basis, starts, rng):
-            begun += 1
-            while len(states) < count:
-                new = state_near(model, guess, symmetry, states)
-                tried += 1
-                unresolved += new.status == "unresolved"
-                if new.converged:
-                    states.append(new)
-                if not (new.converged and repeated):
-                    break
-            if len(states) == count:
+    for guess, repeated in _starts(model, space, basis, starts, rng):
+        begun += 1
+        while len(states) < count:
+            watch(f"{len(states)} stationary states from {begun} starts")
+            new = state_near(model, guess, symmetry, states)
+            tried += 1
+            unresolved += new.status == "unresolved"
+            if new.converged:
+                states.append(new)
+            if not (new.converged and repeated):
                 break
-        examined = len(states) if np.iterable(starts) else 0
-        while examined < min(len(states), count):
-            one = states[examined]
-            examined += 1
-            if not one.stable:
-                ends = states_beside(one, symmetry)
-            elif one is not states[0] and states[0].stable:
-                ends = states_between(states[0], one, symmetry)
-            else:
-                continue
-            for end in ends:
-                begun, tried = begun + 1, tried + 1
-                if not any(same_state(end, state) for state in states) and len(states) < count:
-                    states.append(end)
+        if len(states) == count:
+            break
+    examined = len(states) if np.iterable(starts) else 0
+    while examined < min(len(states), count):
+        one = states[examined]
+        examined += 1
+        watch(f"{len(states)} stationary states, from state {examined} to others")
+        if not one.stable:
+            ends = states_beside(one, symmetry)
+        elif one is not states[0] and states[0].stable:
+            ends = states_between(states[0], one, symmetry)
+        else:
+            continue
+        for end in ends:
+            begun, tried = begun + 1, tried + 1
+            watch(f"{len(states)} stationary states from {begun} starts")
+            if not any(same_state(end, state) for state in states) and len(states) < count:
+                states.append(end)
     energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
     ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
     search = (tried, begun, unresolved, len(states) == count, symmetry)

@@ -20,6 +20,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..core.kinds import ancestor
+from ..lowlevel.blas import one_blas_thread
 from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
@@ -168,7 +169,8 @@ class AllHarmonics:
             values, gradients = self.table(members, np.arange(weights.size))
             for of_plane, field in zip(blocks, fields, strict=True):
                 along = np.einsum("cnm,cm->nm", gradients, field)
-                of_plane.append((values * weights) @ along.T)
+                with one_blas_thread():
+                    of_plane.append((values * weights) @ along.T)
         return [block_diag([*map(csr_array, of_plane)], format="csr") for of_plane in blocks]
 
 

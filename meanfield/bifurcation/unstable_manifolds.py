@@ -16,6 +16,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
+from ..models import Transformer
 from ..spaces import Density
 from ..spaces.contract import dimension_of_harmonics
 from .bases import AxialHarmonics, Basis, OnCircle
@@ -111,17 +112,13 @@ def flow_from(
 
     The degree of truncation is low at first, and raised while the last moments exceed 1e-4.
     """
-    from scipy.integrate import BDF
-
     wide, steps = basis_without(state, order), 0
     m, axis = wide.moments(displaced(state, order, mode, DEPARTURE))
     basis = coarsened(wide, m)
     m = m[: len(basis.degrees)]
     for _ in range(MOST_FLOW_PARTS):
-        equation = transport_equation(state.model, basis)
-        change, jacobian = (partial(one, equation, state.kappa) for one in (_change, _jacobian))
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            run = BDF(change, 0.0, m, FLOW_PART / rate, rtol=RTOL, atol=ATOL, jac=jacobian)
+            run = flow_solver(state.model, basis, m, FLOW_PART / rate, RTOL, ATOL)
             while run.status == "running" and steps < MOST_FLOW_STEPS:
                 run.step()
                 steps += 1
@@ -132,6 +129,17 @@ def flow_from(
         if basis.tail(m) > GUESS_TAIL and basis.next_degree <= basis.most:
             basis = basis.finer(basis.next_degree)
             m = basis.padded(m)
+
+
+def flow_solver(
+    model: Transformer, basis: Basis, m: np.ndarray, end: float, rtol: float, atol: float
+) -> Any:
+    """Solver of dm/dt from t = 0 to `end`, a `scipy.integrate.BDF` whose steps the caller takes."""
+    from scipy.integrate import BDF
+
+    equation = transport_equation(model, basis)
+    change, jacobian = (partial(one, equation, float(model.kappa)) for one in (_change, _jacobian))
+    return BDF(change, 0.0, m, end, rtol=rtol, atol=atol, jac=jacobian)
 
 
 def _change(equation: Any, kappa: float, t: float, m: np.ndarray) -> np.ndarray:

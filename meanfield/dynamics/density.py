@@ -532,6 +532,8 @@ class DensityMotion(Motion, moves=Density):
         if status != "unresolved":
             return super().failure(status, end)
         raised = "Use a smaller dt, if the steps were too long; else raise" if end.dt else "Raise"
+        if end.instability:
+            raised = f"{end.instability} Use a smaller dt or another scheme; else raise"
         is_resolved = self.like.spectral_tail.max() <= max(TAIL_TOLERANCE * end.rtol, SMALLEST_TAIL)
         if end.elapsed == 0 and is_resolved and not end.dt:
             return (

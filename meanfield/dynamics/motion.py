@@ -68,6 +68,8 @@ class Failure(NamedTuple):
         Whether tokens were merged.
     member : str
         The member of an ensemble that failed, such as " of replica 3"; empty for the whole.
+    instability : str
+        The reason why a fixed dt is unstable, as a sentence; empty where it is stable or unknown.
     """
 
     t: float
@@ -80,6 +82,7 @@ class Failure(NamedTuple):
     stats: JsonTable
     merging: bool = False
     member: str = ""
+    instability: str = ""
 
 
 class Motion(ABC):

@@ -16,6 +16,7 @@ from .compilation import listening
 _STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
 BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 REMAINING_FORMAT = f"{BAR_FORMAT}<{{remaining}}"
+SEARCH_FORMAT = "{desc} {elapsed}"  # of searches, whose length is not known
 FORESEEN_PART = 0.02  # fraction that has to be done before the remaining time is shown
 STEADY_RATIO = 1.5  # of the recent and the mean speed, up to which it is shown then,
 UNSTEADY_PART = 0.25  # and the fraction from which on it is shown for any ratio

@@ -18,6 +18,7 @@ from ..core.calls import checked_call
 from ..core.checks import finite_array, require, whole_number
 from ..core.errors import MeanfieldError
 from ..spaces import Circle
+from .path_frames import maps
 from .saddles import Saddle, Saddles, check_stable, check_together, saddles, saddles_of
 
 LEAST_EXPONENT = 3.0  # of n kappa dF, from which the law is asymptotic
@@ -31,13 +32,16 @@ class EscapeTime:
 
         log T = n kappa dF + log_prefactor + power log n
 
+    Rotations of the model do not leave the basin; mirror images of the state have their own basins,
+    as for `transition_path`.
+
     Attributes
     ----------
     state : StationaryState
         The stable state.
     saddles : Saddles
-        Saddles on the boundary of its basin; those that lead back to it are not counted. None for
-        one token without interaction.
+        Saddles on the boundary of its basin; those that lead back to it, up to a rotation, are
+        not counted. None for one token without interaction.
     n : int
         Number of tokens.
     exponent : float
@@ -77,13 +81,23 @@ class EscapeTime:
         """Number of tokens from which the law is asymptotic."""
         return int(np.ceil(LEAST_EXPONENT / self.exponent))
 
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences that say why the law may not hold for this n."""
+        if self.asymptotic:
+            return []
+        return [
+            f"The law is not asymptotic for n = {self.n}: n kappa dF is "
+            f"{self.n * self.exponent:.3g}, below {LEAST_EXPONENT:g}. Take n >= {self.least_n}, or "
+            "measure times of tokens by mf.first_passages."
+        ]
+
     def __repr__(self) -> str:
-        short = "" if self.asymptotic else f", NOT ASYMPTOTIC below n = {self.least_n}"
-        return (
+        head = (
             f"EscapeTime(n = {self.n}, log T = {self.log_time:.6g}, kappa dF = "
-            f"{self.exponent:.6g}, prefactor {np.exp(self.log_prefactor):.6g} n^{self.power:g}"
-            f"{short})"
+            f"{self.exponent:.6g}, prefactor {np.exp(self.log_prefactor):.6g} n^{self.power:g})"
         )
+        return "\n".join([head, *(f"  <-- {warning}" for warning in self.warnings)])
 
 
 @dataclass(frozen=True)
@@ -179,15 +193,17 @@ def _log_volume(basis: Any, m: np.ndarray) -> float:
 
 @checked_call("state")
 def escape_time(
-    state: StationaryState, n: int, *, around: Saddles | None = None, start: Any = None
-) -> EscapeTime:
+    state: StationaryState, n: int, *, around: Saddles | None = None, start: Any = None,
+    progress: bool | None = None,
+) -> EscapeTime:  # fmt: skip
     """Mean time until n tokens leave the basin of a stable state, by the Eyring-Kramers law.
 
-        1/T = sum_i (rate_i/2 pi) Z_i/Z_state
+        1/T = sum_i s_i (rate_i/2 pi) Z_i/Z_state
 
     Z_state and Z_i are the weights of the state and of the i-th saddle in the Gibbs measure of n
-    tokens, each with its whole orbit under rotations; rate_i is the growth rate of the unstable
-    perturbation of the saddle.
+    tokens, each with its whole orbit under symmetries of the model; rate_i is the growth rate of
+    the unstable perturbation of the saddle. s_i is 2 for a saddle between the state and its mirror
+    image, which lies on both basins, else 1.
 
     Parameters
     ----------
@@ -202,6 +218,8 @@ def escape_time(
     around : Saddles, optional
         The saddles of the state, if they are known, of its model and space; by default
         `saddles(state)`.
+    progress : bool, optional
+        As for `saddles`.
 
     Returns
     -------
@@ -256,11 +274,12 @@ def escape_time(
             "under isotropic noise. To leading order log T = n exponent, of the path that "
             "mf.transition_path finds over one saddle."
         )
-    found = saddles(state) if around is None else around
-    ways = [one for one in found if not _leads_back(one)]
+    found = saddles(state, progress=progress) if around is None else around
+    ways = [one for one in found if _sides(one)]
     if not ways:
         raise MeanfieldError(
             f"No saddle to another stable state was found around {state!r}, so no time to leave it."
+            + "".join(f" {warning}" for warning in found.warnings)
         )
     here, across = Weight.of(state), [Weight.of(one.state) for one in ways]
     shares = _log_rates(ways, across, n)
@@ -270,7 +289,9 @@ def escape_time(
         saddles=found,
         n=n,
         exponent=state.kappa * lowest[0].barrier,
-        log_prefactor=log(2 * pi / lowest[0].rate) + here.log_size - lowest[1].log_size,
+        log_prefactor=log(2 * pi / (_sides(lowest[0]) * lowest[0].rate))
+        + here.log_size
+        - lowest[1].log_size,
         power=(here.dimension - lowest[1].dimension) / 2,
         log_time=here.log_z(n) - float(np.logaddexp.reduce(shares)),
         curvature=min(one.curvature for one in (here, lowest[1])),
@@ -278,16 +299,22 @@ def escape_time(
 
 
 def _log_rates(ways: Sequence[Saddle], across: Sequence[Weight], n: int) -> list[float]:
-    """log(rate Z/2 pi) of each saddle."""
+    """log(s rate Z/2 pi) of each saddle."""
     return [
-        log(one.rate / (2 * pi)) + weight.log_z(n) for one, weight in zip(ways, across, strict=True)
+        log(_sides(one) * one.rate / (2 * pi)) + weight.log_z(n)
+        for one, weight in zip(ways, across, strict=True)
     ]
 
 
-def _leads_back(saddle: Saddle) -> bool:
-    """Whether the state beyond a saddle is on the orbit of the state before it."""
+def _sides(saddle: Saddle) -> int:
+    """Sides on which a saddle has a mirror image of its state: 1, or 2 if both are different.
+
+    0 if a rotation of the model maps the state before the saddle to that beyond.
+    """
     before, beyond = saddle.ends
-    return before is not None and beyond is not None and same_state(before, beyond)
+    if before is None or beyond is None or not same_state(before, beyond):
+        return 1
+    return 0 if maps(0, before, beyond) else 2
 
 
 def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:

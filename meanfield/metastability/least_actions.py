@@ -164,12 +164,12 @@ class LeastAction:
     error: float
 
 
-def least_action(flow: NoisyFlow, start: Array) -> LeastAction:
+def least_action(flow: NoisyFlow, start: Array, watch: Callable[[str], Any] = str) -> LeastAction:
     """The path of least action between the ends of a curve, from that curve.
 
     The curve is given by coordinates (k, N) of points on it. Between its ends the flow has no point
     of rest. The degree of the path is raised until the action changes by less than 1e-8, at most to
-    40.
+    40. `watch` is called with a text before each minimisation.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def least_action(flow: NoisyFlow, start: Array) -> LeastAction:
             size = degree * start.shape[1]
             check_memory("second derivatives of the action", (2, size, size), "degree")
             path = _Polynomials(degree)
-            points, finer = _minimised(flow, path, path.spaced(rows))
+            points, finer = _minimised(flow, path, path.spaced(rows), watch)
             rows, action, error = path.dense @ points, finer, abs(finer - action)
             if error <= SAME_ACTION * action:
                 break
@@ -253,11 +253,14 @@ def _curvature(flow: NoisyFlow, path: _Polynomials, rows: Array) -> Array:
     return (matrix + matrix.T) / 2
 
 
-def _minimised(flow: NoisyFlow, path: _Polynomials, rows: Array) -> tuple[Array, float]:
+def _minimised(
+    flow: NoisyFlow, path: _Polynomials, rows: Array, watch: Callable[[str], Any]
+) -> tuple[Array, float]:
     """The path of least action near a path of one degree, and its action."""
     inner = rows[1:-1].shape
     first = action = _action(flow, path, rows)[0]
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        watch(f"least action, degree {len(rows) - 1}, round {number + 1}, A = {action:.8g}")
         root = cholesky(_curvature(flow, path, rows))
 
         def moved(y: Array, rows: Array = rows, root: Array = root) -> Array:

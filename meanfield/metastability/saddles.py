@@ -4,15 +4,17 @@ n tokens leave the basin of a stable state most easily across one of them. Under
 energy F the mean-field equation is its gradient flow, and it is the lowest on the boundary.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 
-from ..bifurcation import StationaryState, branches, stationary_states
+from ..bifurcation import StationaryState, branches
 from ..bifurcation.bases import AXISYMMETRIC
+from ..bifurcation.families import known_symmetry
 from ..bifurcation.multistability import (
+    deflated_states,
     model_in,
     same_state,
     state_of,
@@ -21,9 +23,12 @@ from ..bifurcation.multistability import (
 )
 from ..bifurcation.stationary import check_model, check_stationary, state_near
 from ..bifurcation.unstable_manifolds import displaced, multiplicity, unstable_modes
+from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require
 from ..core.provided import FIGURES
+from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result, dataset_of
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEAREST_KAPPA = 1.3  # branches are followed from kappa over this factor to kappa times it
+Watch = Callable[[str], Any]  # is called with what a search does next
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +134,22 @@ class Saddles(Result, Sequence[Saddle]):
     def model(self) -> Transformer:
         return self.state.model
 
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences that say why there may be no saddle, and what to do."""
+        if len(self):
+            return []
+        if not any(part.interacts for _, part in self.model.drift.terms):
+            return [
+                "Tokens without interaction have one stationary density, which has no basin to "
+                "leave; mf.escape_time(state, 1) is the time of one token to leave a well."
+            ]
+        return [
+            f"None of the {self.tried} stationary states that were found is a saddle beside this "
+            "one. mf.stationary_states lists them: if no other one is stable, tokens have nowhere "
+            "to go; mf.branches shows where others are. Another symmetry may show more."
+        ]
+
     @classmethod
     def made_of(cls, contents: Contents) -> Self:
         """The saddles from the contents of a file."""
@@ -144,7 +166,8 @@ class Saddles(Result, Sequence[Saddle]):
 
     def __repr__(self) -> str:
         head = f"Saddles({len(self)} around {self.state!r}, of {self.tried} states)"
-        return "\n".join([head, *(f"  {one!r}" for one in self)])
+        lines = [*(f"  {one!r}" for one in self), *(f"  <-- {text}" for text in self.warnings)]
+        return "\n".join([head, *lines])
 
 
 def saddle_of(model: Transformer, stored: dict[str, Any], symmetry: Any) -> Saddle:
@@ -156,8 +179,20 @@ def saddle_of(model: Transformer, stored: dict[str, Any], symmetry: Any) -> Sadd
     return Saddle(**stored | {"state": here, "ends": (one, other)})
 
 
+def state_beyond(saddle: Saddle) -> StationaryState:
+    """The stable state beyond a saddle whose ends are known."""
+    end = saddle.ends[1]
+    assert end is not None
+    return end
+
+
 @checked_call("state")
-def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC) -> Saddles:
+def saddles(
+    state: StationaryState,
+    *,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+    progress: bool | None = None,
+) -> Saddles:
     """States of index one on the boundary of the basin of a stable state.
 
     They are sought among the results of `stationary_states`, by Newton's method with deflation from
@@ -171,6 +206,8 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
         A stable state on the circle, S^2 or Zonal.
     symmetry : str or array, (k, 3, 3)
         Symmetry of the states among which saddles are sought, as for `stationary`.
+    progress : bool, optional
+        Show what is computed; by default on a terminal and in a notebook.
 
     Returns
     -------
@@ -199,14 +236,83 @@ def saddles(state: StationaryState, *, symmetry: str | np.ndarray = AXISYMMETRIC
     """
     check_stable("state", state)
     check_model(state.model, state.density.space)
-    state = state_near(state.model, state.density, symmetry)
-    known: list[StationaryState] = []
-    for found in _candidates(state, symmetry):
-        if found.converged and not any(same_state(found, other) for other in known):
-            known.append(found)
-    around = [one for found in known if (one := saddle_at(found, state, symmetry)) is not None]
-    around.sort(key=lambda one: one.barrier)
-    return saddles_of(state, around, len(known), symmetry)
+    with one_blas_thread(), Progress("saddles", progress, form=SEARCH_FORMAT) as bar:
+        search = SaddleSearch(state, symmetry, lambda text: bar.show(0.0, f"saddles: {text}"))
+        around = search.around(state)
+    return saddles_of(search.stable[0], around, len(search.known), symmetry)
+
+
+class SaddleSearch:
+    """Saddles around several stable states of one model; what they share is computed once.
+
+    Attributes
+    ----------
+    symmetry : Any
+        Symmetry of the states, as `known_symmetry` returned it.
+    watch : callable
+        Function that is called with what is done next.
+    known : list of StationaryState
+        The stationary states that were examined.
+    stable : list of StationaryState
+        Those around which saddles were sought.
+    """
+
+    def __init__(self, state: StationaryState, symmetry: Any, watch: Watch = str):
+        self._asked, self._start, self.watch = symmetry, state, watch
+        self.known: list[StationaryState] = []
+        self.stable: list[StationaryState] = []
+        self._manifolds: dict[int, Manifold | None] = {}
+
+    @cached_property
+    def symmetry(self) -> Any:
+        return known_symmetry(self._start.model, self._start.density.space, self._asked)
+
+    def around(self, state: StationaryState) -> list[Saddle]:
+        """Saddles around a stable state, lowest first."""
+        check_stable("state", state)
+        state = state_near(state.model, state.density, self.symmetry)
+        if not any(same_state(state, other) for other in self.stable):
+            for found in self._candidates(state):
+                if found.converged and not any(same_state(found, other) for other in self.known):
+                    self.known.append(found)
+            self.stable.append(state)
+        each = (self._saddle(i, state) for i in range(len(self.known)))
+        return sorted((one for one in each if one is not None), key=lambda one: one.barrier)
+
+    def _saddle(self, i: int, state: StationaryState) -> Saddle | None:
+        """The i-th state that is known, if it is a saddle on the boundary of a basin."""
+        if i not in self._manifolds:
+            self.watch(f"unstable manifold of state {i + 1} of {len(self.known)}")
+            self._manifolds[i] = manifold_of(self.known[i], self.symmetry)
+        return _saddle_of(self.known[i], self._manifolds[i], state)
+
+    def _candidates(self, state: StationaryState) -> Iterator[StationaryState]:
+        """Stationary states of the model, by deflation, from mixtures and on branches.
+
+        Searches begin at the least degree, whatever that of the state: they refine what they find.
+        Around a second state only mixtures with it are new.
+        """
+        model, symmetry = state.model, self.symmetry
+        basis, space = state.equation.basis, state.density.space
+        space = space.with_degree(min(space.degree, basis.least))
+        first = not self.stable
+        yield state
+        if first:
+            yield from deflated_states(model, space, symmetry, watch=self.watch)
+        others = [one for one in self.known if one.stable and not same_state(one, state)]
+        for other in others:
+            if not any(same_state(other, one) for one in self.stable):
+                self.watch(f"{len(self.known)} stationary states, mixtures of two")
+                yield from states_between(state, other, symmetry)
+        if first:
+            kappa = state.kappa
+            span = kappa / NEAREST_KAPPA, kappa * NEAREST_KAPPA
+            self.watch(f"{len(self.known)} stationary states, branches through them")
+            diagram = branches(
+                model.drift, space, span, noise=model.noise, symmetry=self._asked, progress=False
+            )
+            for _, one in diagram.states_at(kappa):
+                yield state_near(model, one.density, symmetry)
 
 
 def check_stable(name: str, state: Any) -> None:
@@ -235,25 +341,6 @@ def check_together(names: str, one: StationaryState, other: StationaryState) -> 
         )
 
 
-def _candidates(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:
-    """Stationary states of the model, by deflation, from mixtures and on branches.
-
-    Searches begin at the least degree, whatever that of the state: they refine what they find.
-    """
-    model, least = state.model, state.equation.basis.least
-    space = state.density.space.with_degree(min(state.density.space.degree, least))
-    known = [state, *stationary_states(model, space, symmetry=symmetry)]
-    yield from known
-    for other in [one for one in known[1:] if one.stable and not same_state(one, state)]:
-        yield from states_between(state, other, symmetry)
-    kappa = state.kappa
-    span = kappa / NEAREST_KAPPA, kappa * NEAREST_KAPPA
-    drift, noise = model.drift, model.noise
-    diagram = branches(drift, space, span, noise=noise, symmetry=symmetry, progress=False)
-    for _, one in diagram.states_at(kappa):
-        yield state_near(model, one.density, symmetry)
-
-
 def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
     """Rate, order and mode of the unstable perturbation; None unless the index is one."""
     modes, basis = unstable_modes(state), state.equation.basis
@@ -261,20 +348,44 @@ def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
     return modes[0] if index == 1 else None
 
 
-def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
-    """The saddle, if a state has index one and its unstable manifold comes down to `state`."""
+class Manifold(NamedTuple):
+    """The unstable mode of a state of index one, and the stable states at its two ends."""
+
+    rate: float
+    order: int
+    mode: np.ndarray
+    ends: tuple[StationaryState | None, StationaryState | None]
+
+
+def manifold_of(found: StationaryState, symmetry: Any) -> Manifold | None:
+    """The unstable manifold of a state; None unless its index is one."""
     unstable = _unstable(found)
     if unstable is None:
         return None
     rate, order, mode = unstable
-    ends = [_end(found, rate, order, sign * mode, symmetry) for sign in (1, -1)]
+    up, down = (_end(found, rate, order, sign * mode, symmetry) for sign in (1, -1))
+    return Manifold(rate, order, mode, (up, down))
+
+
+def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
+    """The saddle, if a state has index one and its unstable manifold comes down to `state`."""
+    return _saddle_of(found, manifold_of(found, symmetry), state)
+
+
+def _saddle_of(
+    found: StationaryState, manifold: Manifold | None, state: StationaryState
+) -> Saddle | None:
+    """The saddle with an unstable manifold, if that comes down to `state`."""
+    if manifold is None:
+        return None
+    rate, order, mode, ends = manifold
     if not any(end is not None and same_state(end, state) for end in ends):
         return None
     if ends[0] is None or not same_state(ends[0], state):
         ends, mode = ends[::-1], -mode
     change = displaced(found, order, mode, 1.0).coefficients - found.density.coefficients
     barrier = found.free_energy - state.free_energy
-    return Saddle(found, barrier, rate, order, change, (ends[0], ends[1]))
+    return Saddle(found, barrier, rate, order, change, ends)
 
 
 def _end(

@@ -35,6 +35,8 @@ HISTOGRAM_BINS = 60
 NEGLIGIBLE_SHARE = 1e-9  # smaller shares are drawn as this
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
+MOST_HEIGHTS = 100  # of the panel, that the vertical paths of curves add up to
+FEWEST_CURVES = 20
 DIGIT_HEIGHT = 0.13  # of a digit, where the radius of the circle is 1
 LEAST_COEFFICIENT = 1e-18  # smaller ones, such as 0 by symmetry, are drawn as this
 SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
@@ -460,8 +462,9 @@ def trajectories(
         Tokens on the circle or on the line, or characteristics on the circle or axisymmetric, at
         two saved times or more.
     count : int, optional
-        How many curves: of tokens at most 300 by default, evenly spread at first; of
-        characteristics 50.
+        How many curves, evenly spread at the start. By default at most 300 of tokens and 50 of
+        characteristics, and fewer where they wander, as under noise: their vertical paths add up
+        to 100 heights of the panel, but at least 20 are drawn. The panel says how many are.
     log_time : bool, optional
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
@@ -481,11 +484,16 @@ def trajectories(
     log_time = layouts.is_logarithmic(solution, log_time)
     if density is not None:
         check_overlay(density, solution)
-    samples = panels.samples(whole_number("count", look.most_curves if count is None else count))
+    most = whole_number("count", look.most_curves if count is None else count)
     for member, (ax, bottom, left) in zip(panels.members, panels.outer, strict=True):
-        sample = samples[member]
-        places = look.coordinates(solution, member)[:, sample.indices]
+        sample = look.sample(solution, member, most)
+        coordinates = look.coordinates(solution, member)
+        places = coordinates[:, sample.indices]
         chart = panels.chart.around_places(places)
+        if count is None and (fewer := legible_count(places, chart.limits)) < len(places.T):
+            sample = look.sample(solution, member, fewer)
+            places = coordinates[:, sample.indices]
+            chart = panels.chart.around_places(places)
         copies = [chart.copies(curve) for curve in places.T]
         turns = [len(each) for each in copies]
         segments = [np.column_stack([solution.t, curve]) for each in copies for curve in each]
@@ -502,6 +510,12 @@ def trajectories(
         layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
         ends = sample.ends[:MOST_MARKED]
         mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
+
+
+def legible_count(places: np.ndarray, limits: tuple[float, float]) -> int:
+    """The number of curves of coordinates (times, n) whose vertical paths fill a panel legibly."""
+    heights = np.abs(np.diff(places, axis=0)).sum(axis=0).mean() / (limits[1] - limits[0])
+    return max(FEWEST_CURVES, int(MOST_HEIGHTS / max(heights, 1e-300)))
 
 
 def name_sample(ax: Axes, solution: Solution, member: Member, sample: DrawnSample) -> None:

@@ -147,6 +147,9 @@ def bifurcation(
         for panel, (name, values) in zip(page.panels, table, strict=True):
             shown = _panel(panel, diagram, name, values)
             label = LABELS.get(name) or _moment_in_words(diagram, name) or name
+            squared = round(diagram.space.radius**2)  # |x|^2
+            if name == "order_parameter" and squared > 1:
+                label = rf"{label.rstrip('$')}/\sqrt{{{squared}}}$"
             panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
             panel.set(xscale="log" if log else "linear", xlim=diagram.span)
         page.legend(handles + shown)

@@ -8,6 +8,7 @@ import numpy as np
 from ..core.annotations import JsonTable, Snapshot
 from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
+from ..dynamics.motion import Failure
 from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.validity import tail_start
@@ -108,6 +109,22 @@ class SpectralIntegration(SteppedIntegration):
     @property
     def size(self) -> str:
         return f"degree {self.degrees.highest}"
+
+    def situation(self, stats: JsonTable) -> Failure:
+        """The situation at the end, with the bound by damping that a fixed dt exceeds, if any."""
+        end, scheme, dt = super().situation(stats), self.scheme, self.dt
+        if dt is None:
+            return end
+        for density in (self.first, self.state):
+            longest = self.stepper_for(density, scheme).longest_step(scheme, speed=0.0)
+            if dt > longest:
+                text = (
+                    f"dt = {dt:g} exceeds {longest:.3g}, the longest stable step of "
+                    f"{scheme.name} at degree {density.space.degree}: {scheme.stability:g} over "
+                    f"the fastest damping, {scheme.stability / longest:.4g}."
+                )
+                return end._replace(instability=text)
+        return end
 
     # Moving --------------------------------------------------------------------------------
 

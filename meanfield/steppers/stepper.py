@@ -193,14 +193,15 @@ class Stepper:
             rate = float(self.rows.rates_of_change(self._itself, self.rows.parseval)[0])
         return rate
 
-    def longest_step(self, scheme: Scheme) -> float:
-        """The longest step of a scheme that is stable at the speed of the last step."""
+    def longest_step(self, scheme: Scheme, speed: float | None = None) -> float:
+        """The longest stable step of a scheme at a speed, by default that of the last step."""
+        speed = self.speed if speed is None else speed
         linear, added = as_taken(scheme, self._linear[None])
         degrees = self.rows.degrees[:: self.rows.degrees.size // self._memory.u.shape[2]]
         if scheme.explicit:
-            rates = np.hypot(degrees * (TRANSPORT_SPEED * self.speed), np.abs(added[0]))
+            rates = np.hypot(degrees * (TRANSPORT_SPEED * speed), np.abs(added[0]))
         else:
-            rates = degrees * self.speed + linear[0].real
+            rates = degrees * speed + linear[0].real
         return float(scheme.stability / max(np.max(rates), 1e-300))
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:

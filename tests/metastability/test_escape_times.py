@@ -80,7 +80,8 @@ def test_the_parts_of_the_law_add_up(there):
     assert found.exponent == pytest.approx(1.15 * found.saddles[0].barrier)
     assert found.asymptotic and found.least_n == np.ceil(3 / found.exponent) < 100
     few = mf.escape_time(found.state, 10, around=found.saddles)
-    assert not few.asymptotic and "NOT ASYMPTOTIC" in repr(few)
+    assert not few.asymptotic and found.warnings == []
+    assert f"n >= {found.least_n}" in few.warnings[0] and few.warnings[0] in repr(few)
 
 
 def test_times_to_and_fro_have_the_ratio_of_the_weights(there, back):
@@ -102,6 +103,27 @@ def test_states_without_a_saddle_or_a_free_energy_are_refused():
         mf.escape_time(stable(mf.Transformer(mf.Kuramoto(), 1.5)), 100)
     with pytest.raises(MeanfieldError, match="free energy"):
         mf.escape_time(stable(mf.Transformer(mf.SA(1.0), 1.5)), 100)
+
+
+def test_a_mirror_image_of_the_state_is_another_state():
+    """Two equal wells on the circle: the time is the limit of that in wells made unequal by 1e-7.
+
+    There are two ways to the other well, one saddle and its mirror image. The path to the image has
+    the exponent of the time.
+    """
+
+    def left(tilt):
+        wells = mf.Potential(lambda x: 0.1 * x[..., 0] ** 2 + tilt * x[..., 0])
+        model = mf.Transformer(mf.Kuramoto() + wells, 4.0)
+        return [mf.stationary(model, mf.Circle(24).von_mises(at, 4.0)) for at in (0.0, np.pi)]
+
+    here, image = left(0.0)
+    times = [mf.escape_time(state, 200) for state in (here, left(1e-7)[0])]
+    assert times[0].log_time == pytest.approx(times[1].log_time, abs=1e-3)
+    assert times[0].log_prefactor == pytest.approx(times[1].log_prefactor, abs=1e-4)
+    path = mf.transition_path(here, image, images=9)
+    assert path.converged
+    assert times[0].exponent == pytest.approx(path.exponent, rel=1e-9)
 
 
 def test_arguments_out_of_range_are_refused(there, back):

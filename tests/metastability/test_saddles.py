@@ -11,6 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.metastability.saddles import SaddleSearch
+from meanfield.metastability.string_method import string_course
 
 
 @cache
@@ -171,6 +173,33 @@ def test_a_uniform_state_without_rivals_has_no_saddle():
     found = mf.saddles(stable(mf.Kuramoto(), 1.5, mf.Circle(16)))
     assert len(found) == 0
     assert found.tried == 1
+    assert "mf.stationary_states" in found.warnings[0]
+    assert found.warnings[0] in repr(found)
+
+
+def test_tokens_without_interaction_have_no_saddle_but_wells():
+    well = mf.Field(lambda x: np.stack([x[..., 0], -x[..., 1]], axis=-1))
+    state = mf.stationary_states(mf.Transformer(well, 2.0), mf.Circle(16))[0]
+    found = mf.saddles(state)
+    assert len(found) == 0
+    assert "mf.escape_time(state, 1)" in found.warnings[0]
+
+
+def test_searches_show_what_they_do(capfd):
+    state = stable(mf.USA(4.0), 0.39, mf.Circle(32))
+    (saddle,) = mf.saddles(state, progress=True)
+    assert "saddles" in capfd.readouterr().err
+    mf.transition_path(state, saddle.ends[1], images=9, progress=True)
+    assert "transition path" in capfd.readouterr().err
+    texts = []
+    search = SaddleSearch(state, "axisymmetric", texts.append)
+    assert [one.barrier for one in search.around(state)] == [saddle.barrier]
+    string_course(state, saddle.ends[1], 9, search)
+    for part in ("3 stationary states from", "unstable manifold of state", "string, step 1, last"):
+        assert any(part in text for text in texts)
+    capfd.readouterr()
+    mf.saddles(state, progress=False)
+    assert capfd.readouterr().err == ""
 
 
 def test_what_is_no_stable_state_is_refused():
@@ -232,7 +261,7 @@ def test_mixtures_find_the_saddle_of_usa_that_no_other_search_has(monkeypatch):
     """Deflation is left with the stable states alone, and branches with none."""
     one, other = (stable(mf.USA(4.0), 0.402, mf.Circle(32), ordered) for ordered in (False, True))
     module = sys.modules[mf.saddles.__module__]
-    monkeypatch.setattr(module, "stationary_states", lambda *_, **__: [one, other])
+    monkeypatch.setattr(module, "deflated_states", lambda *_, **__: [one, other])
     nothing = types.SimpleNamespace(states_at=lambda kappa: [])
     monkeypatch.setattr(module, "branches", lambda *_, **__: nothing)
     for state in (one, other):

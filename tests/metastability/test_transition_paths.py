@@ -11,18 +11,11 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.multistability import same_state
-from meanfield.metastability.saddles import saddle_at
-from meanfield.metastability.transition_paths import (
-    _Course,
-    _Crossing,
-    _Frame,
-    _images_of,
-    _lowest_passes,
-    _manifold,
-    _parts,
-    _string,
-    _turns,
-)
+from meanfield.metastability.manifold_paths import Crossing, lowest_passes, manifold_course
+from meanfield.metastability.path_frames import Course, PathFrame, parts_of, turns_between
+from meanfield.metastability.saddles import SaddleSearch, saddle_at
+from meanfield.metastability.string_method import string_course
+from meanfield.metastability.transition_paths import _images_of
 
 USA = mf.Transformer(mf.USA(4.0), 0.402)
 TWO_CLUSTERS = mf.Transformer(mf.CosineSeries((0, 0, 1, 0, 0.9)), 1.9)
@@ -158,15 +151,34 @@ def test_turns_and_reflections_map_states():
     row = np.array([1, 0, 0.4 + 0.1j, 0, -0.2j, 0, 0.1])
     space = mf.Circle(6)
     moved = [
-        space.rotate(space.rotate(row, 2.5), turn) for turn in _turns(space.rotate(row, 2.5), row)
+        space.rotate(space.rotate(row, 2.5), turn)
+        for turn in turns_between(space.rotate(row, 2.5), row)
     ]
     assert min(np.abs(one - row).max() for one in moved) < 1e-14
     uniform = mf.stationary(mf.Transformer(mf.USA(3.0), 0.5), mf.Zonal(4, 16).uniform())
-    zonal = _Frame.of(uniform, uniform)
+    zonal = PathFrame.of(uniform, uniform)
     series = np.append([1, 0.3, 0.2, -0.1], np.zeros(zonal.space.degree - 3))
     mirrored = series * (-1.0) ** zonal.space.degrees
     np.testing.assert_allclose(zonal.symmetry(mirrored, series)(mirrored), series, atol=1e-14)
     assert zonal.symmetry(0.9 * mirrored, series) is None
+
+
+def test_translations_map_states_on_the_torus():
+    """Also of a state that depends on one angle alone; a state of another shape is not mapped."""
+    space = mf.Torus(6, 2)
+    state = mf.stationary(mf.Transformer(mf.Kuramoto(), 0.5), space.uniform())
+    frame = PathFrame.of(state, state)
+    for concentrations in ((1.0, 2.0), (1.5, 0.0)):
+        row, moved = (
+            frame.space.product(
+                [mf.Circle(frame.space.degree).von_mises(*one)
+                 for one in zip(means, concentrations, strict=True)]
+            ).coefficients
+            for means in ((0.3, -1.1), (2.0, 0.7))
+        )  # fmt: skip
+        assert np.abs(moved - row).max() > 0.1
+        assert np.abs(frame.symmetry(moved, row)(moved) - row).max() < 1e-12
+    assert frame.symmetry(0.9 * moved, row) is None
 
 
 @cache
@@ -213,16 +225,16 @@ def test_a_path_from_a_mirrored_state_begins_in_it_and_not_in_its_image():
         return [one for one in both if same_state(one.ends[0], state)]
 
     for start, end, count in ((b, a, 1), (c, a, 1), (b, c, 2)):
-        ways = _lowest_passes(start, end, around)
+        ways = lowest_passes(start, end, around)
         assert len(ways) == count
-        legs = _manifold(start, end, ways).legs
+        legs = manifold_course(start, end, ways).legs
         for row, state in ((legs[0][0], start), (legs[-1][-1], end)):
             away = row - state.density.resample(len(row) - 1).coefficients
             assert np.abs(away).max() < 1e-10
     assert ways[0].reflection != ways[1].reflection
     assert np.abs(legs[1][-1] - legs[2][0]).max() < 1e-10
     assert np.abs(legs[0] - legs[3][::-1].conj()).max() < 1e-8
-    assert _manifold(b, c, [ways[0], ways[0]]) is None
+    assert manifold_course(b, c, [ways[0], ways[0]]) is None
 
 
 def test_a_path_joins_a_state_and_its_mirror_image_in_a_field():
@@ -242,9 +254,9 @@ def test_a_path_joins_a_state_and_its_mirror_image_in_a_field():
 
 def test_the_string_in_a_field_begins_with_the_states_themselves(monkeypatch):
     """After one step; states in a field have no axis."""
-    monkeypatch.setattr("meanfield.metastability.transition_paths.MOST_STRING_STEPS", 1)
+    monkeypatch.setattr("meanfield.metastability.string_method.MOST_STRING_STEPS", 1)
     a, b, _ = cubic_wells()
-    course = _string(a, b, 9, "axisymmetric")
+    course = string_course(a, b, 9, SaddleSearch(a, "axisymmetric"))
     for row, state in ((course.legs[0][0], a), (course.legs[-1][-1], b)):
         away = row - state.density.resample(len(row) - 1).coefficients
         assert np.abs(away).max() < 1e-12
@@ -261,7 +273,7 @@ def test_symmetries_of_a_model_map_states_and_others_do_not():
         model = mf.Transformer(mf.Kuramoto() + mf.Potential(potential), kappa=0.5)
         state = mf.stationary(model, space.uniform())
         assert state.converged
-        frame = _Frame.of(state, state)
+        frame = PathFrame.of(state, state)
         harmonics = frame.basis.all
         low = rng.standard_normal(len(frame.basis.degrees)) * (frame.basis.degrees <= 3)
         row = harmonics.series(0.1 * low)
@@ -314,15 +326,15 @@ def test_the_exponent_is_that_of_the_mean_time_of_a_chain():
 def test_a_path_over_three_saddles_has_two_parts_a_leg_or_more(images):
     """A few images are raised to 13; else the number is that asked for, and parts are as equal."""
     uniform = states(USA, mf.Circle(32))[0]
-    frame = _Frame.of(uniform, uniform)
+    frame = PathFrame.of(uniform, uniform)
     shares = np.array([0.0, 6.0, 6.2, 6.3, 11.0, 11.1, 11.2]) / 100
     nodes = np.zeros((7, frame.space.degree + 1))
     nodes[:, 0], nodes[:, 1] = 1.0, shares
     legs = [np.linspace(one, other, 30) for one, other in pairwise(nodes)]
-    parts = _parts(frame, legs, images)
+    parts = parts_of(frame, legs, images)
     assert min(parts) >= 2
     assert sum(parts) == max(images, 13) - 1
-    rows, lengths, _ = _images_of(_Course(frame, legs, [], "manifold"), images)
+    rows, lengths, _ = _images_of(Course(frame, legs, [], "manifold"), images)
     assert len(rows) == len(lengths) == max(images, 13)
     assert (np.diff(lengths) > 0).all()
 
@@ -334,7 +346,7 @@ def test_a_path_among_states_of_a_group_is_the_axisymmetric_one():
     found = mf.stationary_states(model, space, symmetry="C3v")
     ordered, top, uniform = sorted(found, key=lambda s: -s.order_parameter)
     saddle = saddle_at(top, uniform, "C3v")
-    course = _manifold(uniform, ordered, [_Crossing(saddle)])
+    course = manifold_course(uniform, ordered, [Crossing(saddle)])
     _, lengths, residual = _images_of(course, 33)
     here = path(model, space, images=33)
     assert abs(saddle.barrier - here.barrier) < 1e-12

@@ -142,6 +142,19 @@ def test_a_curve_that_crosses_pi_is_seen_once_and_does_not_jump(circle):
     assert ax.get_ylim() == (-np.pi, np.pi)
 
 
+def test_fewer_curves_are_drawn_of_tokens_that_wander(circle):
+    """Their vertical paths add up to 100 heights of the panel; `count` is taken as it is."""
+    model, times = mf.Transformer(mf.USA(1.0), kappa=1.0), np.linspace(0, 2, 101)
+    tokens = mf.Tokens.uniform(400, 2, rng=0)
+    run = mf.solve(model, tokens, (0, 2), t_eval=times, rng=1, dt=0.02)
+    angles = np.unwrap([np.arctan2(*state.x.T[::-1]) for state in run], axis=0)
+    heights = np.abs(np.diff(angles, axis=0)).sum(axis=0).mean() / (2 * np.pi)
+    drawn_tokens = int(words(run.plot("trajectories")).split(" of 400")[0].split()[-1])
+    assert 20 < drawn_tokens < 60 and drawn_tokens * heights == pytest.approx(100, rel=0.1)
+    assert "150 of 400 tokens" in words(run.plot("trajectories", count=150))
+    assert "13 tokens" in words(circle.plot("trajectories"))
+
+
 def test_shares_of_clusters_add_up_to_what_has_gathered(circle):
     ends = clusters_of_tokens(circle.final)
     assert sum(end.mass for end in ends) == pytest.approx(sum(len(e.tokens) for e in ends) / 13)

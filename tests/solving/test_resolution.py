@@ -233,6 +233,15 @@ def test_a_collapse_ends_the_run_before_the_density_is_wrong():
     assert max(density.spectral_tail for density in run) <= run.rtol / 10
 
 
+def test_a_fixed_step_beyond_the_bound_of_stability_is_named_with_the_bound():
+    """At degree 32 and kappa = 1 the fastest damping is 1024, and |R(-z)| <= 1 up to z = 6.39."""
+    mu0, model = mf.Circle(32).von_mises(0.0, 0.3), mf.Transformer(mf.Kuramoto(), kappa=1.0)
+    options = {"scheme": mf.steppers.DormandPrince, "min_degree": 32, "max_degree": 32}
+    run = unresolved(model, mu0, (0, 2), dt=7 / 1024, **options)
+    assert all(number in run.message for number in ("0.00537", "degree 32", "5.5", "1024"))
+    assert mf.solve(model, mu0, (0, 2), dt=5.5 / 1024, **options).success
+
+
 def test_states_before_the_end_of_an_unresolved_run_are_right():
     run = unresolved(mf.Transformer(mf.USA(2.0)), bumps(), (0, 5), max_degree=64, rtol=1e-9)
     times = run.t.tolist()

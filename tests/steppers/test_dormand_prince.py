@@ -34,6 +34,22 @@ def test_the_conditions_of_bushy_and_of_tall_trees_hold():
     assert abs(b @ c**8 - 1 / 9) > 1e-8
 
 
+def test_the_stability_polynomial_is_bounded_where_steps_are_called_stable():
+    """|R| <= 1 on the negative real axis up to 6.39, and in the half disc of radius 5.96."""
+    a = matrix()
+    tall, coefficients = np.ones(a.shape[1]), [1.0]
+    for _ in range(a.shape[1]):
+        coefficients.append(a[-1] @ tall)
+        tall = a[:-1] @ tall
+    growth = np.polynomial.Polynomial(coefficients)
+    x = np.linspace(0, 8, 80001)
+    assert x[np.argmax(np.abs(growth(-x)) > 1 + 1e-12)] == pytest.approx(6.3937, abs=2e-4)
+    angles = np.linspace(np.pi / 2, np.pi, 361)
+    disc = np.linspace(0, 5.96, 400)[:, None] * np.exp(1j * angles)
+    assert np.abs(growth(disc)).max() <= 1 + 1e-12
+    assert DormandPrince.stability < 5.96
+
+
 def stepper(linear):
     """u' = L u + N(u) = i (4 + |u|^2) u, a part of which is called L; from 1 to e^{5 i t}."""
 
