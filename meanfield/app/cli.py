@@ -243,7 +243,7 @@ def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: b
         written = run.save(target, dense="dense" in run.stored)
     if not quiet:
         click.echo(Run.report(run, f"wrote {written}"))
-    _exit_with(Run.problems(run), shown)
+    _exit_with(Run.problems(run, f"--extend {target} --until {until:g}"), shown)
 
 
 def _exit_with(problems: list[str], shown: Sequence[str]) -> None:

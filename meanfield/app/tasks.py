@@ -277,8 +277,9 @@ class Run(Configuration):
         return self.call(model, state, **options, provenance=self.provenance)
 
     @staticmethod
-    def problems(run: "Solution") -> list[str]:
-        return [] if run.success else [f"{run.status}: {run.message}"]
+    def problems(run: "Solution", again: str = "--resume") -> list[str]:
+        goes_on = f" {again} continues the run." * (run.status == "interrupted")
+        return [] if run.success else [f"{run.status}: {run.message}{goes_on}"]
 
     @staticmethod
     def report(run: "Solution", wrote: str) -> str:

@@ -549,7 +549,10 @@ def sizes(matrices: Mapping[str, Values]) -> dict[str, int]:
     k = "d" if () in (shapes["Q"], shapes["K"]) else "k"
     v = "d" if () in (shapes["V"], shapes.get("output", ())) else "v"
     axes = {name: AXES[name].replace("k", k).replace("v", v) for name in shapes}
-    advice = "A number stands for a square matrix, as V is one without `output`."
+    advice, V = "A number stands for a square matrix, as V is one without `output`.", shapes["V"]
+    if V and "output" not in shapes and V[-2] != V[-1]:
+        back = (*V[:-2], V[-1], V[-2])
+        advice = f"V maps to {V[-2]} dimensions: give output= of shape {back}."
     return sizes_of(axes, shapes, advice)
 
 

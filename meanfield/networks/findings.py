@@ -210,11 +210,12 @@ def of_layers(changes: Changes) -> list[Finding]:
     )
     clustering = Finding("Tokens cluster", verdict_of(*interval(total[1:])), text)
     up, down, undecided = _by_sign(steps)
+    surely = " for certain" * ("undecided" in undecided)
     decided = len(up) + int((steps == 0).all(axis=1).sum())
     verdict = FAILS if down else HOLDS if decided == len(steps) else UNDECIDED
     text = (
-        f"The interaction energy at beta = {ENERGY_BETA:g} rises in {in_layers(up)}, and falls in "
-        f"{in_layers(down)}, of {len(steps)}{undecided}"
+        f"The interaction energy at beta = {ENERGY_BETA:g} rises{surely} in {in_layers(up)}, and "
+        f"falls{surely} in {in_layers(down)}, of {len(steps)}{undecided}"
     )
     if down:
         deepest = min(down, key=lambda layer: steps[layer - 1, 0])
@@ -229,7 +230,8 @@ def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
     signs, still = directions_of(steps), (steps == 0).all(axis=1)
     signs[still] = np.nan
     rises, falls, open_ = ([*(np.flatnonzero(signs == s) + 1)] for s in (1, -1, 0))
-    words = f" (undecided, as intervals for all layers together hold 0, in {in_layers(open_)})"
+    changes = ", ".join(f"{steps[layer - 1, 0]:+.3g} in layer {layer}" for layer in open_)
+    words = f" (undecided, as intervals for all layers together hold 0: {changes})"
     equal = f" (equal to rounding in {in_layers([*(np.flatnonzero(still) + 1)])})"
     return rises, falls, equal * bool(still.any()) + words * bool(open_)
 
@@ -240,12 +242,14 @@ def of_parts(changes: Changes) -> list[Finding]:
     for kind in [kind for kind in ("attention", "mlp", "normalisation") if kind in changes.parts]:
         part, is_attention = changes.parts[kind][0], kind == "attention"
         total, (rises, falls, undecided) = part.sum(axis=0), _by_sign(part)
+        surely = " for certain" * ("undecided" in undecided)
         does = ("neither clusters nor disperses them", "clusters tokens", "disperses tokens")
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
         text = (
             f"{name} {does[direction_of(total)]}: over all layers its part of the change of the "
-            f"mean cosine, biases included, is {with_interval(total, True)}; it is positive in "
-            f"{in_layers(rises)}, and negative in {in_layers(falls)}{undecided}."
+            f"mean cosine, biases included, is {with_interval(total, True)}; it is positive"
+            f"{surely} in {in_layers(rises)}, and negative{surely} in "
+            f"{in_layers(falls)}{undecided}."
         )
         verdict = verdict_of(*interval(total[1:])) if is_attention else ""
         topic = "Attention clusters tokens" if is_attention else f"Effect of {name.lower()}"

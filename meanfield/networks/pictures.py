@@ -155,6 +155,8 @@ def of_histograms(layers: xr.Dataset) -> Figure:
             ax.axvline(mean, color=PALETTE[1], lw=1.2)
             ax.set_title(f"{'input' if layer == 0 else f'layer {layer}'}: mean {mean:.3f}",
                          fontsize=8)  # fmt: skip
+        for ax in panels[len(shown) - columns : len(shown)]:  # the lowest of each column
+            ax.tick_params(labelbottom=True)
         for ax in panels[len(shown) :]:
             ax.set_axis_off()
         panels[0].set(xlim=(bins.min() - width, min(bins.max() + width, 1)))

@@ -62,7 +62,9 @@ def check_unit(caller: str, x: np.ndarray, tolerance: float = UNIT, advice: str 
         return
     index = np.unravel_index(error.argmax(), error.shape)
     position = f" at index {', '.join(map(str, index))}" if index else ""
-    reason = f"the worst length is off by {error[index]:.2g}{position}. {advice}"
+    single = error[index] <= ROUNDINGS * float(np.finfo(np.float32).eps)
+    look = ", as if normalised in single precision: cast to double first" * bool(single)
+    reason = f"the worst length is off by {error[index]:.2g}{position}{look}. {advice}"
     if not np.isfinite(x).all():
         reason = f"{np.count_nonzero(~np.isfinite(x))} entries are not finite. Remove them first."
     raise ValueError(f"{caller} expects unit vectors; {reason}")

@@ -21,6 +21,7 @@ from meanfield.app.cli import TASK_NAMES, main
 from meanfield.app.configuration import parse_config, read_config, run_config, schema
 from meanfield.app.doctor import OPTIONAL_PACKAGES, REQUIRED_PACKAGES
 from meanfield.core.identity import digest
+from meanfield.lowlevel.progress import stopped_when
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -136,6 +137,19 @@ def test_a_result_goes_on_to_a_later_time():
     meanfield("solve", "--extend", "a.nc", "--until", 2, "--quiet")
     assert same_bits(mf.load("a.nc"), whole)
     assert "never shortened" in meanfield("solve", "--extend", "a.nc", "--until", 1, code=2)[1]
+
+
+def test_an_interrupted_run_is_told_what_continues_it():
+    whole = meanfield("solve", "noisy.toml", "--out", "a.nc")[0]
+    with stopped_when(lambda: True):
+        said = meanfield("solve", "noisy.toml", "--out", "b.nc", code=1)[1]
+        extended = meanfield("solve", "--extend", "a.nc", "--until", 2, code=1)[1]
+    assert "states so far are kept. --resume continues the run." in said
+    assert "kept. --extend a.nc --until 2 continues the run." in extended
+    assert "finished" in whole + meanfield("solve", "noisy.toml", "--out", "b.nc", "--resume")[0]
+    meanfield("solve", "--extend", "a.nc", "--until", 2)
+    assert not (Path("b.nc.checkpoint").exists()) and mf.load("a.nc").t[-1] == 2
+    assert same_bits(mf.load("b.nc").extend(2.0), mf.load("a.nc"))
 
 
 def test_files_of_a_configuration_with_dense_are_evaluated_at_any_time():

@@ -59,8 +59,11 @@ def test_the_dimension_is_that_of_the_matrices():
         ({"Q": np.ones((2, 3)), "K": np.ones((3, 3))}, r"one k; got Q \(2, 3\), K \(3, 3\)"),
         ({"Q": np.ones((2, 3))}, r"Q \(d, d\).* one d; got Q \(2, 3\).*number"),
         ({"Q": 2.0, "K": np.ones((2, 3))}, r"K \(d, d\).* one d; got K \(2, 3\)"),
-        ({"V": np.ones((2, 3))}, r"V \(d, d\).*one d; got V \(2, 3\).*`output`"),
-        ({"V": np.ones((4, 2, 3))}, r"V \(H, d, d\).*one d; got V \(4, 2, 3\)"),
+        ({"V": np.ones((2, 3))}, r"V \(d, d\).*one d; got V \(2, 3\).*output= of shape \(3, 2\)"),
+        (
+            {"V": np.ones((4, 2, 3))},
+            r"V \(4, 2, 3\)\. V maps to 2 dimensions: give output= of shape \(4, 3, 2\)\.",
+        ),
         (
             {"V": np.ones((2, 3)), "output": np.ones((2, 3))},
             r"output \(d, v\) must have one d; got V \(2, 3\), output \(2, 3\)",

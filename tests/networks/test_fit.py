@@ -176,6 +176,14 @@ def test_where_no_root_was_found_nothing_else_is_said(noisy):
     assert lost.verdict.startswith("No root") and "p =" not in lost.verdict
 
 
+def test_layers_without_noise_are_told_to_be_fitted_without(noisy):
+    with pytest.warns(UserWarning, match="kappa has run off.*noise=False"):
+        lost = fit(layers(), verdict=False)
+    assert lost.status == "not converged" and lost.verdict == lost.warning
+    assert "noise=False" in repr(lost) and "say nothing" not in repr(lost)
+    assert not noisy._without_noise
+
+
 def test_tokens_that_rest_or_move_to_antipodes_are_refused():
     x = layers(100.0, seed=1)
     with pytest.raises(ValueError, match="do not move"):

@@ -32,7 +32,7 @@ from meanfield.networks.findings import (
     rank_correlation,
 )
 from meanfield.networks.page import clusters_section, row_in_words
-from meanfield.networks.pictures import of_cosines
+from meanfield.networks.pictures import of_cosines, of_histograms
 from meanfield.networks.probe import as_trace
 from meanfield.networks.report import report
 
@@ -97,9 +97,17 @@ def test_sentences_name_the_layers_that_they_speak_of():
     unsure = changes.energy.copy()
     unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
     text = of_layers(Changes(changes.cosine, unsure, part))[1].text
-    undecided = "undecided, as intervals for all layers together hold 0, in layer 3"
-    assert f"falls in layer 2, of 3 ({undecided})" in text
+    undecided = "undecided, as intervals for all layers together hold 0: -0.9 in layer 3"
+    assert f"falls for certain in layer 2, of 3 ({undecided})" in text
     assert text.count("in layer 2") == 2
+    unsure[2:, 0] += 0.5  # the estimate of layer 2 is 0, that of layer 3 still a fall
+    spread = np.repeat(unsure[:, :1], 9, axis=1)
+    spread[2:, 1:] += np.linspace(-1, 1, 8)
+    spread[3, 1:] += np.linspace(1, -3, 8)
+    second = of_layers(Changes(changes.cosine, spread, part))[1]
+    assert second.verdict == "undecided"
+    assert "falls for certain in no layer" in second.text
+    assert "hold 0: +0 in layer 2, -0.9 in layer 3)" in second.text
     attention, mlp = of_parts(changes)
     assert attention.verdict == HOLDS and mlp.verdict == ""
     assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
@@ -457,3 +465,15 @@ def test_the_command_refuses_what_does_not_fit(given, tmp_path, monkeypatch):
 def test_a_network_needs_texts():
     with pytest.raises(ValueError, match="texts"):
         report(spread(BERT))
+
+
+@pytest.mark.parametrize("depth", [1, 4, 8, 10])
+def test_the_lowest_histogram_of_each_column_has_the_numbers_of_its_axis(depth):
+    h = np.random.default_rng(0).standard_normal((depth + 1, 12, 4))
+    page = of_histograms(mf.networks.probe(h, distances=False, modes=False))
+    page.canvas.draw()
+    panels = [ax for ax in page.axes if ax.axison]
+    assert len(panels) == depth + 1
+    for k, ax in enumerate(panels):
+        shown = any(label.get_visible() for label in ax.get_xticklabels())
+        assert shown == (k + 4 >= len(panels))

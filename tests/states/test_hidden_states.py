@@ -44,8 +44,13 @@ def test_vectors_normalised_in_single_precision_are_unit_vectors_in_double(preci
 def test_only_rounding_is_forgiven():
     unit = H / np.linalg.norm(H, axis=-1, keepdims=True)
     for wrong in (unit * (1 + 1e-8), (unit * (1 + 1e-5)).astype(np.float32)):
-        with pytest.raises(ValueError, match=r"Tokens.from_hidden\(h\).* radii"):
+        with pytest.raises(ValueError, match=r"Tokens.from_hidden\(h\).* radii") as refused:
             mf.Tokens(wrong)
+        assert ("single precision" in str(refused.value)) == (wrong.dtype == float)
+    again = unit.astype(np.float32).astype(float)  # the advice works
+    with pytest.raises(ValueError, match="single precision: cast to double first"):
+        mf.Tokens(again)
+    mf.Tokens(again / np.linalg.norm(again, axis=-1, keepdims=True))
 
 
 def test_unit_vectors_of_double_precision_keep_every_bit():

@@ -157,6 +157,12 @@ class Equations(ABC):
         """The dimension d of the tokens."""
         return self.transitions[0].x.shape[1]
 
+    @property
+    def distance(self) -> float:
+        """Root mean square of the angles that tokens move in a layer."""
+        squares = [(logarithm(pair.x, pair.y) ** 2).sum(axis=-1) for pair in self.transitions]
+        return float(np.sqrt(np.concatenate(squares).mean()))
+
     # The estimate --------------------------------------------------------------------------
 
     @abstractmethod
@@ -350,12 +356,6 @@ class LeastSquares(Equations):
         base = estimate.residual**2 * sum(len(pair.x) for pair in self.transitions)
         mean = max(estimate.residual, 1e-14) ** 2 / (self.dimension - 1)
         return float(((minimum**2).sum() - base) / mean)
-
-    @property
-    def distance(self) -> float:
-        """Root mean square of the angles that tokens move in a layer."""
-        squares = [(logarithm(pair.x, pair.y) ** 2).sum(axis=-1) for pair in self.transitions]
-        return float(np.sqrt(np.concatenate(squares).mean()))
 
     def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool:
         """True if residuals exceed 1e-4 of the angles that tokens move."""

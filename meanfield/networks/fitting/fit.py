@@ -22,7 +22,7 @@ from meanfield.extending import (
     whole_number,
 )
 
-from .equations import Equations, Estimate, LeastSquares, no_callback
+from .equations import REJECTED_RESIDUAL, Equations, Estimate, LeastSquares, no_callback
 from .families import ParameterFamily
 from .goodness import Goodness
 from .predictions import Prediction, hold_out, predictions
@@ -40,11 +40,13 @@ GUESSED_COSINES = 0.05, 1 - 1e-6
 CHANCE_ERRORS, RELATED_COSINE = 4.0, 0.5
 UNIDENTIFIED_ERROR = 0.5  # relative standard error from which on a direction is not identified
 VARIANCE_SOURCES = ("model", "tokens", "texts")
-WARNINGS = {  # by status; {} is the combination of parameters that is not identified
+WARNINGS = {  # by status or cause; {} is the combination of parameters that is not identified
     "unrelated": "Layers are unrelated: tokens do not point where they did a layer before. "
     "Give the layers of one residual stream, in their order.",
     "not converged": "No root of the estimating equations was found: the numbers say nothing. "
     "Search from elsewhere with start=, hold a parameter with fixed=, or give another family.",
+    "without noise": "kappa has run off to where noise moves no token: fit layers without noise "
+    "with noise=False.",
     "not identified": "The data do not identify {}: moved together along this combination, the "
     "parameters fit about as well, so that their values are open. Hold a parameter with fixed=, "
     "or give more texts or another family.",
@@ -344,8 +346,16 @@ class Fit:
     @property
     def warning(self) -> str | None:
         """The reason why the numbers are no estimates, and a remedy; None for "fitted"."""
-        text = WARNINGS.get(self.status)
+        lost = self.status == "not converged" and self._without_noise
+        text = WARNINGS.get("without noise" if lost else self.status)
         return text and text.format(self.unidentified)
+
+    @property
+    def _without_noise(self) -> bool:
+        """Whether the noise of a layer is a negligible part of the angles that tokens move."""
+        flow = self.family.at(self.estimate.point)
+        noise = np.sqrt(2 * flow.time / flow.kappa)
+        return bool(noise < REJECTED_RESIDUAL * self.equations.distance)
 
     @property
     def verdict(self) -> str:
