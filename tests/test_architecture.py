@@ -223,8 +223,12 @@ def test_names_of_classes_and_constants_have_one_meaning():
     homes = {}
     for path in MODULES:
         classes = [node.name for node in definitions(path) if isinstance(node, ast.ClassDef)]
-        targets = [node.targets for node in parse(path).body if isinstance(node, ast.Assign)]
-        names = [target.id for (target, *_) in targets if isinstance(target, ast.Name)]
+        bound = [node for node in parse(path).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        targets = [
+            t for node in bound for t in getattr(node, "targets", [getattr(node, "target", 0)])
+        ]
+        parts = [part for t in targets for part in getattr(t, "elts", [t])]
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
         for one in {*classes, *filter(str.isupper, names)} - TWO_MEANINGS:
             assert one not in homes, f"{one} is defined in {name(path)} and in {homes[one]}."
             homes[one] = name(path)

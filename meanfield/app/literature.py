@@ -24,7 +24,7 @@ __all__ = [
 
 APP_FOLDER = Path(__file__).parent
 VERDICTS = APP_FOLDER / "verdicts.json"
-HOLDS, NOT_SHOWN = "holds", "not shown"
+STATEMENT_HOLDS, NOT_SHOWN = "holds", "not shown"
 CELL_SEPARATOR = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
 SCRIPT_CELL = re.compile(r"`(\w+\.py)`")
 OTHER_CELL = re.compile(r"script|command|[-: ]*|`make [\w-]+`")  # heads; checks in a browser
@@ -101,14 +101,14 @@ class Row:
         A row that holds, with or without a correction, becomes "not shown: w2_rates.py FAILS
         (2026-11-27)" if a script has another recorded verdict, or none.
         """
-        if not self.verdict.startswith(HOLDS):
+        if not self.verdict.startswith(STATEMENT_HOLDS):
             return self.verdict
         runs = last_runs()
         scripts = [script for script in self.scripts if "/" not in script]
         contradictions = [
             f"{script} {run['verdict']} ({run['date']})" if run else f"{script} has no recorded run"
             for script, run in ((script, runs.get(script)) for script in scripts)
-            if run is None or run["verdict"] != HOLDS
+            if run is None or run["verdict"] != STATEMENT_HOLDS
         ]
         return f"{NOT_SHOWN}: {', '.join(contradictions)}" if contradictions else self.verdict
 

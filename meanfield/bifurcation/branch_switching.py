@@ -32,7 +32,7 @@ ENDS_OUTSIDE, ENDS_CUT_SHORT = (
     ("range", "uniform", "closed", "bifurcation"),
     ("unresolved", "not continued", "short steps", "max_points"),
 )  # fmt: skip
-ABOVE_RANGE, COARSER = 1.1, 4  # beyond 1.1 times the range at most a fourth of the highest degree
+ABOVE_RANGE, COARSER_BEYOND = 1.1, 4  # beyond 1.1 times the range, a fourth of the highest degree
 CROSSING_SINGULAR_VALUE = 1e-6
 NEUTRAL = 1e-6  # largest neutral eigenvalue, relative to the largest eigenvalue
 SYMMETRIC_DIRECTION = 1e-6  # largest odd component of a symmetric direction
@@ -219,7 +219,7 @@ class BranchSearch:
                 return
             finer, basis = 3 * branch.curve.basis.degree // 2, branch.curve.basis
             left = last.value > ABOVE_RANGE * self.top and branch.points[-2:][0].value > self.top
-            if finer > basis.most // (COARSER if left else 1):
+            if finer > basis.most // (COARSER_BEYOND if left else 1):
                 branch.end = "unresolved"
                 if len(branch.points) > 1:
                     branch.points.pop()

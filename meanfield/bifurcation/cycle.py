@@ -35,17 +35,18 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-FIRST_INTERVALS, FEWEST, MOST_INTERVALS = 16, 6, 400
+FIRST_MESH, FEWEST_INTERVALS, MOST_INTERVALS = 16, 6, 400
 MOST_MESHES = 8  # meshes tried for one orbit
 MARGIN = 0.3  # of the tolerance, at which a new mesh aims
 TAIL = 0.1  # of the tolerance: largest last coefficient of a resolved orbit
-FINER = 1.15  # factor by which the degree is raised
+DEGREE_FACTOR = 1.15  # factor by which the degree is raised
 SHOWN = 1e-9  # smaller multipliers are not printed
 INACCURATE = 1e-6  # error of the multiplier 1 of shifts in time that is reported
 NEUTRAL_ROUNDING = 1e-7  # stable: no other multiplier exceeds 1 by more
 RUN_RTOL, RUN_SAMPLES, RUN_STEPS = 1e-9, 400, 500_000  # of a run in which the period is sought
 RUN_TIME, MOST_RUNS = 25.0, 14  # length of the first run; each is longer by a half
-NEAR_RETURN, AT_REST = 0.1, 1e-6  # distance of a return relative to the largest; largest at rest
+RETURN_DISTANCE = 0.1  # relative to the largest distance
+AMPLITUDE_AT_REST = 1e-6  # largest of an orbit that does not move
 AS_ACCURATE = 10.0  # of the tolerance: difference of two passages of the same orbit
 NOT_MOVING = (
     "Newton's method ended at one density that does not move, with the period {:.3g}: no cycle. "
@@ -371,9 +372,11 @@ class Resolution:
     def improved(self, curve: CycleCurve, z: Array) -> tuple[CycleCurve, Orbit] | None:
         """A finer curve, or a coarser one, and the orbit interpolated there; None if it suits."""
         orbit, motion, mesh = curve.orbit(z), curve.motion, curve.mesh
-        adapted = mesh.adapted(orbit.stages, MARGIN * self.tolerance, FEWEST, self.intervals)
+        adapted = mesh.adapted(
+            orbit.stages, MARGIN * self.tolerance, FEWEST_INTERVALS, self.intervals
+        )
         error, count = mesh.errors(orbit.stages).max(), len(mesh.ends)
-        degree = max(motion.basis.degree + 2, round(FINER * motion.basis.degree))
+        degree = max(motion.basis.degree + 2, round(DEGREE_FACTOR * motion.basis.degree))
         if (error > self.tolerance and count <= self.intervals) or len(adapted.ends) < count / 2:
             mesh = adapted
         elif tail_of(motion.basis, orbit.stages) > TAIL * self.tolerance and degree <= self.most:
@@ -398,7 +401,7 @@ class Resolution:
             if not iteration.converged:
                 return curve, None, iteration
             reached = curve.orbit(iteration.x)
-            if curve.mesh.amplitude(reached.stages) <= AT_REST:
+            if curve.mesh.amplitude(reached.stages) <= AMPLITUDE_AT_REST:
                 raise MeanfieldError(NOT_MOVING.format(reached.period))
             better = self.improved(curve, iteration.x) if finer_meshes else None
             if better is None:
@@ -481,7 +484,7 @@ def _from_run(
             f"The density came back to no earlier one within the time {run.t[-1]:.6g} at the end "
             "of the run: give an estimate of the period, or start from the end of a longer run."
         )
-    mesh = Mesh(np.linspace(0, 1, FIRST_INTERVALS + 1))
+    mesh = Mesh(np.linspace(0, 1, FIRST_MESH + 1))
     stages = CubicSpline(run.t, every)(run.t[-1] - found * (1 - mesh.phases))
     orbit = Orbit(stages, found, np.zeros(len(motion.turnings)), p)
     return CycleCurve(motion, mesh, orbit, 1.0), orbit
@@ -494,12 +497,12 @@ def _returned(t: Array, c: Array) -> float | None:
     """
     distances = np.linalg.norm(c - c[-1], axis=1)
     most = distances[len(t) // 2 :].max()
-    if most <= AT_REST:
+    if most <= AMPLITUDE_AT_REST:
         raise MeanfieldError(
             f"The run comes to rest: in its second half the density moves by {most:.1e} in L^2. "
             "See mf.stationary, or start elsewhere."
         )
     inner = distances[1:-1]
-    lowest = (inner < distances[:-2]) & (inner <= distances[2:]) & (inner < NEAR_RETURN * most)
+    lowest = (inner < distances[:-2]) & (inner <= distances[2:]) & (inner < RETURN_DISTANCE * most)
     places = np.flatnonzero(lowest) + 1
     return float(t[-1] - t[places[-1]]) if places.size else None

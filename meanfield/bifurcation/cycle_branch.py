@@ -66,7 +66,7 @@ SHOWN_MULTIPLIERS = 8
 FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
 LONGER = 2.0  # factor by which such a period exceeds the least one
 HYPERBOLIC = 4.0  # s T of a homoclinic orbit; below, a SNIC
-COMPLEX, LOCATED = 1e-5, 1e-12
+COMPLEX_PAIR, LOCATED = 1e-5, 1e-12
 BEHIND = 0.1  # part of a range that is added on the other side of a Hopf point
 REACH_BACK = 1e-9  # relative to the range: tolerance at its ends
 
@@ -402,7 +402,7 @@ class _Follower:
 
         if (place := located(excess)) is not None:
             multiplier = complex(curve.multipliers(place)[1][index])
-            kind = "torus" if abs(multiplier.imag) > COMPLEX else "branch point"
+            kind = "torus" if abs(multiplier.imag) > COMPLEX_PAIR else "branch point"
             kind = "period doubling" if kind != "torus" and multiplier.real < 0 else kind
             self.specials.append(_Special(kind, multiplier, _Point(curve, place)))
 

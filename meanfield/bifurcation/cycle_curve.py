@@ -14,7 +14,7 @@ from .newton import Iteration
 
 CYCLE_TOLERANCE = 1e-11  # on the residual of coefficients
 LOG_STEP = 0.02  # of differences by log kappa
-MOST_STEPS, MOST_HALVINGS = 25, 6  # of Newton's method, and of one step
+MOST_CYCLE_STEPS, MOST_CYCLE_HALVINGS = 25, 6  # of Newton's method, and of one step
 CONTRACTED = 0.1  # reduction of the residual from which on a derivative is used again
 SHIFT_ROUNDING = 1e-8  # relative size of directions of shifts that count as zero
 
@@ -267,7 +267,7 @@ class CycleCurve(Curve):
         residual, derivative = self.in_plane_or_inf(z, row, value)
         sizes.append(_largest(residual))
         while sizes[-1] > CYCLE_TOLERANCE:
-            if len(sizes) > MOST_STEPS or not np.isfinite(sizes[-1]):
+            if len(sizes) > MOST_CYCLE_STEPS or not np.isfinite(sizes[-1]):
                 return Iteration(z, "max_iterations", sizes)
             fresh = linear is None
             try:
@@ -275,7 +275,7 @@ class CycleCurve(Curve):
                 step = linear.solve(residual)
             except np.linalg.LinAlgError:
                 return Iteration(z, "singular", sizes)
-            for halving in range(MOST_HALVINGS if fresh else 1):
+            for halving in range(MOST_CYCLE_HALVINGS if fresh else 1):
                 tried = z - step / 2**halving
                 next_residual, next_derivative = self.in_plane_or_inf(tried, row, value)
                 size = _largest(next_residual)

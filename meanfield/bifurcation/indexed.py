@@ -27,7 +27,7 @@ from .bases import Array
 from .reflections import AllHarmonics, Reflected, Symmetries, all_harmonics
 from .transport import Flow, TransportEquation, TransportState
 
-TABLES, MATRICES = 2, 3  # arrays of each size that are needed at one time
+TABLES_AT_ONCE, MATRICES_AT_ONCE = 2, 3  # arrays of each size that are needed at one time
 MIRROR_ROUNDING = 1e-12  # relative tolerance for nodes and weights that are symmetric
 
 
@@ -142,8 +142,8 @@ def _numbers(space: Any) -> int:
     inner, degree = space.slice_space, space.slice_space.degree
     size = 2 * degree if inner.dimension == 2 else degree * (degree + 2)
     return (
-        TABLES * inner.dimension * size * inner.weights.size
-        + MATRICES * (size * len(space.index)) ** 2
+        TABLES_AT_ONCE * inner.dimension * size * inner.weights.size
+        + MATRICES_AT_ONCE * (size * len(space.index)) ** 2
     )
 
 

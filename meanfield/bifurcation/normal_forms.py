@@ -34,7 +34,7 @@ ZERO_PRECISION = 1e-14  # tolerance of zeros
 TERMS, MORE_TERMS = 2, 4  # c_1 and c_2; up to c_4 for a weak bifurcation
 WEAK = 0.05  # weak: c_1 = 0 and |c_2| is at most this, so that a fold may be near
 WEAKEST = 0.01  # largest amplitude of a transition described by the normal form
-MOST_MODES, CUBIC = 5, 3  # largest number of amplitudes, and order of the last terms
+MOST_MODES, CUBIC_ORDER = 5, 3  # largest number of amplitudes, and order of the last terms
 FINEST_START, COARSEST_START, FINE_STARTS = 3, 1, 3  # integers of starts; finest up to 3 amplitudes
 UNIT_DIGITS = 14  # of starts: more are rounding
 RAY_ITERATIONS = 60  # of Newton's method for rays
@@ -292,7 +292,7 @@ class Neutral(NamedTuple):
         samples = [self.terms(a) for a in starts]
         for power, values in enumerate(zip(*samples, strict=True), start=2):
             form = _Form.fitted(starts, np.array(values), power)
-            if np.abs(values).max() > VANISHES or power == CUBIC:
+            if np.abs(values).max() > VANISHES or power == CUBIC_ORDER:
                 break
         found, complete = form.rays(starts)
         return Rays([self._ray(a, form) for a in found], complete)
@@ -300,10 +300,10 @@ class Neutral(NamedTuple):
     def _ray(self, a: np.ndarray, form: "_Form") -> Ray:
         square, cube, second = self.terms(a)
         c, d = float(a @ square), float(a @ cube)
-        if form.power < CUBIC and abs(c) <= VANISHES:
+        if form.power < CUBIC_ORDER and abs(c) <= VANISHES:
             *turn, d = np.linalg.solve(form.jacobian(a, 0.0), np.append(-cube, 0.0))
             second = second + self.right @ turn
-        bent = form.power < CUBIC and abs(c) > VANISHES
+        bent = form.power < CUBIC_ORDER and abs(c) > VANISHES
         direction = self.equation.basis.sizes * (self.right @ a)
         return Ray(direction, c, 0.0, second) if bent else Ray(direction, 0.0, float(d), second)
 

@@ -85,7 +85,7 @@ def fifth_of_a_turn() -> np.ndarray:
 
 CYCLE = np.eye(3)[[1, 2, 0]]  # rotation by 2 pi/3 about (1, 1, 1)
 MIRROR, INVERSION = np.eye(3)[[1, 0, 2]], -np.eye(3)
-LEVEL, UPRIGHT = np.diag([1.0, 1, -1]), np.diag([1.0, -1, 1])  # mirrors: z -> -z, y -> -y
+LEVEL_MIRROR, UPRIGHT_MIRROR = np.diag([1.0, 1, -1]), np.diag([1.0, -1, 1])  # z -> -z, y -> -y
 HALF_TURN = np.diag([1.0, -1, -1])  # about x
 CUBIC = {
     "T": lambda: [],
@@ -126,16 +126,16 @@ def generators_of(symmetry: Any) -> list[np.ndarray] | None:
     if symmetry in CUBIC:
         return [CYCLE, HALF_TURN, *CUBIC[symmetry]()]
     if symmetry in (NO_SYMMETRY, "Cs", "Ci"):
-        return {NO_SYMMETRY: [], "Cs": [LEVEL], "Ci": [INVERSION]}[symmetry]
+        return {NO_SYMMETRY: [], "Cs": [LEVEL_MIRROR], "Ci": [INVERSION]}[symmetry]
     match = re.fullmatch(r"([CDS])([1-9]\d{0,2})([vhd]?)", str(symmetry))
     if not match or match[1] + match[3] in ("Cd", "Dv", "Sv", "Sh", "Sd"):
         return None
     kind, n, mirrors = match[1], int(match[2]), match[3]
     if kind == "S":
-        return [turn_about_z(2 * np.pi / n) @ LEVEL] if n % 2 == 0 else None
+        return [turn_about_z(2 * np.pi / n) @ LEVEL_MIRROR] if n % 2 == 0 else None
     more = [HALF_TURN] if kind == "D" else []
-    more += {"": [], "v": [UPRIGHT], "h": [LEVEL]}.get(
-        mirrors, [turn_about_z(np.pi / n) @ LEVEL]
+    more += {"": [], "v": [UPRIGHT_MIRROR], "h": [LEVEL_MIRROR]}.get(
+        mirrors, [turn_about_z(np.pi / n) @ LEVEL_MIRROR]
     )  # fmt: skip
     return [turn_about_z(2 * np.pi / n), *more]
 
@@ -308,7 +308,7 @@ class PointGroup:
         inversion, half the smallest rotation about z, the mirror y -> -y, the half turn about x,
         and products of those that count. `mixing` (n, N) has the invariants up to `degree` in rows.
         """
-        candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT, HALF_TURN]
+        candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT_MIRROR, HALF_TURN]
         signs_of_elements = [np.ones(mixing.shape[0])]
         for element in candidates:
             diagonal, start = np.zeros(mixing.shape[0]), 0

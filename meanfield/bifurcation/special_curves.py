@@ -41,7 +41,7 @@ ONSET_AMPLITUDE = 0.03  # L^2 norm of the order below which a curve has reached 
 EXTRAPOLATED_AMPLITUDE = 0.3  # largest norm of the order from which an onset is extrapolated
 CHANGE_HALVINGS = 4  # bisections of an interval in which the change of a curve changes
 CUSP_SLOPE = 1e-4  # a turn of p is a cusp if |d log kappa| along the curve is smaller
-NEXT = 1e-6  # distance in log kappa at which states on both sides are compared
+SIDE_DISTANCE = 1e-6  # distance in log kappa at which states on both sides are compared
 RING_OF_STATES = 1e-6  # largest |d log kappa/d amplitude^2| where rotated states are all stationary
 SAME_CURVE = 1e-6  # tolerance on log kappa for two equal curves
 FIRST_FREQUENCY = (
@@ -564,7 +564,7 @@ class SpecialCurve(DenseCurve):
     def _gain(self, z: np.ndarray) -> int:
         """1 if the state becomes more stable as kappa rises, -1 if less, 0 otherwise."""
         m, counts = z[: self.size], []
-        for q in (z[-2] - NEXT, z[-2] + NEXT):
+        for q in (z[-2] - SIDE_DISTANCE, z[-2] + SIDE_DISTANCE):
             equation, kappa = self.family.equation(z[-1], q)
             state = newton(partial(equation.system, kappa=kappa), m, CURVE_TOLERANCE).x
             counts.append(self._unstable(equation, state, kappa))

@@ -21,7 +21,8 @@ COUNTED_ATTRACTION = 1e-18  # smaller kappa W_l are negligible, as moments are a
 GROWING_RATE = 1e-9  # smaller growth rates are rounding
 ITERATED_FROM = 256  # functions, from which only the largest growth rates are computed
 ITERATED_PART = 24  # functions for each rate, from which iteration takes less time
-LEADING, LEADING_BLOCK, FEWEST_BLOCKS, MOST_BLOCKS = 6, 8, 7, 32  # rates, and solutions of systems
+LEADING_RATES, LEADING_BLOCK = 6, 8  # rates, and solutions of systems in one block
+FEWEST_BLOCKS, MOST_BLOCKS = 7, 32
 DECAYING_RATE = 1e-6  # largest of the least rate that is kept, so that neutral ones are before it
 LEADING_ERROR = 1e-11  # of Ritz values, relative
 REAL_SPECTRUM = 1e-9  # smaller imaginary parts, relative to the fastest diffusion, are rounding
@@ -149,7 +150,7 @@ def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
 
 
 def leading_of(
-    matrix: np.ndarray, above: float, damping: np.ndarray, count: int = LEADING
+    matrix: np.ndarray, above: float, damping: np.ndarray, count: int = LEADING_RATES
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The `count` largest eigenvalues of a matrix with real ones, decreasing, and eigenvectors.
 
@@ -191,7 +192,7 @@ def growth_rates(equation: Any, m: np.ndarray, kappa: float, basis: Basis) -> np
     Of many real ones only the largest, more than those that grow, if iteration finds them.
     """
     matrix = equation.linearised(m, kappa, basis)
-    found = _iterated(equation, matrix, kappa, basis, LEADING)
+    found = _iterated(equation, matrix, kappa, basis, LEADING_RATES)
     values = found[0] if found else np.linalg.eigvals(matrix)
     kept = np.delete(values, neutral_among(values, basis, m))
     return np.sort(kept.real)[::-1]

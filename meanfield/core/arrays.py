@@ -22,7 +22,7 @@ LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the length of the header, by versio
 LONGEST_HEADER = 10_000
 KINDS = "biufcSU"  # plain numbers and words
 MEMBERS = 100_000
-SMALL, RATIO = 2**26, 200  # bytes; larger arrays have at most RATIO times the bytes of the file
+SMALL_ARRAY, RATIO = 2**26, 200  # bytes; larger arrays have at most RATIO times those of the file
 PIECE = 2**20
 PER_BYTE = 5  # memory to read a table, in floats for each byte of the file
 PICKLED = "it holds Python objects, which are pickled: a pickle can run any code, and is not read"
@@ -116,7 +116,7 @@ class ArrayFile:
                 raise ValueError(f"its member {shown(entry.filename)} {fault}")
             members[name] = entry
         total = sum(entry.file_size for entry in entries)
-        if total > max(SMALL, RATIO * self.size):  # a zip bomb
+        if total > max(SMALL_ARRAY, RATIO * self.size):  # a zip bomb
             raise ValueError(
                 f"its arrays would have {total} bytes, {total / self.size:.0f} times those of the "
                 f"file; at most {RATIO} times are read. Write it without compression"

@@ -20,7 +20,7 @@ SOURCES = (
     np.random.RandomState,
 )
 NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
-SMALL = 2**26  # bytes; smaller arrays are not checked
+UNCHECKED_SIZE = 2**26  # bytes; smaller arrays are not checked
 
 
 def real_array(what: str, values: UserValue) -> np.ndarray:
@@ -200,7 +200,7 @@ def check_memory(what: str, shape: Sequence[int], reduce: str) -> None:
         The argument to reduce, for the message: "n".
     """
     needed_bytes = 8 * math.prod(shape)
-    if needed_bytes < SMALL:
+    if needed_bytes < UNCHECKED_SIZE:
         return
     available = available_memory()
     if needed_bytes > available:

@@ -22,7 +22,7 @@ NUMBER_FORMATS = (".npy", ".npz", ".csv")
 RESULT_FORMATS = (".nc",)
 PART = ".part"  # suffix of temporary files
 ABANDONED_AFTER = 3600.0  # seconds, where opened files can not be renamed
-LONG = 230  # bytes of a name; file systems have 255
+LONG_NAME = 230  # bytes of a name; file systems have 255
 NEW = os.O_RDWR | os.O_CREAT | system.OPEN_FLAGS
 
 
@@ -126,7 +126,11 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
 
 def _file_name(name: str) -> str:
     """The name, or its SHA-256 if a suffix would make it too long."""
-    return name if len(os.fsencode(name)) < LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
+    return (
+        name
+        if len(os.fsencode(name)) < LONG_NAME
+        else hashlib.sha256(os.fsencode(name)).hexdigest()
+    )
 
 
 class Lock:
@@ -160,7 +164,7 @@ class Lock:
                 if self._is_there():
                     break
                 os.close(self._file)  # removed by the run that had it before
-        LOCKS.add(self)
+        HELD_LOCKS.add(self)
         with suppress(OSError):  # a full disk
             os.ftruncate(self._file, 0)
             os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
@@ -195,7 +199,7 @@ class Lock:
 
     def release(self) -> None:
         """Remove the lock file and end the lock."""
-        is_held = self in LOCKS and self._is_there()
+        is_held = self in HELD_LOCKS and self._is_there()
         if not system.RENAMES_OPEN_FILES:
             self.forget()
         if is_held:
@@ -207,16 +211,16 @@ class Lock:
 
     def forget(self) -> None:
         """Close the lock file without removing it, as in a forked process."""
-        if self in LOCKS:
-            LOCKS.remove(self)
+        if self in HELD_LOCKS:
+            HELD_LOCKS.remove(self)
             os.close(self._file)
 
 
-LOCKS: set[Lock] = set()  # of this process
+HELD_LOCKS: set[Lock] = set()  # of this process
 
 
 def _forget_all() -> None:
-    for lock in list(LOCKS):
+    for lock in list(HELD_LOCKS):
         lock.forget()
 
 

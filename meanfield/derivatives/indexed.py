@@ -112,7 +112,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
 
 # Which derivatives a run of densities has ------------------------------------------------------
 
-KINDS: dict[type, type[DifferentiatedRun]] = {
+DIFFERENTIATED_RUNS: dict[type, type[DifferentiatedRun]] = {
     Density: DifferentiatedRun,
     Indexed: DifferentiatedIndexed,
 }
@@ -120,4 +120,4 @@ KINDS: dict[type, type[DifferentiatedRun]] = {
 
 def differentiated(state: Density) -> type[DifferentiatedRun]:
     """The class of differentiated runs for the class of a state."""
-    return KINDS[ancestor(type(state), KINDS)]
+    return DIFFERENTIATED_RUNS[ancestor(type(state), DIFFERENTIATED_RUNS)]

@@ -33,7 +33,7 @@ from .wasserstein import MAX_CELLS, checked_power
 
 MARGINAL_TOLERANCE = 1e-10  # total error of a marginal
 MAX_NEWTON_STEPS = 100  # at the last strength
-STEP_HALVINGS, HESSIAN_RIDGE = 30, 1e-10
+NEWTON_HALVINGS, HESSIAN_RIDGE = 30, 1e-10
 SINKHORN_CELLS = 500  # of a density
 UNKNOWNS_PER_SWEEP = 20  # a Newton step in m unknowns costs m / 20 Sinkhorn steps
 MAX_EXPONENT = 300.0  # of cost / strength: its exponential and the inverse are normal numbers
@@ -239,7 +239,7 @@ def _maximum(
             break
         step = strength * _newton(plan, a, gradient)
         value, slope, length = float(a @ f + b @ g), float(gradient @ step), 1.0
-        for _ in range(STEP_HALVINGS):
+        for _ in range(NEWTON_HALVINGS):
             trial = response(g + length * step)
             if a @ trial + b @ (g + length * step) >= value + 1e-4 * length * slope:
                 f, g = trial, g + length * step

@@ -39,7 +39,7 @@ from ..lowlevel.compilation import njit
 
 LEVEL, CENTRE, WIDTH, RISE = range(4)  # columns of a curve
 CHEBYSHEV_NODES = 14  # nodes of the polynomial on one piece
-RESOLVED_TAIL, ROUNDING_TAIL = 1e-15, 1e-11  # relative size of the last coefficients
+RESOLVED_SERIES, ROUNDING_TAIL = 1e-15, 1e-11  # relative size of the last coefficients
 MAX_PIECES = 2**16  # of a density
 QUADRATURE_NODES = 12  # nodes of a quadrature rule
 LEVEL_ROUNDING, DISTANCE_ROUNDING = 1e-15, 1e-15  # the latter relative
@@ -108,7 +108,9 @@ def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: flo
         If polynomials of degree 13 on 65536 pieces do not resolve the densities.
     """
     pieces, series, tail = 32, _series(density, length, 32), np.inf
-    while (finer := _tail(series)) > RESOLVED_TAIL and (finer < tail / 2 or finer > ROUNDING_TAIL):
+    while (finer := _tail(series)) > RESOLVED_SERIES and (
+        finer < tail / 2 or finer > ROUNDING_TAIL
+    ):
         expected = f"resolved by {MAX_PIECES} polynomials of degree {CHEBYSHEV_NODES - 1}"
         fits, advice = pieces < MAX_PIECES, "Use a smoother density, or a lower degree."
         require("The error of quantiles", finer, expected, fits, MeanfieldError, advice)

@@ -27,7 +27,7 @@ ROUNDING_UNIT = float(np.finfo(float).eps)
 EXPONENT_ERROR = 50.0  # the error of an exponent, in units of rounding
 ROOT_STEPS = 200
 FLATTEST_CELL = 1e-3  # width, in bandwidths, to which cells with F = F' = 0 to rounding are halved
-NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
+NO_ZERO, ONE_ZERO, HALVE, ZEROS_UNKNOWN = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _regions(cells: np.ndarray, data: tuple[Values, ...]) -> tuple[np.ndarray, i
     while len(cells):
         verdicts = examined(cells, *data)
         single_zero_cells.append(cells[verdicts == ONE_ZERO])
-        undecided.append(cells[verdicts == UNDECIDED])
+        undecided.append(cells[verdicts == ZEROS_UNKNOWN])
         low, high = cells[verdicts == HALVE].T
         middle = 0.5 * (low + high)
         cells = np.concatenate([np.stack([low, middle], axis=1), np.stack([middle, high], axis=1)])
@@ -215,7 +215,7 @@ def examined(
 def _examined(
     low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
 ) -> int:
-    """The verdict on zeros of F in one cell: NO_ZERO, ONE_ZERO, HALVE or UNDECIDED."""
+    """The verdict on zeros of F in one cell: NO_ZERO, ONE_ZERO, HALVE or ZEROS_UNKNOWN."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     _, F, slope, bend, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
     change = half * (abs(slope) + 0.5 * half * bend)
@@ -225,7 +225,7 @@ def _examined(
         return ONE_ZERO
     flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLATTEST_CELL
     if flat or change <= error or not low < middle < high:
-        return UNDECIDED
+        return ZEROS_UNKNOWN
     return HALVE
 
 

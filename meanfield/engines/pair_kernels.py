@@ -29,7 +29,7 @@ BLOCK_VALUES = 2**20  # numbers of a kernel that are computed together
 DENSE_ENTRIES = 2**23  # entries of the largest dense matrix, 64 MB
 MOST_RANK = 512
 PROBES = 16  # points at which resolution and errors are measured
-FINEST = {2: 2048, 3: 96}  # degree of the finest grid of y, by dimension
+FINEST_GRIDS = {2: 2048, 3: 96}  # degree of the finest grid of y, by dimension
 LAST_SHARE = 8  # the last eighth of the degrees measures the resolution
 
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -180,7 +180,7 @@ class PairField(DensityField):
         Raises MeanfieldError if the finest one does not.
         """
         space = self.space
-        finest = max(space.degree, FINEST.get(space.dimension, 32))
+        finest = max(space.degree, FINEST_GRIDS.get(space.dimension, 32))
         x = space.points[:: max(1, len(space.points) // PROBES)]
         degree, tail = space.degree, np.inf
         while degree <= finest:

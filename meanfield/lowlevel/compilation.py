@@ -141,24 +141,24 @@ def jitable(function: Callable[..., Any]) -> Callable[..., Any]:
 # Locks and forks -------------------------------------------------------------------------------
 
 COMPILING: Any = global_compiler_lock  # one thread compiles at a time
-LOCKS: list[Any] = [COMPILING]  # locks that a fork waits for, in the order of acquisition
+LOCKS_IN_ORDER: list[Any] = [COMPILING]  # locks that a fork waits for, in the order of acquisition
 
 
 def hold_at_fork(lock: Any) -> None:
     """Let forks of the process wait for a lock, which would else stay locked in the child.
 
-    A thread that holds the lock must not wait for another one of LOCKS.
+    A thread that holds the lock must not wait for another one of LOCKS_IN_ORDER.
     """
-    LOCKS.append(lock)
+    LOCKS_IN_ORDER.append(lock)
 
 
 def _acquire() -> None:
-    for lock in LOCKS:
+    for lock in LOCKS_IN_ORDER:
         lock.acquire()
 
 
 def _release() -> None:
-    for lock in reversed(LOCKS):
+    for lock in reversed(LOCKS_IN_ORDER):
         lock.release()
 
 

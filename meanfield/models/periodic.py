@@ -16,7 +16,7 @@ from .zonal import ZonalDrift, remembered
 if TYPE_CHECKING:
     from ..spaces.torus import Torus
 
-EVEN = 1e-13  # largest odd part of a kernel that counts as even, relative to its largest value
+EVEN_KERNEL = 1e-13  # largest odd part of an even kernel, relative to its largest value
 GRID_POINTS = {1: 1024, 2: 128, 3: 32}  # in each direction, for the largest speed
 
 
@@ -76,7 +76,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
     def gradient_flow(self) -> bool:  # type: ignore[override]
         values = self._values
         opposite = values[np.ix_(*[-np.arange(n) for n in values.shape])]
-        return bool(np.abs(values - opposite).max() <= EVEN * np.abs(values).max())
+        return bool(np.abs(values - opposite).max() <= EVEN_KERNEL * np.abs(values).max())
 
     @property
     def normalised(self) -> bool:  # type: ignore[override]

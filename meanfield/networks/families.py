@@ -17,14 +17,14 @@ Shapes = dict[str, tuple[int, ...]]
 Weights = dict[str, np.ndarray]
 Keys = tuple[str, ...]
 
-MOST_LAYERS, LARGEST_SIZE = 10_000, 2**31  # of a configuration; sizes are below LARGEST_SIZE
+MOST_CONFIGURED_LAYERS, LARGEST_SIZE = 10_000, 2**31  # sizes are below LARGEST_SIZE
 OTHER_MODELS = (
     "Hidden states of any model are read from a file: call it in transformers with "
     "output_hidden_states=True and write np.save('states.npy', np.stack([h[0].float().numpy() for "
     "h in outputs.hidden_states])); or record layers of torch by meanfield.networks.record. See "
     "the page docs/howto/networks.md."
 )
-ACTIVATIONS: dict[str, Function] = {  # by their names in config.json
+CONFIGURED_ACTIVATIONS: dict[str, Function] = {  # by their names in config.json
     "gelu": mf.activations.gelu,
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), mf.activations.gelu_tanh),
     "quick_gelu": mf.activations.quick_gelu,
@@ -159,7 +159,7 @@ class Family:
         sizes = [k for k in ("vocab_size", *keys, *self.sizes) if k not in self.optional]
         numbers = {self.keys["epsilon"], *self.numbers} - {""}
         for key in sizes:
-            limit = MOST_LAYERS + 1 if key == self.keys["depth"] else LARGEST_SIZE
+            limit = MOST_CONFIGURED_LAYERS + 1 if key == self.keys["depth"] else LARGEST_SIZE
             _check_size(key, config.get(key), limit)
         for key in numbers:
             _check_number(key, config.get(key, 1.0))
@@ -175,9 +175,9 @@ class Family:
                     f"{config.get('model_type')}, and may change the mathematics. If it does not, "
                     f"remove it from the file. {OTHER_MODELS}"
                 )
-        key, names = self.keys["activation"], ", ".join(ACTIVATIONS)
+        key, names = self.keys["activation"], ", ".join(CONFIGURED_ACTIVATIONS)
         activation = config.get(key, self.usual_activation)
-        _check(key, activation, f"one of {names}", str(activation) in ACTIVATIONS)
+        _check(key, activation, f"one of {names}", str(activation) in CONFIGURED_ACTIVATIONS)
         for key, (_, minimum) in self.optional.items():
             limit = config[self.keys["longest"]] - 1 if key == "pad_token_id" else LARGEST_SIZE
             if (value := self.option(config, key)) is not None or minimum == 0:

@@ -13,7 +13,7 @@ import numpy as np
 import meanfield as mf
 from meanfield.extending import PassedOn
 
-from .families import ACTIVATIONS
+from .families import CONFIGURED_ACTIVATIONS
 
 LOGITS_AT_ONCE = 1 << 20  # logits in memory at a time
 ROWS_AT_ONCE = 1024  # tokens whose inner states are in memory at a time
@@ -137,7 +137,7 @@ class Layer:
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
         """Output of the feed-forward map for rows x (n, d)."""
-        inner, activation = self.maps["inner"](x), ACTIVATIONS[self.activation]
+        inner, activation = self.maps["inner"](x), CONFIGURED_ACTIVATIONS[self.activation]
         if "gate" not in self.maps:
             return self.maps["outer"](activation(inner))
         return self.maps["outer"](activation(self.maps["gate"](x)) * inner)
@@ -197,7 +197,7 @@ class Layer:
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
         gate = self.maps["gate"].after(norm) if "gate" in self.maps else (None, None)
         return mf.FeedForward(inner.matrix, outer.matrix, inner.bias,
-                              ACTIVATIONS[self.activation], outer_bias=outer.bias,
+                              CONFIGURED_ACTIVATIONS[self.activation], outer_bias=outer.bias,
                               gate=gate[0], gate_bias=gate[1])  # fmt: skip
 
 

@@ -583,8 +583,8 @@ def _mean(table: "xr.DataArray") -> tuple[np.ndarray, np.ndarray]:
 
 # Sweeps -------------------------------------------------------------------------------------------
 
-REPLICA = "replica"
-EVEN, LONG = 0.01, 5.0  # a logarithmic axis if log steps differ by less, and the range is longer
+REPLICA_AXIS = "replica"
+EVEN_LOG_STEPS, LONG_LOG_RANGE = 0.01, 5.0  # log axis: steps differ by less, a longer range
 
 
 @FIGURES.register
@@ -611,7 +611,7 @@ def sweep(result: "Sweep", name: str = "order_parameter", **options: Any) -> Fig
     names = [str(n) for n, v in result.data.items() if v.dtype.kind in "fi" and result.is_scalar(n)]
     require("kind", name, f"a variable: one of {', '.join(names)}", name in names)
     values = result.at_the_end(name)
-    values = values.mean(REPLICA) if REPLICA in values.dims else values
+    values = values.mean(REPLICA_AXIS) if REPLICA_AXIS in values.dims else values
     values = values.squeeze(drop=True)
     if values.ndim not in (1, 2) or any(values[dim].dtype.kind not in "fi" for dim in values.dims):
         raise MeanfieldError(
@@ -637,9 +637,9 @@ def _parameter(axis: Axis, name: str, values: "xr.DataArray") -> None:
     """The axis of a parameter, logarithmic where its values are spaced like numpy.geomspace."""
     places = values[name].values
     axis.set_label_text(f"${symbol_of(name.rpartition('.')[2])}$")
-    if places.min() > 0 and places.max() > LONG * places.min():
+    if places.min() > 0 and places.max() > LONG_LOG_RANGE * places.min():
         steps = np.diff(np.log(places))
-        if np.ptp(steps) < EVEN * np.abs(steps).max():
+        if np.ptp(steps) < EVEN_LOG_STEPS * np.abs(steps).max():
             scale = axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale
             scale("log")
             label_logarithmic(axis)

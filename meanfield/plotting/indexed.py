@@ -82,7 +82,7 @@ def _order(density: Density) -> np.ndarray:
 
 def axis_of(index: Index) -> IndexAxis:
     """The axis of an index: that of its class, or of the nearest that it derives from."""
-    draw = next(AXES[kind] for kind in type(index).__mro__ if kind in AXES)
+    draw = next(INDEX_AXES[kind] for kind in type(index).__mro__ if kind in INDEX_AXES)
     return draw(index)
 
 
@@ -137,7 +137,7 @@ def _classes(index: Classes) -> IndexAxis:
     return _axis(index, ticks, [f"${text}$" for text in distinct(index.nodes[ticks])], rows, curve)
 
 
-AXES: dict[type, Callable[..., IndexAxis]] = {
+INDEX_AXES: dict[type, Callable[..., IndexAxis]] = {
     Index: _nodes,
     Positions: _positions,
     Classes: _classes,

@@ -26,8 +26,8 @@ from .appearance import DrawnSample, appearance_of, evenly
 from .spaces import CoordinateAxis
 
 NAME = "time $t$"
-FEWEST, LONG = 5, 30.0  # least number and least range of times for a logarithmic axis
-EVEN, MOST = 0.1, 0.7  # deviation of even steps from their median, and their least share
+FEWEST_TIMES, LONG_TIMES = 5, 30.0  # least number and least range of times for a logarithmic axis
+EVEN_STEPS, MOST = 0.1, 0.7  # deviation of even steps from their median, and their least share
 MOST_LISTED = 4  # times in a message
 
 
@@ -119,10 +119,10 @@ def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
     shown = solution.t[: drawn_count(solution)]
     t = shown[shown > 0]
     if log_time is None:
-        if len(t) < FEWEST or t[-1] < LONG * t[0]:
+        if len(t) < FEWEST_TIMES or t[-1] < LONG_TIMES * t[0]:
             return False
         steps = np.diff(np.log(t))
-        return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN) > MOST)
+        return bool(np.mean(np.abs(steps / np.median(steps) - 1) < EVEN_STEPS) > MOST)
     log_time = boolean("log_time", log_time)
     if log_time and len(t) < 2:
         texts = [f"{t:g}" for t in shown]

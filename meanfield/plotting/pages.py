@@ -44,7 +44,7 @@ from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
 
 VIEWING = ("seen_from", "scale", "density")  # options of movies
 TIMES, COLUMNS, MAPS = 6, 5, 4  # numbers of times shown: of densities, of points, by index
-PARTS, SCENES = registry.FigureRegistry(), registry.FigureRegistry()
+PARTS_OF_PAGES, SCENES = registry.FigureRegistry(), registry.FigureRegistry()
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def upper_part(
 
     def register(bands: Any) -> Any:
         bands.single = single
-        return PARTS.register("", states, spaces)(bands)
+        return PARTS_OF_PAGES.register("", states, spaces)(bands)
 
     return register
 
@@ -114,7 +114,7 @@ def overview(
     TypeError
         For an option that the upper part of the page does not have.
     """
-    part: Any = PARTS.of(solution).get("")
+    part: Any = PARTS_OF_PAGES.of(solution).get("")
     valid = options_of(part) if part else ["log_time"]
     check_options(solution, "kind='overview'", options, ["member", "title", *valid])
     members = appearance_of(solution.final).members(solution, member)
@@ -496,7 +496,7 @@ scene(Gaussian, Plane)(Film(gaussians.ellipses))
 def _over_time(top: SubFigure, view: DrawnMembers) -> list[layouts.Update]:
     """The first band of the overview, or else observables, with lines at the current time."""
     solution, single = view.solution, len(view.members) == 1
-    part = PARTS.of(solution).get("")
+    part = PARTS_OF_PAGES.of(solution).get("")
     if part is not None and "log_time" in options_of(part):  # it runs over time
         part(view, log_time=False)[0].draw(top)
         return [cursor(ax, solution) for ax in top.axes]

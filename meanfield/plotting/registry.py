@@ -316,7 +316,7 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
 
 # Single states, and cards of objects in notebooks -------------------------------------------------
 
-WIDTH = 360  # pixels of a picture
+PICTURE_WIDTH = 360  # pixels of a picture
 SHARP = 2  # pixels of the image for one of the page
 CARD = (
     "<div><strong>{title}</strong></div>"
@@ -382,10 +382,10 @@ def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
     """A title, rows of one or two texts, and a picture, as HTML."""
     try:
         figure, buffer = draw(), BytesIO()
-        dpi = SHARP * WIDTH / figure.get_size_inches()[0]
+        dpi = SHARP * PICTURE_WIDTH / figure.get_size_inches()[0]
         figure.savefig(buffer, format="png", dpi=dpi)
         data = base64.b64encode(buffer.getvalue()).decode()
-        picture = IMAGE.format(alt=escape(title, quote=True), width=WIDTH, data=data)
+        picture = IMAGE.format(alt=escape(title, quote=True), width=PICTURE_WIDTH, data=data)
     except (MeanfieldError, ValueError, TypeError) as reason:  # such as too many members
         picture = f"<p>No picture: {escape(str(reason))}</p>"
     table = "".join(

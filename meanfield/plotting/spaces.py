@@ -48,15 +48,15 @@ class Plane(Euclidean):
     words = "in the plane"
 
 
-ROUND: dict[int, type] = {2: Circle, 3: Sphere}
-FLAT: dict[int, type] = {1: Line, 2: Plane}
+SPHERES: dict[int, type] = {2: Circle, 3: Sphere}
+EUCLIDEAN_SPACES: dict[int, type] = {1: Line, 2: Plane}
 
 
 def space_of_tokens(dimension: int, on_sphere: bool) -> type:
     """The space of tokens, or of a Gaussian, in R^dimension."""
     if on_sphere:
-        return ROUND.get(dimension, Hypersphere)
-    return FLAT.get(dimension, Euclidean)
+        return SPHERES.get(dimension, Hypersphere)
+    return EUCLIDEAN_SPACES.get(dimension, Euclidean)
 
 
 def space_of_angles(count: int) -> type:

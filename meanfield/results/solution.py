@@ -63,7 +63,7 @@ PER_MEMBER = (  # arrays in stats of ensembles
 )
 LAST, DENSE = "last", "dense"  # names of the snapshots of a run, as arrays of bytes
 INITIAL = "initial"  # name of its initial state, as bytes and, in the header, with its axes
-RATES = "rates"  # name, in the header, of the sums of rates of the first and the last state
+SUMS_OF_RATES = "rates"  # name, in the header, of the sums of rates of the first and the last state
 SUM_OF_RATES = "sum_k cos(k) dy_k/dt over the coordinates y_k of the state at t = {t:g}"
 SAME_RATES = 1e-7  # relative to the norms of rates and state: largest error of a sum by rounding
 MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
@@ -366,7 +366,8 @@ class Solution(Result):
             "measured": list(measured),
             "observed": list(self.stored.get("observed", {})),
             "t_events": [times.tolist() for times in self.t_events],
-            RATES: self.stored.get(RATES) or [value for value, _ in self._sums_of_rates()],
+            SUMS_OF_RATES: self.stored.get(SUMS_OF_RATES)
+            or [value for value, _ in self._sums_of_rates()],
             "provenance": self.provenance,
             **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
@@ -435,7 +436,7 @@ class Solution(Result):
         if lost:  # observables cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}
-        kept[RATES] = header.get(RATES, [np.nan, np.nan])
+        kept[SUMS_OF_RATES] = header.get(SUMS_OF_RATES, [np.nan, np.nan])
         run = cls(
             t=arrays["t"][1],
             states=states,
@@ -445,7 +446,7 @@ class Solution(Result):
             **{name: header[name] for name in PLAIN_FIELDS},
         )
         if contents.model is not None:
-            sums = zip(run.t[[0, -1]], kept[RATES], run._sums_of_rates(), strict=True)
+            sums = zip(run.t[[0, -1]], kept[SUMS_OF_RATES], run._sums_of_rates(), strict=True)
             for t, stored, (here, error) in sums:
                 check_functions(SUM_OF_RATES.format(t=t), here, stored, error)
         return run

@@ -29,7 +29,7 @@ MOST_OF_ONE = 4096  # the same limit for a primitive, which is computed once
 ACCURACIES = (1e-15, 1e-13, 1e-11, 1e-9)  # tolerances, tried in turn until MOST_PIECES suffice
 TIGHT = (1e-15, 1e-14, 1e-13)  # the same for primitives
 UNCERTAIN = 1e-12  # accepted error of a primitive, relative to the integral of |f|
-ACCEPTED = 1e-9  # error of multipliers that is accepted whatever the tolerance is
+ACCEPTED_ERROR = 1e-9  # error of multipliers that is accepted whatever the tolerance is
 LEAST_JUMP = 1e-6  # change within the narrowest interval from which a kernel is discontinuous
 AVERAGE_ROUNDING = 1e-14  # E[K p_l] below this, relative to the largest, is rounding
 FAR_APART = 100.0  # accepted ratio of the change from rules to pieces and the last rules' changes
@@ -218,7 +218,7 @@ def quadrature_multipliers(
                 return _without_rounding(current, dimension)
             unseen = True
     pieces, error, jump = _in_pieces(kernel, degree, dimension, scale)
-    allowed = max(tolerance, ACCEPTED)
+    allowed = max(tolerance, ACCEPTED_ERROR)
     disagreement = np.abs(pieces - current).max() / scale
     agree = unseen or disagreement <= FAR_APART * max(changes[-2:])
     if error <= allowed and agree and not (continuous and jump):

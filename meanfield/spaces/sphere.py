@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyshtools
 
 FEWEST_LONGITUDES = 32  # least number of longitudes for the nodes of characteristics
-PROPORTIONAL = 1e-12  # relative variation of Z/W by degree below which they are proportional
+PROPORTIONAL_WEIGHTS = 1e-12  # relative variation of Z/W by degree, where they are proportional
 
 
 class Sphere(Space):
@@ -353,7 +353,9 @@ class SphereNodeChart(HarmonicChart):
             gradient = transforms.parts(velocity[None])[0] * (1.0 if normaliser is None else level)
         if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
-            if np.ptp(ratio) <= PROPORTIONAL * np.abs(ratio).max():  # as for exponential kernels
+            if (
+                np.ptp(ratio) <= PROPORTIONAL_WEIGHTS * np.abs(ratio).max()
+            ):  # as for exponential kernels
                 tilt = ratio[0] * gradient
             else:
                 tilt = transforms.gradient(normaliser * moments)
