@@ -15,12 +15,17 @@ x of 16 moments; F is quadratic in x, with A = dF/dx and second derivative B. Co
                         is larger by 0.005, not coupled to the first
 
 together with F = 0, by scipy, from states of `phase_diagram` rounded to three decimals. The cusp of
-the noisy Kuramoto model in a field h is at h = 0, kappa = 2. In the plane with kappa as the first
+the noisy Kuramoto model in a field h is at h = 0, kappa = 2. With a phase lag a, attraction
+sin(theta' - theta + a) and a second harmonic of strength m, the pair of the uniform state becomes
+neutral at kappa = 2/cos a, and is a generalised Hopf point where the real part of
+(m - e^(-ia)/2) e^(ia)/(2 cos a - 2 m + i sin a) is 0. Its waves z_n e^(i n Omega t) fold where
+kappa(|z_1|) is least, by scipy on the moment equations. In the plane with kappa as the first
 parameter and w as the second one the cusp and the Bogdanov-Takens point are the same.
 
-    python validation/codimension_two.py [--quick]    # 40 s, 10 s quick
+    python validation/codimension_two.py [--quick]    # 50 s, 10 s quick
 
---quick leaves out the last two, and the exchanged axes. Asked: 1e-9. Exit code 1 on failure.
+--quick leaves out generalised Hopf and Hopf-fold points, waves and exchanged axes. Asked: 1e-9.
+Exit code 1 on failure.
 
 Reference: Kuznetsov, Elements of Applied Bifurcation Theory (2004), chapters 8 and 10.
 """
@@ -29,7 +34,7 @@ import sys
 
 import numpy as np
 from _report import Report, command_line
-from scipy.optimize import brentq, root
+from scipy.optimize import brentq, minimize_scalar, root
 
 import meanfield as mf
 
@@ -37,7 +42,7 @@ MOMENTS = 16
 SIZE = 2 * MOMENTS
 CIRCLE = mf.Circle(12)
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
-PULL, ATTRACTION, ASKED = 0.5, 2.0, 1e-9
+PULL, ATTRACTION, LAG, ASKED = 0.5, 2.0, 0.5, 1e-9
 
 
 def rate(x, w, kappa, m):
@@ -209,6 +214,44 @@ def in_a_field(h):
     return mf.Transformer(mf.Kuramoto() + h * mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x)))
 
 
+def lagging(m):
+    """Kuramoto's drift with a phase lag, and the second harmonic of strength m."""
+    c, s = np.cos(LAG), np.sin(LAG)
+    lag = mf.Attention(np.eye(2), np.eye(2), np.array([[c, -s], [s, c]]), 0.0)
+    return mf.Transformer(lag + mf.CosineSeries([0.0, 0.0, m]))
+
+
+def onset_of_waves():
+    """The m of the generalised Hopf point, and kappa."""
+    lag = np.exp(1j * LAG)
+
+    def coefficient(m):
+        return ((m - lag.conjugate() / 2) * lag / (2 * lag.real - 2 * m + 1j * lag.imag)).real
+
+    return brentq(coefficient, 0.2, 0.6, xtol=1e-15), 2 / lag.real
+
+
+def fold_of_waves(m, r, kappa):
+    """The least kappa of a wave with |z_1| near r: in MOMENTS moments, z_1 = r."""
+    n = np.arange(1, MOMENTS + 1)
+
+    def equations(y, r):
+        omega, kappa = y[-2:]
+        z = np.concatenate([[r], y[: MOMENTS - 1] + 1j * y[MOMENTS - 1 : -2]])
+        every = np.concatenate([[r, 1.0], z, [0.0, 0.0]])
+        change = (-n / kappa - 1j * omega) * z
+        for k, h in ((1, np.exp(1j * LAG) * r), (2, 2 * m * z[1])):
+            ahead = every[1 + k + n]
+            change += (h * every[1 - k + n] - np.conj(h) * ahead) / 2
+        return np.concatenate([change.real, change.imag])
+
+    start = np.concatenate([r ** (n[1:] ** 1.3), 0 * n[1:], [0.2, kappa]])
+    return minimize_scalar(
+        lambda r: root(equations, start, (r,), options={"xtol": 1e-14}).x[-1],
+        bounds=(0.6 * r, 1.4 * r), options={"xatol": 1e-7},
+    ).fun  # fmt: skip
+
+
 def main() -> int:
     quick = command_line(__doc__).quick
     report = Report(["point", "of"], digits=12)
@@ -217,8 +260,8 @@ def main() -> int:
         for what, predicted, measured in zip(("w", "kappa"), place, found[:2], strict=True):
             report.compare(name, what, predicted=predicted, measured=measured, tolerance=ASKED)
 
-    def plane_of(family, space, span, kappa):
-        return mf.phase_diagram(family, space, span, kappa=kappa, places=1, progress=False)
+    def plane_of(family, space, span, kappa, places=1):
+        return mf.phase_diagram(family, space, span, kappa=kappa, places=places, progress=False)
 
     (point,) = plane_of(in_a_field, CIRCLE, (-0.1, 0.1), (1.5, 4.0)).cusps
     compare("cusp in a field", point, (0.0, 2.0))
@@ -243,6 +286,16 @@ def main() -> int:
     (point,) = plane.generalised_hopf
     start = start_at(plane, "Hopf", point)
     compare("generalised Hopf", point, generalised_hopf(start, *np.round(point[:2], 3)))
+    plane = plane_of(lagging, CIRCLE, (0.4, 0.6), (1.8, 3.0), places=2)
+    (point,) = plane.generalised_hopf
+    compare("generalised Hopf of waves", point, onset_of_waves())
+    for m in (0.5, 0.58):
+        found, locus = plane.kappa("fold 1", m), plane.loci["fold 1"]
+        z = min(locus.points, key=lambda z: abs(z[-1] - m))
+        r = abs(locus.basis.density(z[: locus.size]).moment(1))
+        predicted = fold_of_waves(m, r, found)
+        report.compare("fold of waves", f"kappa at {m}", predicted=predicted, measured=found,
+                       tolerance=ASKED)  # fmt: skip
     groups = CIRCLE.indexed(lambda s, a: 1 + 0 * (a + s), mf.Classes([0.0, 0.005])).space
     plane = plane_of(two_groups, groups, (0.4305, 0.4325), (1.5, 1.66))
     (point,) = plane.hopf_folds

@@ -367,6 +367,8 @@ class SpecialCurve(DenseCurve):
             folding = [(Cusp, 0), (BogdanovTakens, 1)]
             values = known("folding", self.folding)
             tests: Any = [(kind, lambda z, i=i: self.folding(z)[i], i) for kind, i in folding]
+        elif self.state(here)[2].turned.size:  # of waves, which a rotation makes neutral
+            values, tests = [], []
         else:
             values = known("lyapunov", self.lyapunov)
             tests = [(GeneralisedHopf, self.lyapunov, 0)]

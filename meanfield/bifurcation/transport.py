@@ -145,6 +145,8 @@ class TransportState(NamedTuple):
         Orthonormal tangents of the rotations of the state, in functions of order 0.
     speeds : ndarray, (k,)
         Angular velocities Omega_k, one for each rotation under which the model is invariant.
+    fit : ndarray, (k, n)
+        Pseudoinverse of the tangents: the speeds are `fit` times the rate of change.
     """
 
     kappa: float
@@ -153,6 +155,7 @@ class TransportState(NamedTuple):
     moments: Array
     turned: Array
     speeds: Array
+    fit: Array
 
     @property
     def density(self) -> Array:
@@ -345,11 +348,12 @@ class TransportEquation(StationaryEquation):
             force = force + self._turned(even) @ c
         moments = np.zeros_like(m)
         diffused = self._diffused(c)
-        turned, speeds = self._turned_by(m, diffused / kappa + force)
+        turned, fit = self._turned_by(m)
         change = diffused + kappa * force
         change = change - turned @ (turned.T @ change)
         moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
-        return TransportState(kappa, flows, force, moments, turned, speeds)
+        speeds = fit @ (diffused / kappa + force)
+        return TransportState(kappa, flows, force, moments, turned, speeds, fit)
 
     def _diffused(self, c: Array) -> Array:
         """L* mu for coefficients of order 0, (n,)."""
@@ -389,19 +393,24 @@ class TransportEquation(StationaryEquation):
         force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
         return Flow(density, velocity, parts, moments=moments), force
 
-    def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array]:
-        """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
+    @property
+    def _turnings(self) -> list[Any]:
+        """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
+        return getattr(self.basis, "turnings", [])
 
-        The velocities are the least-squares fit of the rate of change `change` by the tangents.
+    def _turned_by(self, m: Array) -> tuple[Array, Array]:
+        """Orthonormal tangents (n, r) of the rotations of a state, and their pseudoinverse (k, n).
+
+        The latter gives the angular velocities that fit a rate of change best, by least squares.
         """
-        mine, turnings = self.basis.even.members, getattr(self.basis, "turnings", [])
+        mine, turnings = self.basis.even.members, self._turnings
         columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
         if not UNIFORM_MOMENT <= np.abs(columns).max(initial=0.0) < np.inf:  # nan neither
-            return np.zeros((len(mine), 0)), np.zeros(len(turnings))
+            return np.zeros((len(mine), 0)), np.zeros((len(turnings), len(mine)))
         left, sizes, right = np.linalg.svd(columns.T, full_matrices=False)
         kept = sizes > max(UNIFORM_MOMENT * sizes[0], UNIFORM_MOMENT)
         left, sizes, right = left[:, kept], sizes[kept], right[kept]
-        return left, right.T @ ((left.T @ change) / sizes)
+        return left, right.T @ (left / sizes).T
 
     def speed(self, m: Array, kappa: float) -> float:
         speeds = self.mean(m, kappa).speeds
@@ -434,7 +443,7 @@ class TransportEquation(StationaryEquation):
     def _transport(self, state: TransportState, part: Any) -> Array:
         """Linearised drift, reaction, frequencies and co-rotation in one order, (n, n)."""
         matrix = self._drifted(state, part)
-        for speed, turning in zip(state.speeds, getattr(self.basis, "turnings", []), strict=True):
+        for speed, turning in zip(state.speeds, self._turnings, strict=True):
             if speed:
                 matrix -= speed * turning[part.members][:, part.members].toarray()
         return matrix + self._turned(part)
@@ -477,9 +486,13 @@ class TransportEquation(StationaryEquation):
     ) -> Array:
         even, scaled = self.basis.even, left / (part.eigenvalues * part.sizes)
         c, change = part.sizes * right, np.zeros(len(self.degrees) + 2, np.result_type(left, right))
-        inner, total = self._drifted_change(state, part, scaled, c)
+        across = scaled - _projected(state, scaled) if part.order == 0 else scaled
+        inner, total = self._drifted_change(state, part, across, c)
         if np.ndim(self._turning):
-            total += scaled @ self._turned(part) @ c
+            total += across @ self._turned(part) @ c
+        if state.turned.size:
+            turned = self._corotation_change(state, m, part, scaled, across, c)
+            inner, total = inner + turned[0], total + turned[1]
         change[even.members], change[-2] = even.sizes * inner, total
         change *= -state.kappa
         if self._neighbours is not None:
@@ -487,6 +500,31 @@ class TransportEquation(StationaryEquation):
                 block = one.block(one.mean(m, state.kappa), part)
                 change[-1] += weight * (left @ block @ right)
         return change
+
+    def _corotation_change(
+        self, state: TransportState, m: Array, part: Any, left: Array, across: Array, right: Array
+    ) -> tuple[Array, Any]:
+        """Changes of left . block right, over -kappa, by the speeds and tangents of a wave.
+
+        Gradient (n,) by coefficients of order 0, and derivative by log kappa, at a stationary
+        state. `across` is `left` without its part along the tangents, in order 0.
+        """
+        even, kappa, mine = self.basis.even, state.kappa, self.basis.even.members
+        turned = [A[part.members][:, part.members] @ right for A in self._turnings]
+        weights = np.array([across @ one for one in turned])  # of the speeds
+        slope = self._diffusion(even) / kappa + self._transport(state, even)
+        by_rate = weights @ state.fit
+        diffused = self._diffused(even.sizes * m[mine])
+        total = by_rate @ diffused / kappa - weights @ state.speeds
+        inner = -by_rate @ slope
+        if part.order == 0:  # tangents change
+            moved = kappa * (slope @ right) + right
+            beside = moved - _projected(state, moved)
+            for A, along, other in zip(
+                self._turnings, state.fit @ moved, state.fit @ left, strict=True
+            ):
+                inner = inner - A[mine][:, mine].T @ (across * along + beside * other) / kappa
+        return inner, total
 
     def _drifted_change(
         self, state: TransportState, part: Any, left: Array, right: Array
@@ -554,7 +592,7 @@ class TransportEquation(StationaryEquation):
     def _by_force(self, mean: TransportState, force: Array) -> Array:
         """dR, (N,), for a change of the force, (n,)."""
         result, even = np.zeros(len(self.degrees)), self.basis.even
-        force = force - mean.turned @ (mean.turned.T @ force)
+        force = force - _projected(mean, force)
         result[even.members] = -mean.kappa * force / (even.eigenvalues * even.sizes)
         return result
 
@@ -635,3 +673,8 @@ def _wide(components: Array, count: int) -> Array:
     """Components (C, M) of a field, padded with zeros to `count` components."""
     missing = count - len(components)
     return np.pad(components, ((0, missing), (0, 0))) if missing > 0 else components
+
+
+def _projected(state: TransportState, change: Array) -> Array:
+    """The part of a change of coefficients (n,) along the tangents of the rotations of a state."""
+    return state.turned @ (state.turned.T @ change)

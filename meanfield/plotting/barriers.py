@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from ..core.provided import FIGURES
 from . import theme
+from .labels import label_of_order
 from .layouts import Canvas
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def saddles(saddles: "Saddles", **options: Any) -> Figure:
             ax.plot(r, heights, color=colour, label=f"barrier {saddle.barrier:.3g}")
             ax.plot(r, heights, "o", color=theme.INK)
             ax.plot(saddle.state.order_parameter, saddle.barrier, "o", mfc="white", mec=theme.INK)
-        ax.set(xlabel=r"$r = |\int x\, d\mu|$", ylabel=r"$F(\mu) - F(\mathrm{stable\ state})$")
+        label = label_of_order(ground.density.space)
+        ax.set(xlabel=label, ylabel=r"$F(\mu) - F(\mathrm{stable\ state})$")
         if len(saddles):
             ax.legend()
     return page.figure

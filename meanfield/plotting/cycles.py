@@ -13,7 +13,7 @@ from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from . import theme
 from .diagrams import MARKS, STYLES
-from .labels import label_logarithmic, symbol_of
+from .labels import label_logarithmic, label_of_order, symbol_of
 from .layouts import Canvas
 from .theme import Style
 
@@ -175,7 +175,7 @@ def stationary_states(states: "StationaryStates", **options: Any) -> Figure:
         colours = np.where(growth <= 0, theme.INK, "none")
         ax.axhline(0.0, color=theme.FAINT, lw=0.8)
         ax.scatter(r, growth, c=colours, edgecolors=theme.INK)
-        ax.set(xlabel=r"$r = |\int x\, d\mu|$", ylabel="largest growth rate")
+        ax.set(xlabel=label_of_order(states[0].density.space), ylabel="largest growth rate")
     return page.figure
 
 

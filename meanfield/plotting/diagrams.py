@@ -17,7 +17,7 @@ from ..core.forms import TEXT, Many
 from ..core.provided import FIGURES
 from ..dynamics.observables import style_of_observable
 from . import theme
-from .labels import describe_drift, label_logarithmic, symbol_of
+from .labels import describe_drift, label_logarithmic, label_of_order, symbol_of
 from .layouts import Canvas
 from .theme import Style
 
@@ -58,7 +58,6 @@ NONE_STABLE: Style = {
     "label": "no stable state",
 }
 LABELS = {
-    "order_parameter": r"$r = |\int x\, d\mu|$",
     "free_energy": r"$F(\mu) - F(\mathrm{uniform})$",
     "growth": "largest growth rate",
 }
@@ -141,15 +140,13 @@ def bifurcation(
             Line2D([], [], color=branches[n], label=text, **square)
             for n, text in names_of_branches.items()
         ]
+    labels = LABELS | {"order_parameter": label_of_order(diagram.space)}
     key = len(handles) + len({point.kind for point in diagram.special_points})
     with theme.style():
         page = Canvas(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key, **options)
         for panel, (name, values) in zip(page.panels, table, strict=True):
             shown = _panel(panel, diagram, name, values)
-            label = LABELS.get(name) or _moment_in_words(diagram, name) or name
-            squared = round(diagram.space.radius**2)  # |x|^2
-            if name == "order_parameter" and squared > 1:
-                label = rf"{label.rstrip('$')}/\sqrt{{{squared}}}$"
+            label = labels.get(name) or _moment_in_words(diagram, name) or name
             panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
             panel.set(xscale="log" if log else "linear", xlim=diagram.span)
         page.legend(handles + shown)

@@ -190,3 +190,10 @@ def label_logarithmic(axis: Axis) -> None:
             axis.set_major_locator(LogLocator(subs=ticks) if ticks else MaxNLocator(3))
             axis.set_major_formatter(lambda value, _: f"${mathematical(value, 6)}$")
             return
+
+
+def label_of_order(space: Any) -> str:
+    """The order parameter of densities on a space: over sqrt m for m angles of a torus."""
+    squared = round(space.radius**2)  # |x|^2
+    share = rf"/\sqrt{{{squared}}}" if squared > 1 else ""
+    return rf"$r = |\int x\, d\mu|{share}$"

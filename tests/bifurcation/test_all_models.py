@@ -330,6 +330,33 @@ def test_a_wave_turns_as_runs_do_and_is_stable_in_its_frame(lagging):
     assert stability.stable and stability.neutral.tolist() == [True, False, False]
 
 
+@pytest.mark.parametrize(("space", "order"), [(CIRCLE, 0), (SPHERE, 0), (SPHERE, 1)])
+def test_derivatives_at_a_wave_are_those_of_differences(space, order):
+    """Speed and tangent of a wave change with it; order 1 is odd along the axis of S^2."""
+    c, s = np.cos(LAG), np.sin(LAG)
+    V = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 0.5]])[: space.dimension, : space.dimension]
+    Q = np.diag([1.0, 1.0, 0.7])[: space.dimension, : space.dimension]
+    model = mf.Transformer(mf.Attention(Q, np.eye(space.dimension), V, 0.5), 3.5)
+    peak = lambda *x: np.exp(x[0] if len(x) > 1 else np.cos(x[0]))  # noqa: E731
+    wave = mf.stationary(model, space.density(peak))
+    equation, m, kappa = wave.equation, wave.legendre_moments, wave.kappa
+    part = equation.basis.even if order == 0 else equation.basis.of_order(order)
+    assert part.members.size and wave.speed > 0.1
+    left, right = np.random.default_rng(0).standard_normal((2, part.members.size))
+    exact = equation.block_change(equation.mean(m, kappa), m, part, left, right)
+
+    def at(m, kappa):
+        return left @ equation.block(equation.mean(m, kappa), part) @ right
+
+    h = 1e-5
+    for i in equation.basis.even.members[:8]:
+        change = h * np.eye(m.size)[i]
+        slope = (at(m + change, kappa) - at(m - change, kappa)) / (2 * h)
+        assert slope == pytest.approx(exact[i], abs=1e-7 * np.abs(exact).max())
+    slope = (at(m, kappa * np.exp(h)) - at(m, kappa * np.exp(-h))) / (2 * h)
+    assert slope == pytest.approx(exact[-2], abs=1e-7 * np.abs(exact).max())
+
+
 def test_a_wave_is_followed(lagging):
     (_, wave) = lagging.states_at(2.5)[1]
     *_, last = mf.follow(wave, kappa=(2.4, 2.8))

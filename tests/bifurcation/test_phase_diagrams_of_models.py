@@ -206,6 +206,25 @@ def test_cycles_change_their_stability_at_a_generalised_hopf_point(tmp_path):
 
 
 @pytest.mark.long
+def test_folds_of_waves_begin_at_a_generalised_hopf_point():
+    """With a phase lag a, where Re (m - e^(-ia)/2) e^(ia)/(2 cos a - 2 m + i sin a) = 0."""
+    a = np.exp(0.5j)
+    lag = mf.Attention(np.eye(2), np.eye(2), [[a.real, -a.imag], [a.imag, a.real]], 0.0)
+    family = lambda m: mf.Transformer(lag + mf.CosineSeries([0.0, 0.0, m]))  # noqa: E731
+    found = mf.phase_diagram(family, mf.Circle(16), (0.35, 0.6), kappa=(1.8, 3.0), places=2)
+    (point,) = found.generalised_hopf
+    place = brentq(
+        lambda m: ((m - a.conjugate() / 2) * a / (2 * a.real - 2 * m + 1j * a.imag)).real, 0.2, 0.6
+    )
+    assert (point.beta, point.kappa) == pytest.approx((place, 2 / a.real), abs=1e-10)
+    assert not found.warnings
+    values = found.loci["fold 1"].points[:, -1]
+    assert len(values) < 30 and values.min() < place + 0.02 and values.max() == 0.6
+    (fold,) = mf.branches(family(0.55), mf.Circle(16), (1.8, 3.0)).special("fold")
+    assert found.kappa("fold 1", 0.55) == pytest.approx(fold.value, abs=1e-9)
+
+
+@pytest.mark.long
 def test_a_hopf_fold_point_where_one_group_folds_and_another_begins_to_oscillate(tmp_path):
     """Two groups that do not see each other: both curves through the point are those of one."""
     groups = mf.Circle(12).indexed(lambda s, a: 1 + 0 * (a + s), mf.Classes([0.0, 0.005])).space

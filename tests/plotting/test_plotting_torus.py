@@ -205,3 +205,11 @@ def test_with_one_angle_everything_is_drawn_as_on_the_circle(name, tmp_path):
     assert runs[0].plot().axes
     with pytest.raises(ValueError, match="on the Circle; got 'map'"):
         runs[0].plot("map")
+
+
+def test_order_parameters_are_divided_by_the_root_of_the_number_of_angles():
+    """In diagrams and sets of states; on the circle there is nothing to divide by."""
+    for space, share in ((mf.Torus(6), r"/\sqrt{2}"), (mf.Circle(8), "")):
+        states = mf.stationary_states(mf.Transformer(mf.USA(1.0), 0.5), space, count=1)
+        (ax,) = states.plot().axes
+        assert ax.get_xlabel() == rf"$r = |\int x\, d\mu|{share}$"
