@@ -24,7 +24,7 @@ help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/installed  ## install, and do the main job in about a minute: figures and a table in out/
+demo: $(VENV)/installed  ## install, and do the main job in 90 seconds: figures and a table in out/
 	@$(BIN)/python examples/demo.py
 
 examples: $(VENV)/installed  ## run all examples, about ten minutes: figures and a table of verdicts in out/

@@ -31,7 +31,11 @@ SLOPE = 0.1  # four standard errors of an exponent, and the deviation of few tok
 
 
 def without_noise(out: Path) -> list[Row]:
-    """The Transformer PDE on the circle: a density collapses to a point."""
+    """The Transformer PDE on the circle: a density collapses to a point.
+
+    The mass near the antipode of the point comes last. It decays at the rate e^-beta, and W2, a
+    root of it, at half of this rate.
+    """
     beta, end = 0.5, 50.0
     start = mf.Characteristics(CIRCLE.density(lambda angle: 1 + 0.5 * np.cos(angle)))
     times = np.linspace(0, end, 201)
@@ -40,7 +44,8 @@ def without_noise(out: Path) -> list[Row]:
     data = run.observables
     rate = slope(run.t, data.w2_to_dirac.values, 1e-6, 1e-3)
     return [
-        Row("rate of W2 to the point", -rate, float(np.exp(-beta) / 2), 1e-2, relative=True),
+        Row("rate of W2 to the point, e^(-beta)/2", -rate, float(np.exp(-beta) / 2), 1e-2,
+            relative=True),
         Row("energy of the point", float(data.interaction_energy[-1]),
             float(np.exp(beta) / beta / 2), 1e-9),
         Row("mass", float(data.mass[-1]), 1.0, 1e-13),

@@ -217,10 +217,11 @@ class Solution(Result):
     def __repr__(self) -> str:
         flag = "" if self.success else "  <-- NOT A COMPLETE RESULT"
         times = f"t = {self.t[0]:g} ... {self.t[-1]:g} ({len(self)} states)"
+        seed = self.options.get("seed")
         return (
             f"Solution of {self.model!r}\n  status   {self.status}{flag}\n  message  {self.message}"
             f"\n  times    {times}\n  steps    {self._steps}\n  final    {self.final!r}"
-        )
+        ) + f"\n  seed     {seed}" * isinstance(seed, int)
 
     @property
     def _steps(self) -> str:

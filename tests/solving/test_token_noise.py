@@ -121,6 +121,7 @@ def test_the_same_seed_gives_the_same_paths():
 def test_a_run_without_a_seed_says_which_it_took():
     run = noisy(None)
     assert noisy(run.options["seed"]).final.x.tobytes() == run.final.x.tobytes()
+    assert f"\n  seed     {run.options['seed']}" in repr(run)
 
 
 def test_the_same_noise_couples_two_systems():
