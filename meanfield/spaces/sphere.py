@@ -353,9 +353,8 @@ class SphereNodeChart(HarmonicChart):
             gradient = transforms.parts(velocity[None])[0] * (1.0 if normaliser is None else level)
         if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
-            if (
-                np.ptp(ratio) <= PROPORTIONAL_WEIGHTS * np.abs(ratio).max()
-            ):  # as for exponential kernels
+            spread = np.ptp(ratio)  # 0 for exponential kernels
+            if spread <= PROPORTIONAL_WEIGHTS * np.abs(ratio).max():
                 tilt = ratio[0] * gradient
             else:
                 tilt = transforms.gradient(normaliser * moments)
