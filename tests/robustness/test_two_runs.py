@@ -281,7 +281,12 @@ def test_processes_that_save_to_one_path_while_others_load_it(attack, tmp_path):
         process.stdin.flush()
     known = {contents(result)["states"] for result in both}
     for process in everybody:
-        printed, problem = process.communicate(timeout=120)
+        try:
+            printed, problem = process.communicate(timeout=attack.rounds(120, 3000))
+        except subprocess.TimeoutExpired:
+            for one in everybody:
+                one.kill()
+            raise
         said = printed.splitlines()
         if process.returncode:
             attack.failed("a reader or a writer failed", problem.strip().splitlines()[-1])
