@@ -45,6 +45,7 @@ INACCURATE = 1e-6  # error of the multiplier 1 of shifts in time that is reporte
 NEUTRAL_ROUNDING = 1e-7  # stable: no other multiplier exceeds 1 by more
 RUN_RTOL, RUN_SAMPLES, RUN_STEPS = 1e-9, 400, 500_000  # of a run in which the period is sought
 RUN_TIME, MOST_RUNS = 25.0, 14  # length of the first run; each is longer by a half
+LEAST_PERIOD = 1e-100  # of a guess
 RETURN_DISTANCE = 0.1  # relative to the largest distance
 AMPLITUDE_AT_REST = 1e-6  # largest of an orbit that does not move
 AS_ACCURATE = 10.0  # of the tolerance: difference of two passages of the same orbit
@@ -324,6 +325,8 @@ def cycle(
     density: Any = guess.final if isinstance(guess, Solution) else guess
     wanted = "a Solution, a Density or a special point"
     require("guess", guess, wanted, isinstance(density, Density))
+    if period is not None:
+        require("period", period, f"at least {LEAST_PERIOD:g}", period >= LEAST_PERIOD)
     check_model(model, density.space, density.shape)
     basis = basis_of_cycles([model], density.space)
     with one_blas_thread():

@@ -66,6 +66,7 @@ SHOWN_MULTIPLIERS = 8
 FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
 LONGER = 2.0  # factor by which such a period exceeds the least one
 HYPERBOLIC = 4.0  # s T of a homoclinic orbit; below, a SNIC
+LONGEST_FIRST_STEP = 1.0  # longer ones are halved many times before one is taken
 COMPLEX_PAIR, LOCATED = 1e-5, 1e-12
 BEHIND = 0.1  # part of a range that is added on the other side of a Hopf point
 REACH_BACK = 1e-9  # relative to the range: tolerance at its ends
@@ -528,7 +529,8 @@ def _followed(
     for sign in (1.0, -1.0) if origin is None else (1.0,):
         begin = _Point(first.curve, first.point._replace(tangent=sign * first.point.tangent))
         follower = followers()
-        sides.append((list(follower.points(begin, first.curve.max_step / 4)), follower))
+        step = min(first.curve.max_step, LONGEST_FIRST_STEP) / 4
+        sides.append((list(follower.points(begin, step)), follower))
     ahead, follower = sides[0]
     rows, ends, limits = [first, *ahead], ["start", follower.end], [np.nan, follower.limit]
     specials = follower.specials

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given, require
 from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
@@ -234,6 +235,14 @@ class EquationFamily:
         """
         return self._equation(float(value))
 
+    @cached_property
+    def _general(self) -> bool:
+        """Whether some model of the family has no equation of moments, so that none is used."""
+        if not isinstance(self.drift, Transformer) and isinstance(self.drift, Kind | type):
+            return False
+        models = [self._source(float(value)) for value in probed_values(self.span)]
+        return not all(model.is_zonal for model in models)
+
     def _made(self, value: float) -> Any:
         """The equation at a value, not cached."""
         if not np.isfinite(value):
@@ -245,6 +254,9 @@ class EquationFamily:
         derivatives = partial(self.changes, value), lambda: self._neighbours(value)
         try:
             with naming_value(self.drift, self.name, value):
+                if self._general:
+                    model = model_of(source, self.basis.noise)
+                    return _with_velocity(transport_equation(model, self.basis, derivatives[1]))
                 return _with_velocity(equation_of(source, self.basis, *derivatives))
         except (ValueError, MeanfieldError) as error:  # for example beyond a pole
             if self.span[0] <= value <= self.span[1]:
@@ -363,6 +375,8 @@ class EquationFamily:
     def _single(self, value: float) -> list[Interactions | None]:
         """Multipliers at one value."""
         source = self._source(value)
+        if self._general:
+            return [None]
         with naming_value(self.drift, self.name, value):
             return interactions(getattr(source, "zonal", source), self.basis)
 

@@ -18,6 +18,7 @@ from ..core.calls import checked_call
 from ..core.checks import finite_array, require, whole_number
 from ..core.errors import MeanfieldError
 from ..spaces import Circle
+from .least_actions import check_action
 from .path_frames import maps
 from .saddles import Saddle, Saddles, check_stable, check_together, saddles, saddles_of
 
@@ -82,14 +83,21 @@ class EscapeTime:
         return int(np.ceil(LEAST_EXPONENT / self.exponent))
 
     @property
+    def _remedy(self) -> str:
+        """Advice for an n below the least one; tokens without interaction leave one by one."""
+        if any(part.interacts for _, part in self.state.model.drift.terms):
+            return f"Take n >= {self.least_n}"
+        return "Raise kappa"
+
+    @property
     def warnings(self) -> list[str]:
         """Sentences that say why the law may not hold for this n."""
         if self.asymptotic:
             return []
         return [
             f"The law is not asymptotic for n = {self.n}: n kappa dF is "
-            f"{self.n * self.exponent:.3g}, below {LEAST_EXPONENT:g}. Take n >= {self.least_n}, or "
-            "measure times of tokens by mf.first_passages."
+            f"{self.n * self.exponent:.3g}, below {LEAST_EXPONENT:g}. "
+            f"{self._remedy}, or measure times of tokens by mf.first_passages."
         ]
 
     def __repr__(self) -> str:
@@ -271,8 +279,7 @@ def escape_time(
         raise MeanfieldError(
             f"{state.model!r} has no free energy that is known here, so no law for times: the "
             "drift must be the gradient of W * mu, as of USA and Kuramoto, or of a Potential, "
-            "under isotropic noise. To leading order log T = n exponent, of the path that "
-            "mf.transition_path finds over one saddle."
+            f"under isotropic noise.{_advice_by_action(state)}"
         )
     found = saddles(state, progress=progress) if around is None else around
     ways = [one for one in found if _sides(one)]
@@ -315,6 +322,20 @@ def _sides(saddle: Saddle) -> int:
     if before is None or beyond is None or not same_state(before, beyond):
         return 1
     return 0 if maps(0, before, beyond) else 2
+
+
+def _advice_by_action(state: StationaryState) -> str:
+    """The sentence about the path of least action, if that is known for the model."""
+    try:
+        check_action(state.model)
+    except MeanfieldError:
+        return ""
+    if state.speed:
+        return ""
+    return (
+        " To leading order log T = n exponent, of the path that mf.transition_path finds over one "
+        "saddle."
+    )
 
 
 def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:

@@ -7,7 +7,7 @@ import numpy as np
 from ..bifurcation import StationaryState
 from ..bifurcation.reflections import Reflected, Symmetries, reflected_on
 from ..core.errors import MeanfieldError
-from .least_actions import DensityFlow, LeastAction, least_action
+from .least_actions import DensityFlow, LeastAction, check_action, least_action
 from .manifold_paths import descent, lowest_passes, manifold_course
 from .path_frames import Course, PathFrame
 from .saddles import Saddle, SaddleSearch, Watch
@@ -29,6 +29,7 @@ def course_of_least_action(
         raise MeanfieldError(
             f"Paths of least action begin and end at rest; {a!r} or {b!r} rotates."
         )
+    check_action(a.model)
     climbed: dict[int, tuple[Saddle, PathFrame, LeastAction]] = {}
 
     def beyond(action: float, saddle: Saddle) -> float:

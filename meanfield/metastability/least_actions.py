@@ -77,6 +77,16 @@ class Local(NamedTuple):
         return along, against, float(np.sqrt((self.velocity @ against) / (moved @ along)))
 
 
+def check_action(model: Transformer) -> None:
+    """Raise MeanfieldError for models whose action is not known."""
+    foreign = [name for name in model.extras if name != "feedforward"]
+    if not model.noise.laplacian or foreign:
+        raise MeanfieldError(
+            "The least action is known for drifts under isotropic noise, without "
+            f"{', '.join(foreign) or 'others'}; got {model!r}."
+        )
+
+
 class DensityFlow:
     """The mean-field equation under isotropic noise, of densities exp(sum_i y_i p_i)/const.
 
@@ -88,12 +98,7 @@ class DensityFlow:
     """
 
     def __init__(self, model: Transformer, basis: Any):
-        foreign = [name for name in model.extras if name != "feedforward"]
-        if not model.noise.laplacian or foreign:
-            raise MeanfieldError(
-                "The least action is known for drifts under isotropic noise, without "
-                f"{', '.join(foreign) or 'others'}; got {model!r}."
-            )
+        check_action(model)
         self.kappa, self.equation = float(model.kappa), transport_equation(model, basis)
         self.functions, self.weights = basis.even, basis.weights
 

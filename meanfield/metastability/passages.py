@@ -301,7 +301,7 @@ def checked_step(
     dt = None if dt is None else positive("dt", dt)
     wanted = "a function of tokens (R, n, d) that returns R finite numbers"
     require("level", level, wanted, callable(level), TypeError)
-    require("tokens", tokens, "Tokens", isinstance(tokens, Tokens), TypeError)
+    require("tokens", tokens, "Tokens on spheres", isinstance(tokens, Tokens), TypeError)
     replicas = tokens.shape
     require("tokens", tokens, "a single set, or replicas (M,)", len(replicas) <= 1)
     require("model", model, "a Transformer", isinstance(model, Transformer), TypeError)

@@ -404,8 +404,9 @@ class Solution(Result):
             except MeanfieldError:
                 rates = np.full(1, np.nan)
             weights = np.cos(np.arange(rates.size))
-            sizes = [np.linalg.norm(values) for _, values in self.states[i].arrays().values()]
-            scale = np.linalg.norm([np.linalg.norm(rates), *sizes]) * np.linalg.norm(weights)
+            values = [np.abs(one).ravel() for _, one in self.states[i].arrays().values()]
+            size = np.hypot.reduce(np.concatenate([np.abs(rates), *values]))  # no square is inf
+            scale = float(size) * np.linalg.norm(weights)
             sums.append((float(weights @ rates), float(SAME_RATES * scale)))
         return sums
 

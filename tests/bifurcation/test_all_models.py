@@ -119,6 +119,26 @@ def test_reaction_moves_the_onset():
     assert float(first.kappa) * 0.75 - 1 == pytest.approx(expected, abs=5 * t**4)
 
 
+@pytest.mark.parametrize("low", [-0.4, 0.0])
+def test_a_range_of_reactions_of_a_zonal_drift(low):
+    """Onset at 1/kappa = 1/2 + alpha/2; at alpha = 0 alone there is an equation of moments."""
+    model = mf.Transformer(mf.Kuramoto(), 2.3)
+    found = mf.branches(model, mf.Circle(16), vary={"reaction": (low, 0.4)})
+    assert not found.warnings
+    onsets = [point.value for point in found.special("bifurcation", 0)]
+    assert onsets == pytest.approx([2 / 2.3 - 1] if low < 0 else [], abs=1e-10)
+    (_, disordered), (_, state) = found.states_at(0.1)
+    assert disordered.order_parameter == 0
+    alone = mf.stationary(model.replace(reaction=0.1), mf.Circle(16).von_mises(0.0, 1.0))
+    assert state.order_parameter == pytest.approx(alone.order_parameter, abs=1e-12)
+    start = mf.stationary(model, mf.Circle(16).von_mises(0.0, 1.0))
+    for name, span in (("reaction", (-0.2, 0.2)), ("kappa", (2.2, 2.5))):
+        *_, last = mf.follow(start, vary={name: span})
+        again = mf.stationary(last.model, last.density)
+        assert again.order_parameter == pytest.approx(last.order_parameter, abs=1e-12)
+        assert last.value > span[1]
+
+
 def test_a_family_of_models():
     """The function of one number may change drift and kappa; states are those of its models."""
 

@@ -282,6 +282,8 @@ def test_what_is_no_cycle_is_refused(orbit, hopf):
         mf.cycle(rotators(0.8, 0.8), CIRCLE.von_mises(0.0, 0.3))
     with pytest.raises(ValueError, match="guess"):
         mf.cycle(rotators(0.8), 3.0)
+    with pytest.raises(ValueError, match="period must be at least 1e-100; got"):
+        mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), 1e-300)
     with pytest.raises(ValueError, match="max_degree must be at least 8, the degree with which"):
         mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), max_degree=4)
     with pytest.raises(ValueError, match="finite kappa"):

@@ -299,3 +299,24 @@ def test_tokens_alone_that_have_no_time_are_refused():
     two = mf.Transformer(mf.Potential(lambda x: x[..., 0] ** 2 / 2), 20.0)
     with pytest.raises(ValueError, match="start must be in a well; this is the top"):
         mf.escape_time(mf.stationary_states(two, CIRCLE)[0], 1, start=[0.0, 1.0])
+
+
+UNEVEN = mf.noise.Anisotropic(np.diag([1.2, 0.8]))
+
+
+@pytest.mark.parametrize(("noise", "advised"), [(mf.Isotropic(), True), (UNEVEN, False)])
+def test_a_path_of_least_action_is_advised_where_there_is_one(noise, advised):
+    model = mf.Transformer(mf.SA(2.0), 3.0, noise=noise)
+    state = mf.stationary(model, mf.Circle(16).von_mises(np.pi / 2, 2.0))
+    with pytest.raises(mf.MeanfieldError, match="has no free energy that is known") as raised:
+        mf.escape_time(state, 100)
+    assert ("mf.transition_path" in str(raised.value)) is advised
+
+
+def test_one_token_is_advised_to_have_less_noise():
+    """Tokens without interaction leave one by one: more of them do not help."""
+    wells = mf.Potential(lambda x: 0.3 * x[..., 0] ** 2 + 0.02 * x[..., 0])
+    model = mf.Transformer(wells, 4.0)
+    law = mf.escape_time(mf.stationary(model, mf.Circle(24).von_mises(0.0, 2.0)), 1)
+    (warning,) = law.warnings
+    assert "Raise kappa" in warning and "Take n" not in warning
