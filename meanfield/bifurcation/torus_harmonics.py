@@ -103,6 +103,7 @@ class TorusReflected(Reflected, space=Torus):
 
     all: TorusHarmonics
     harmonics: ClassVar[type[AllHarmonics]] = TorusHarmonics
+    iterates = True
     bounds: ClassVar = {2: (32, 256, 1e-12), 4: (6, 24, 1e-10), 6: (3, 5, 1e-8)}
 
     @property

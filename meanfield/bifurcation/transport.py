@@ -285,8 +285,11 @@ class TransportEquation(StationaryEquation):
 
     @property
     def real_spectrum(self) -> bool:  # type: ignore[override]
-        """Whether there is a free energy: then L is symmetric in the metric of its flow."""
-        return self._energy_shares is not None
+        """Whether there is a free energy: then L is symmetric in the metric of its flow.
+
+        False in bases that compute all eigenvalues, which tell several that vanish at once.
+        """
+        return getattr(self.basis, "iterates", False) and self._energy_shares is not None
 
     @cached_property
     def noise_strength(self) -> float:
@@ -348,11 +351,10 @@ class TransportEquation(StationaryEquation):
             force = force + self._turned(even) @ c
         moments = np.zeros_like(m)
         diffused = self._diffused(c)
-        turned, fit = self._turned_by(m)
+        turned, speeds, fit = self._turned_by(m, diffused / kappa + force)
         change = diffused + kappa * force
         change = change - turned @ (turned.T @ change)
         moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
-        speeds = fit @ (diffused / kappa + force)
         return TransportState(kappa, flows, force, moments, turned, speeds, fit)
 
     def _diffused(self, c: Array) -> Array:
@@ -398,19 +400,21 @@ class TransportEquation(StationaryEquation):
         """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
         return getattr(self.basis, "turnings", [])
 
-    def _turned_by(self, m: Array) -> tuple[Array, Array]:
-        """Orthonormal tangents (n, r) of the rotations of a state, and their pseudoinverse (k, n).
+    def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array, Array]:
+        """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
 
-        The latter gives the angular velocities that fit a rate of change best, by least squares.
+        The velocities are the least-squares fit of the rate of change `change` by the tangents,
+        whose pseudoinverse (k, n) comes last.
         """
         mine, turnings = self.basis.even.members, self._turnings
         columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
         if not UNIFORM_MOMENT <= np.abs(columns).max(initial=0.0) < np.inf:  # nan neither
-            return np.zeros((len(mine), 0)), np.zeros((len(turnings), len(mine)))
+            none = np.zeros(len(turnings))
+            return np.zeros((len(mine), 0)), none, np.zeros((len(turnings), len(mine)))
         left, sizes, right = np.linalg.svd(columns.T, full_matrices=False)
         kept = sizes > max(UNIFORM_MOMENT * sizes[0], UNIFORM_MOMENT)
         left, sizes, right = left[:, kept], sizes[kept], right[kept]
-        return left, right.T @ (left / sizes).T
+        return left, right.T @ ((left.T @ change) / sizes), right.T @ (left / sizes).T
 
     def speed(self, m: Array, kappa: float) -> float:
         speeds = self.mean(m, kappa).speeds
@@ -476,7 +480,7 @@ class TransportEquation(StationaryEquation):
             if below is not None:
                 change = change - _wide(velocity, len(gradients))[:, None] * below.of(part, felt)
             for gradient, component in zip(gradients, change, strict=True):
-                by_measure[:, :felt] += gradient @ (component * (masses / level)).T
+                by_measure[:, :felt] += (gradient * (masses / level)) @ component.T
         for product, z in zip(self.products, flow.moments, strict=True):
             by_measure += (gradients[0] * masses) @ product.changes(z, part)[0].T
         return by_density, by_measure
