@@ -300,7 +300,11 @@ def follow(
     if sum(asked is not None for asked in (kappa, beta, vary)) != 1:
         raise TypeError("follow needs the range of either kappa or beta, or one to vary.")
     source, basis = state.equation.source, state.equation.basis
-    if vary is not None and isinstance(source, Drift) and not set(vary) & {*source.parameters}:
+    if (
+        isinstance(vary, Mapping)
+        and isinstance(source, Drift)
+        and not {*vary} & {*source.parameters}
+    ):
         source = state.model
     if kappa is not None:
         name, span = "kappa", range_of("kappa", kappa)

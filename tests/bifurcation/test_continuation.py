@@ -108,6 +108,7 @@ def test_follow_passes_the_fold_and_ends_at_the_uniform_state():
         ({"kappa": (1.0, 2.0), "beta": (1.0, 2.0)}, TypeError, "range of either"),
         ({"kappa": (1.0, 2.0)}, ValueError, "outside the range"),
         ({"beta": (1.0, 2.0)}, ValueError, "no parameter 'beta'"),
+        ({"vary": 3}, TypeError, "vary must be one parameter"),
     ],
 )
 def test_bad_input_of_follow(options, error, match):
