@@ -154,6 +154,22 @@ def test_a_family_of_models():
     np.testing.assert_allclose(direct.legendre_moments, state.legendre_moments, atol=1e-12)
 
 
+def test_models_of_a_family_are_made_once_for_many_differences():
+    """Models between which R is differenced lie on one grid of the range: 25 a point before."""
+    made = []
+
+    def family(s):
+        made.append(s)
+        return mf.Transformer(s * mf.USA(1.25) + 0.1 * PULL, 2.13)
+
+    found = mf.branches(family, mf.Circle(8), (0.8, 1.2), max_step=0.02)
+    count, named = found.data.sizes["point"], mf.Transformer(0.8 * mf.USA(1.25) + 0.1 * PULL, 2.13)
+    known = mf.branches(named, mf.Circle(8), vary={"factors[0]": (0.8, 1.2)}, max_step=0.02)
+    assert len(made) < 8 * count and len(made) < 1.1 * len(set(made))
+    folds = [[s.value for s in one.special("fold")] for one in (found, known)]
+    assert folds[0] == pytest.approx(folds[1], abs=1e-10) and folds[0]
+
+
 @pytest.mark.parametrize("high", [1.1, 1.3])
 def test_a_branch_covers_its_range_whatever_degree_states_beyond_it_need(high, monkeypatch):
     """Degree 12 resolves states up to kappa = 1.3; the step from 1.2 leads to 1.4."""
