@@ -20,7 +20,7 @@ from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
-from .families import basis_of, with_parameter
+from .families import basis_of, parameters_of, with_parameter
 from .multistability import state_of
 from .stationary import AT_STATE, check_model, check_stationary, l2_distance, state_near
 
@@ -288,10 +288,14 @@ def basins(
     level = real("level", level, "between 0 and 1", lambda number: 0 < number < 1)
     require("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
     begun = _drawn(starts, rng, count)
-    one = vary is None or (isinstance(vary, Mapping) and len(vary) == 1)
-    require("vary", vary, 'one parameter and its values, {"b": (0, 1, 2)}', one, TypeError)
+    known = parameters_of(model)
+    one = vary is None or (isinstance(vary, Mapping) and len(vary) == 1 and {*vary} <= {*known})
+    wanted = f'a parameter of {known} and its values, {{"{known[0]}": (1, 2)}}'
+    require("vary", vary, wanted, one, TypeError)
     ((name, values),) = ({"": [0.0]} if vary is None else vary).items()
-    values = [float(value) for value in np.atleast_1d(real_array("vary", values))]
+    array = np.atleast_1d(real_array("vary", values))
+    require("vary", vary, wanted, array.ndim == 1 and array.size > 0)
+    values = array.tolist()
     work = BasinsWork(model, begun, name, t_end, rtol)
     for value in values:
         check_model(work.model_at(value), begun[0].space)

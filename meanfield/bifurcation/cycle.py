@@ -52,7 +52,7 @@ AS_ACCURATE = 10.0  # of the tolerance: difference of two passages of the same o
 NOT_MOVING = (
     "Newton's method ended at one density that does not move, with the period {:.3g}: no cycle. "
     "Give another estimate of the period, or none: the model is then solved until a density comes "
-    "back. A model may have no cycle at all."
+    "back. Raise max_intervals if that is less than 10. A model may have no cycle at all."
 )
 NO_CYCLE = (
     "No cycle was found: Newton's method ended at the residual {residual:.1e} ({status}). Start "

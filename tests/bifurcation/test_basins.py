@@ -85,7 +85,17 @@ def test_the_cycle_of_active_rotators():
         ((EAST, drawn), {}, TypeError, "model"),
         ((mf.Transformer(EAST, 2.0), drawn), {"level": 2.0, "rng": 0}, ValueError, "level"),
         ((mf.Transformer(EAST), drawn), {"rng": 0}, ValueError, "noise"),
-        ((mf.Transformer(EAST, 2.0), drawn), {"rng": 0, "vary": {}}, TypeError, "vary"),
+        *(
+            ((mf.Transformer(EAST, 2.0), drawn), {"rng": 0, "vary": vary}, error, "vary must be")
+            for vary, error in (
+                ({}, TypeError),
+                ({"b": (1, 2)}, TypeError),
+                ({3: (1, 2)}, TypeError),
+                ({"kappa": None}, TypeError),
+                ({"kappa": []}, ValueError),
+                ({"kappa": [[1, 2]]}, ValueError),
+            )
+        ),
     ],
 )
 def test_refusals(arguments, options, error, match):
