@@ -547,7 +547,10 @@ class Motion(ABC):
     def failure(self, status: str, end: Failure) -> str:
         """The reason why a run could not go on, and what to do, in words."""
         if status == "not_finite":
-            return f"After t = {end.t:g}{end.member} {self.not_finite}: use a smaller dt."
+            until = f"After t = {end.t:g}{end.member} {self.not_finite}"
+            if not end.instability:
+                return f"{until}: use a smaller dt."
+            return f"{until}. {end.instability} Use a smaller dt or another scheme."
         reason = self.why_stalled(end) if end.stalled else self.why_rejected(end)
         return f"No step size{end.member} meets rtol at t = {end.t:g}: {reason}"
 
