@@ -716,11 +716,11 @@ def attend(drift: Drift, state: S) -> S:
 
         A_i = sum_j m_j k(<x_i, x_j>) x_j / Z(x_i)
 
-    In R^d x_i <- A_i. With k(x, y) = e^(-beta |x - y|^2 / 2) normalised, in R^d or on the sphere,
-    where that is SA, it is a step of Gaussian blurring mean-shift.
+    In R^d x_i <- A_i. With normalised weights k(x, y) = e^(-beta |x - y|^2 / 2) this is a step of
+    Gaussian blurring mean-shift, in R^d and on the sphere, where these weights are those of SA.
 
-    Of equiangular tokens the logit grows by 2 log(1 + n k(rho)/(k(1) - k(rho))); where k is
-    constant all outputs are the same, and it is infinite.
+    The logit of `Equiangular` tokens grows by 2 log(1 + n k(rho)/(k(1) - k(rho))). If k is constant
+    all outputs coincide, and the logit is infinite.
 
     Parameters
     ----------
@@ -728,7 +728,7 @@ def attend(drift: Drift, state: S) -> S:
         Any, for tokens; `USA`, `SA`, `Kuramoto` or `Interaction` for equiangular ones. Parameters
         that depend on time are those at t = 0.
     state : Tokens or Equiangular
-        The radii of tokens on a sphere do not matter: attention sees directions.
+        The radii of tokens on a sphere do not matter: attention depends on directions only.
 
     Returns
     -------
