@@ -148,7 +148,7 @@ class OfIndex(Frequency):
     Parameters
     ----------
     factor : float
-        Multiplier of the index; 1 by default.
+        What the index is multiplied by; 1 by default.
     """
 
     factor: float = 1.0
