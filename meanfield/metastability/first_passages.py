@@ -107,8 +107,8 @@ def first_passages(
         times are those of a target higher by 0.58 times the change of the level in a step, an
         error of order dt^(1/2).
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
-        Method to sum over tokens, as in `solve`. For many steps of 30 to 256 tokens on the circle
-        `Modes` is two to eight times as fast as the default.
+        Method to sum over tokens, as in `solve`. For many steps of 20 to 256 tokens on the circle
+        `Modes` is two to twelve times as fast as the default.
     batch, store, executor, progress
         As for `splitting`, with sets of 32 trajectories as points.
 

@@ -148,7 +148,7 @@ class OfIndex(Frequency):
     Parameters
     ----------
     factor : float
-        What the index is multiplied by; 1 by default.
+        Multiplier of the index; 1 by default.
     """
 
     factor: float = 1.0
