@@ -286,9 +286,15 @@ def test_a_cycle_that_has_not_converged_is_not_called_stable():
     assert "unknown" in repr(found)
 
 
-def test_what_is_no_cycle_is_refused(orbit, hopf):
+@pytest.mark.long
+def test_runs_that_rest_and_models_that_cycles_do_not_reach_are_refused(hopf):
     with pytest.raises(mf.MeanfieldError, match="comes to rest"):
         mf.cycle(rotators(0.8, 0.8), CIRCLE.von_mises(0.0, 0.3))
+    with pytest.raises(mf.MeanfieldError, match="do not reach"):
+        mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
+
+
+def test_what_is_no_cycle_is_refused(orbit):
     with pytest.raises(ValueError, match="guess"):
         mf.cycle(rotators(0.8), 3.0)
     with pytest.raises(ValueError, match="period must be at least 1e-100; got"):
@@ -303,8 +309,6 @@ def test_what_is_no_cycle_is_refused(orbit, hopf):
         mf.cycles(rotators, orbit, (0.9, 1.0), at=0.8)
     with pytest.raises(ValueError, match="Hopf"):
         mf.first_lyapunov(orbit)
-    with pytest.raises(mf.MeanfieldError, match="do not reach"):
-        mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
 
 
 def test_a_hopf_point_is_one_of_the_same_model(hopf):

@@ -143,6 +143,7 @@ def test_three_onsets_on_spheres_are_discontinuous(d):
 THREE = [((3, 4, 5), 1.9533300321265827), ((1, 3, 5), 1.8378694171289034)]
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize(("degrees", "kappa"), THREE)
 def test_three_onsets_are_discontinuous_where_each_two_are_continuous(degrees, kappa):
@@ -303,6 +304,7 @@ def test_a_phase_diagram_across_the_resonance(low):
     assert end[:2] == pytest.approx((END, 2 / END), abs=1e-10)
 
 
+@pytest.mark.long
 def test_the_order_of_the_transition_across_the_resonance():
     found = plane(0.4)
     for m, order in [(0.45, "continuous"), (0.5, "continuous"), (0.5001, "discontinuous"),
