@@ -37,8 +37,7 @@ limit, each with our measurements and the scripts behind them. Statements are in
 example that draws it.
 
 Scripts are in the folder `validation/` of the repository. The first command below runs one script,
-the second one the scripts of a row, with smaller sizes. It prints tolerance and measured value of
-each claim:
+the second one the scripts of a row, with smaller sizes. Both print tolerances and measured values:
 
 ```sh
 python validation/long_context.py

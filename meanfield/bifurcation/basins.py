@@ -244,9 +244,9 @@ def basins(
 ) -> Basins:
     """Solve from many starts, and count the states, waves and cycles in which the runs end.
 
-    A run ends in a state, or a wave that turns, if Newton's method from its end converges to a
-    stable one at a distance of at most 0.03 in L^2. Else it is continued: it ends in a cycle if it
-    returns to where it was, and nowhere if not.
+    A run ends in a state, or in a rotating wave, if Newton's method from its end converges to a
+    stable one at a distance of at most 0.03 in L^2. Otherwise the run is continued. It then ends in
+    a cycle if it returns to an earlier density, and otherwise "nowhere".
 
     Parameters
     ----------
@@ -261,8 +261,8 @@ def basins(
         Number of starts that a function draws.
     vary : mapping of str to sequence, optional
         One parameter of the model, as for `branches`, and its values in the order in which ends are
-        matched: an end has the name of one of its kind at a value before if a run from there
-        ends here.
+        matched: an end keeps the name of an end of its kind at an earlier value if a run that
+        starts from that end leads to it.
     t_end : float
         Duration of a run, and of its continuation.
     rtol : float
