@@ -346,8 +346,12 @@ class CurveSearch:
             if not unresolved or basis.next_degree > basis.most:
                 break
             basis = basis.finer(basis.next_degree)
-        self.curves += [(start.kind, piece, ends) for piece, ends in pieces]
         for piece, ends in pieces:
+            middle = (piece.points[0, -1] + piece.points[-1, -1]) / 2
+            z = piece.at_value(between(piece.points, middle), middle)
+            if z is not None and self._followed(start.kind, start.order, middle, piece.level(z)):
+                continue  # rotated states, beyond a point at which the states are uniform
+            self.curves.append((start.kind, piece, ends))
             for z, end in zip(piece.points[[0, -1]], ends, strict=True):
                 said = piece.sentences_of_kinks(z) if end == "short steps" else []
                 self.missing += [sentence for sentence in said if sentence not in self.missing]

@@ -128,6 +128,18 @@ def test_a_ring_of_states_without_a_field_exchanges_one_stable_state():
 
 
 @pytest.mark.long
+def test_a_curve_that_goes_on_with_rotated_states_is_listed_once():
+    """Two clusters oscillate along a curve to 2/cos(lag), and beyond as rotated clusters."""
+    c, s = np.cos(0.5), np.sin(0.5)
+    lagging = mf.Attention(V=np.array([[c, -s], [s, c]]), beta=0.0, weights=mf.Unnormalised())
+    model = mf.Transformer(1.0 * lagging + 0.85 * mf.CosineSeries([0.0, 0.0, 1.0]), kappa=2.35)
+    ranges = {"kappa": (2.27, 2.34), "factors[1]": (0.852, 0.89)}
+    found = mf.phase_diagram(model, mf.Circle(8), vary=ranges, places=2, progress=False)
+    (curve,) = (one for one in found.loci.values() if one.kind == "Hopf" and one.order == 1)
+    assert curve.points[0, -2:] == pytest.approx([c, 2 / c], abs=1e-6)
+
+
+@pytest.mark.long
 def test_hopf_points_in_the_plane_of_drive_and_field_are_those_in_kappa():
     """Active rotators at kappa = 1.2: a pair of growth rates lies on the axis."""
     space = mf.Circle(12)
