@@ -53,7 +53,7 @@ test-lowest: $(VENV)/created  ## the suite with the lowest versions that pyproje
 	@$(VENV)/lowest/bin/python -m pytest $(PYTEST_ARGS)
 
 test-long: $(VENV)/installed-test  ## tests that the suite leaves out because they take long
-	@$(BIN)/python -m pytest --attack -m long --ignore tests/robustness $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --long -m long $(PYTEST_ARGS)
 
 test-restricted: $(VENV)/installed-test  ## tests of equal bits as a processor without AVX-512 runs them
 	@echo "Running the tests of equal bits without AVX-512 ..."

@@ -4,12 +4,14 @@ Active rotators: rest, fold and oscillation
 
 Noisy oscillators :math:`d\theta = (w - \tfrac12 \sin\theta)\, dt + \ldots` that attract each other,
 with the drift :math:`2 K[\mu] + w - \tfrac12 \sin\theta`. For small :math:`w` the density rests;
-for larger ones it oscillates. The plane of :math:`w` and :math:`\kappa` has a line of Hopf points,
-at which small oscillations begin, and one of folds, at which the period of the oscillation is
-infinite (SNIC); they come together near a cusp (star) and a Bogdanov-Takens point (diamond).
+for large :math:`w` it oscillates. The plane of :math:`w` and :math:`\kappa` has a line of Hopf
+points, at which small oscillations begin, and a line of folds, at which the period of the
+oscillation is infinite (SNIC). Both lines meet near a cusp (star) and a Bogdanov-Takens point
+(diamond).
 
-Measured against time stepping: the period of one cycle, the return of its density, and its extremes
-of the order parameter. Against the first Lyapunov coefficient: the amplitude of the first cycle.
+Compared with time stepping: the period of one cycle, the return of its density, and its extremes
+of the order parameter. Compared with the first Lyapunov coefficient: the amplitude near the Hopf
+point.
 
 :Source: Shinomoto and Kuramoto, Prog. Theor. Phys. 75 (1986); Kuznetsov, Elements of Applied
     Bifurcation Theory (2004).

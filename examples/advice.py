@@ -3,10 +3,11 @@ Where tokens of a random Transformer collapse, and what the normalisation change
 =================================================================================
 
 64 tokens with the mean cosine 0.3 pass layers of eight heads with random weights, d = 512. Before
-any training, `mf.networks.advise` says at which layer the mean cosine crosses 0.8 under Post-, Pre-
-and Peri-LN, and how many tokens attention looks at. One network of each kind is drawn and followed.
-For long contexts of equiangular tokens the critical :math:`\beta`, at which a token gives half of
-its attention to itself, is :math:`\log n/(1 - \rho)`.
+any training, `mf.networks.advise` predicts the layer at which the mean cosine crosses 0.8 under
+Post-, Pre- and Peri-LN, and the number of tokens that attention averages over. It is compared with
+one random network of each kind. For long contexts of equiangular tokens the critical
+:math:`\beta`, at which a token gives half of its attention to itself, is
+:math:`\log n/(1 - \rho)`.
 
 :Source: the recursion is derived here; normalisations: arXiv:2510.22026; long contexts: Theorem 7
     of the survey, arXiv:2510.05554.

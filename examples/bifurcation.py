@@ -3,9 +3,9 @@ Branches of stationary states, and the phase diagrams of USA and SA
 ===================================================================
 
 The uniform state of USA loses its stability at :math:`\kappa = \beta/I_1(\beta)`. For :math:`\beta`
-beyond the tricritical point, where :math:`I_2(\beta)/I_1(\beta) = 1/2`, order sets in
-discontinuously: ordered states exist from a fold on, and have the lower free energy from a
-transition on. The states are compared with those of ``stationary.py``, which solves their equation
+beyond the tricritical point, where :math:`I_2(\beta)/I_1(\beta) = 1/2`, the transition is
+discontinuous. Ordered states exist above a fold, and have the lower free energy above the
+transition. The states are compared with those of ``stationary.py``, which solves their equation
 without the package.
 
 :Source: Survey, section 7, stationary states of (9); Balasubramanian, Banerjee and Rigollet,

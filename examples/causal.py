@@ -1,19 +1,19 @@
 r"""
-Causal attention: tokens gather at those that came far from all before them
-===========================================================================
+Causal attention: tokens gather around those that start far from all their predecessors
+=======================================================================================
 
-Token k attends to the tokens 1, ..., k. The first never moves, and in the end all are where it is.
-Long before that, for large :math:`\beta`, a token that starts farther than
-:math:`\delta = c\,\beta^{-1/2}` from all earlier ones, a *strong Rényi centre*, hardly moves and
-collects others. Lemma: it moves by less than :math:`\varepsilon c\,\beta^{-1/2}` until
+Token k attends to the tokens 1, ..., k. The first token never moves, and all others converge to it.
+Long before that, for large :math:`\beta`, clusters form at the *strong Rényi centres*. These are
+the tokens that start farther than :math:`\delta = c\,\beta^{-1/2}` from all earlier tokens. By a
+lemma, centre j moves by less than :math:`\varepsilon c\,\beta^{-1/2}` until the time
 :math:`T_j = \varepsilon c\,\beta^{-1/2}/(j\,h(c\,\beta^{-1/2}))`,
-:math:`h(x) = e^{\beta(\cos x - 1)} \sin x`, j its number. The mean number of such centres among n
-uniform tokens is :math:`(1 - (1 - \delta/\pi)^n)\,\pi/\delta`.
+:math:`h(x) = e^{\beta(\cos x - 1)} \sin x`. The mean number of strong centres among n uniform
+tokens is :math:`(1 - (1 - \delta/\pi)^n)\,\pi/\delta`.
 
 :Source: Karagodin, Polyanskiy and Rigollet, arXiv:2411.04990, Lemma 5.1 and the figure with
     n = 200, d = 2, :math:`\beta = 64`.
 :Run time: 5 s, ``python examples/causal.py``
-:Look at: the dark lines of the centres, to which all others run.
+:Look at: the dark lines of the centres, to which the other tokens converge.
 """
 
 from pathlib import Path

@@ -1,25 +1,26 @@
 r"""
-Causal mean field: each position follows what came before it
-============================================================
+Causal mean field: each position follows the earlier ones
+=========================================================
 
-A decoder is masked: token i sees the tokens j <= i alone. As their number grows they follow
-densities :math:`\mu_s`, one for each position s in [0, 1], with
+Attention in a decoder is masked: token i attends to the tokens j <= i only. As their number grows,
+tokens follow densities :math:`\mu_s`, one for each position s in [0, 1], with
 
 .. math:: v_s(x) = P_x \int_0^s\! \int e^{\beta\langle x, y\rangle} y\, d\mu_\tau(y)\, d\tau
     \Big/ \int_0^s\! \int e^{\beta\langle x, y\rangle}\, d\mu_\tau(y)\, d\tau .
 
-A position near s = 0 sees few others, which have hardly moved: the beginning of the sequence
-decides where the rest gathers. Where all positions begin with the same density they all move as
-without a mask, exactly. The uniform state is unstable here, so that what chance has put into the
-first tokens grows: the longer they move, the more of them it takes to follow the densities.
+The first positions attend to few others and hardly move; the beginning of the sequence therefore
+determines where the rest gathers. If all positions have the same initial density, each evolves
+exactly as without a mask. Here the uniform state is unstable, so that random fluctuations of the
+first tokens grow. At later times, more tokens are needed to follow the densities.
 
-How much does position tau act on the end of the sequence after the depth t? Near the uniform state
+The influence of position tau on the end of the sequence after the depth t is, near the uniform
+state,
 
 .. math:: e^{TC}(1, \tau) = \delta(1 - \tau) + \sqrt{T/u}\, I_1(2\sqrt{Tu}), \quad u = \log(1/\tau),
 
-with T proportional to t: the first and the last positions act most, and the middle is lost. Once
-the sequence has clustered, the sum over all positions stays as it is, and that of every position
-but the first ones vanishes exponentially: it comes from before :math:`\tau = e^{-vt}`.
+with T proportional to t. It is largest for the first and the last positions, and small in the
+middle. After clustering the total influence of all positions is constant, but that of every fixed
+position vanishes exponentially: it concentrates on :math:`\tau < e^{-vt}`.
 
 :Source: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (masked attention).
 :Run time: 25 s, ``python examples/causal_mean_field.py``

@@ -2,15 +2,15 @@
 How fast tokens approach the mean field: 16 to 1024 of them, 64 runs each
 =========================================================================
 
-Distances of the tokens from the density fall like :math:`n^{-1/2}`, as those of independent
-samples, and so does the distance of each token from the nonlinear process with the same noise. A
-mean over 64 runs has a standard error of 5 to 8 %, and an exponent over this range of n one of
-about 0.015; the tolerance is four of these. ``validation/propagation_of_chaos.py`` has the same up
-to 16384 tokens.
+Distances of the tokens from the density fall like :math:`n^{-1/2}`, as for independent samples. So
+does the distance of each token from the nonlinear process with the same noise. Means over 64 runs
+have standard errors of 5 to 8 %, and exponents over this range of n have 0.015; the tolerance is
+four standard errors. ``validation/propagation_of_chaos.py`` measures the same exponents up to 16384
+tokens.
 
 :Source: Survey, section 7, from n tokens to equation (8).
 :Run time: 20 s, ``python examples/chaos.py``
-:Look at: the slope of every line, which is that of the dashed one.
+:Look at: the slope of every line, which agrees with the dashed one.
 """
 
 from pathlib import Path

@@ -41,7 +41,7 @@ CHAPTERS = (
     ),
     Chapter(
         "Clustering and metastability",
-        "A nearly uniform start forms several clusters, which live long and merge late.",
+        "From a nearly uniform start several clusters form, which have long lifetimes.",
         (
             "density_and_tokens",
             "metastable",
@@ -56,20 +56,20 @@ CHAPTERS = (
     ),
     Chapter(
         "Equiangular tokens and normalisation",
-        "In high dimension tokens are nearly equiangular, and two numbers describe a layer. What "
-        "depends on where a Transformer normalises, and what on its weights.",
+        "In high dimension tokens are nearly equiangular, and two numbers describe a layer. The "
+        "examples show the effects of the position of normalisation and of random weights.",
         ("high_dimension", "normalisations", "equiangular", "random_weights", "random_matrices"),
     ),
     Chapter(
         "Long contexts",
-        "As the number of tokens grows, whether attention averages depends on how :math:`\\beta` "
-        "grows with it.",
+        "As the number of tokens grows, the growth of :math:`\\beta` with it decides whether "
+        "attention averages or copies.",
         ("long_context",),
     ),
     Chapter(
         "Noise and phase transitions",
-        "With noise there is a critical level below which tokens stay spread. Where order begins, "
-        "whether it jumps, and what other noises do.",
+        "Strong noise keeps tokens spread out; below a critical noise they order. Onsets, "
+        "continuous and discontinuous transitions, and the effects of other kinds of noise.",
         (
             "hysteresis_loop",
             "kuramoto_bifurcation",

@@ -1,24 +1,24 @@
 r"""
-Two onsets close together make a transition jump
+Two close onsets make a transition discontinuous
 ================================================
 
 Under :math:`W = \cos\theta + m \cos 2\theta` the uniform state loses its stability to degree 1 at
-:math:`\kappa = 2` and to degree 2 at :math:`\kappa = 2/m`. Each onset alone is a supercritical
-pitchfork for :math:`m > 1`; but degree 2 makes degree 1 possible, by a term :math:`a^2 b` of the
-free energy, and where both onsets are close the transition is of first order:
+:math:`\kappa = 2` and to degree 2 at :math:`\kappa = 2/m`. For :math:`m > 1` each onset alone is a
+supercritical pitchfork. A term :math:`a^2 b` of the free energy, however, couples both degrees, and
+the transition is of first order if the onsets are close:
 
 - for :math:`m \leq 1/2` it is continuous, to degree 1, up to a tricritical point;
-- for :math:`1/2 < m < 1.2673` it jumps, most far below the onset where these coincide;
+- for :math:`1/2 < m < 1.2673` it is discontinuous, and farthest below the onset at :math:`m = 1`;
 - beyond the end point of the first-order line it is continuous, to degree 2.
 
-Dots are the transitions of single diagrams in :math:`\kappa`; beside them two of these diagrams:
-next to the resonance the branch that carries the transition leaves that of degree 2 at an
-amplitude of :math:`m - 1`.
+Dots are the transitions of single diagrams in :math:`\kappa`, of which two are shown. Near the
+resonance the branch of the transition leaves the branch of degree 2 at an amplitude of
+:math:`m - 1`.
 
 :Source: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for
     discontinuous transitions at resonances.
 :Run time: 8 s, ``python examples/close_onsets.py``
-:Look at: the first-order line, which knows nothing of the crossing of the onsets at m = 1.
+:Look at: the first-order line, which is smooth where the onsets cross, at m = 1.
 """
 
 from pathlib import Path

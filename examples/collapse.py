@@ -2,15 +2,16 @@ r"""
 Collapse to a point on the 2-sphere, followed along characteristics
 ===================================================================
 
-Without noise a density that is positive everywhere and gathers in one point does so at the rate
+Without noise a density that is positive everywhere and collapses to one point does so at the rate
 
 .. math:: \min\left(e^{\beta}, \tfrac{d-1}{2}\, e^{-\beta}\right)
 
 of :math:`W_2` (USA), which for :math:`\beta = 1/2` and d = 3 is :math:`e^{-1/2}`: the last mass to
-arrive is that opposite the point. Measured against it: the rate, from :math:`W_2 = 10^{-3}` on; the
-mass, which is conserved; and the energy of the point, :math:`e^{\beta}/(2\beta)`.
+arrive starts near the antipode of the point. Compared with theory: the rate, from
+:math:`W_2 = 10^{-3}` on; the conserved mass; and the energy of the point,
+:math:`e^{\beta}/(2\beta)`.
 
-:Source: Survey, section 4.3, Theorem 5, which has the rate 1/100.
+:Source: Survey, section 4.3, Theorem 5 (its bound has the rate 1/100).
 :Run time: 3 s, ``python examples/collapse.py``
 :Look at: the straight end of :math:`W_2` on the logarithmic axis.
 """

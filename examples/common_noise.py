@@ -2,22 +2,22 @@ r"""
 Common noise: a random density, and tokens on the same path
 ===========================================================
 
-All Kuramoto oscillators see one Brownian motion B of the plane,
-:math:`d\theta_i = \dots + \sqrt{2/\kappa}\, P \circ dB`. The density is their law given B. It stays
-a Poisson kernel, :math:`m_k = m_1^k`, because Kuramoto's drift and the noise move points by
-conformal maps of the disc; that is measured. So are 4000 tokens with the same seed and the same
-steps, which see the same B: their mean is that of the density up to :math:`n^{-1/2}`, at all
-times. Over a path, :math:`\varrho = 2\,\mathrm{artanh}\, r` follows
+All Kuramoto oscillators are driven by one Brownian motion B of the plane,
+:math:`d\theta_i = \dots + \sqrt{2/\kappa}\, P \circ dB`. The density is their law given B. It
+remains a Poisson kernel, :math:`m_k = m_1^k`, because Kuramoto's drift and the noise move points by
+conformal maps of the disc. 4000 tokens with the same seed and the same steps have the same B; their
+mean agrees with that of the density up to :math:`n^{-1/2}`, at all times. Both statements are
+measured. Along a path, :math:`\varrho = 2\,\mathrm{artanh}\, r` follows
 
 .. math:: d\varrho = \left(\tanh(\varrho/2) + \frac{\coth \varrho}{\kappa}\right) dt
     + \sqrt{2/\kappa}\; dB'
 
-and the quadratic variation of :math:`\varrho` is :math:`2t/\kappa`, up to the error of so many
-squares of increments.
+and its quadratic variation is :math:`2t/\kappa`, up to the statistical error of a sum of squared
+increments.
 
 :Source: Survey, end of section 7, which asks for common noise.
 :Run time: 3 s, ``python examples/common_noise.py``
-:Look at: the moments, which are random: the density is the law given the common noise.
+:Look at: the random moments: the density is the law given the common noise.
 """
 
 from pathlib import Path

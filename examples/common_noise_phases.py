@@ -3,14 +3,15 @@ What common noise does to Kuramoto oscillators: no threshold, and one cluster
 =============================================================================
 
 With independent noise alone order begins at :math:`\kappa = 2`. Common translations move the law at
-random: the order parameter has a law of its own, on both sides of 2. Without independent noise all
-tokens come together. Two close ones approach at the mean rate :math:`1 + 1/\kappa_0`. The law, a
+random, so that the order parameter is random on both sides of 2. Without independent noise all
+tokens come together: two close tokens approach at the mean rate :math:`1 + 1/\kappa_0`. The law, a
 Poisson kernel, shrinks to one cluster,
 
 .. math:: d\varrho = \left(\tanh(\varrho/2) + \frac{\coth \varrho}{\kappa_0}\right) dt
     + \sqrt{2/\kappa_0}\; dB, \qquad \varrho = 2\,\mathrm{artanh}\, r,
 
-in the end at the same rate. A drift that repels, -Kuramoto, does so if :math:`\kappa_0 < 1`.
+at late times at the same rate. Under the repelling drift -Kuramoto it does so if
+:math:`\kappa_0 < 1`.
 
 :Source: Survey, end of section 7, which asks for the phase diagram under common noise.
 :Run time: 6 s, ``python examples/common_noise_phases.py``

@@ -2,13 +2,13 @@ r"""
 Covariances of Gaussians under attention end at matrices of rank one
 ====================================================================
 
-A normal law in the plane stays normal under softmax attention, and its covariance S moves by
-:math:`S' = V S A S + (V S A S)^T`, :math:`A = K^T Q`. The directions of S, of trace one, are a
-disc: :math:`(a - b, 2c)` for a and b on the diagonal and c beside it; the circle around it are the
-matrices of rank one. For :math:`A = -q q^T` and V = 1 every S goes to the line of
-:math:`p p^T`, p orthogonal to q, at :math:`p p^T/\langle p, S_0^{-1} p\rangle`. For an indefinite A
-there are two such lines, of the u with :math:`\langle u, A u\rangle = 0`. Measured: the limits from
-all starts, and for how many either line is the nearest.
+A normal law in the plane stays normal under softmax attention, and its covariance S follows
+:math:`S' = V S A S + (V S A S)^T`, :math:`A = K^T Q`. Covariances of trace one form a disc, with
+the coordinates :math:`(a - b, 2c)` for the diagonal a, b and the off-diagonal entry c; its boundary
+are the matrices of rank one. For :math:`A = -q q^T` and V = 1 every S tends to
+:math:`p p^T/\langle p, S_0^{-1} p\rangle` with p orthogonal to q. For an indefinite A there are two
+possible limits of trace one, :math:`u u^T` with :math:`\langle u, A u\rangle = 0`. Measured: the
+limits from all starts, and the number of starts for each.
 
 :Source: Castin, Ablin, Carrillo and Peyré, arXiv:2501.18322, figure 1, with their seeds.
 :Run time: 8 s, ``python examples/covariances.py``

@@ -3,16 +3,16 @@ A movie: a density becomes three clusters, and 2000 of its tokens with it
 =========================================================================
 
 USA at :math:`\beta = 5` on the circle with noise, :math:`\kappa = 2`. The density starts with
-random modes 1 to 8 of size 0.15, the tokens are a sample of it. Mode k grows at the rate
-:math:`k^2 (I_k(\beta)/\beta - 1/\kappa)`, fastest for k = 3: three clusters form, of the width
-that the noise allows. Measured: their number, and the distance :math:`W_1` of tokens and density.
-For independent samples it is of the size of :math:`n^{-1/2}`, 0.02; while clusters form it grows
-with them, and is shown.
+random modes 1 to 8 of size 0.15; the tokens are a sample of it. Mode k grows at the rate
+:math:`k^2 (I_k(\beta)/\beta - 1/\kappa)`, fastest for k = 3: three clusters form, whose width is
+set by the noise. Measured: their number, and the distance :math:`W_1` of tokens and density. For
+independent samples this distance is about :math:`n^{-1/2} = 0.02`; the figure shows its growth
+while clusters form.
 
 :Source: Survey, section 5, clusters from a nearly uniform start; Bruno, Pasqualotto and Agazzi,
     ICLR 2025.
 :Run time: 8 s, ``python examples/density_and_tokens.py``
-:Look at: the curve, whose distance from the circle is the density, and the tokens within.
+:Look at: the curve, whose distance from the circle is the density, and the tokens inside it.
 """
 
 from pathlib import Path

@@ -2,17 +2,19 @@ r"""
 Derivatives of runs: a fit by tangents, a gradient by the adjoint
 =================================================================
 
-A density moves under USA for a time 1. From its first four moments at the times 0.5 and 1,
-:math:`\beta` and :math:`1/\kappa` are found again by Gauss and Newton's method, whose Jacobian is
-that of the tangents of the run. The gradient of the last second moment in the whole initial law
-says which tokens to add: along it the moment grows as predicted, to second order in the length.
+A density moves under USA until t = 1. From its first four moments at t = 0.5 and t = 1, the
+Gauss-Newton method recovers :math:`\beta` and :math:`1/\kappa`; its Jacobian comes from the
+tangents of the run. The gradient of the final second moment with respect to the initial law shows
+where additional mass increases it most. Along this gradient the moment grows as predicted, with an
+error of second order in the length of the step.
 
-From the places of 32 tokens on the way to consensus :math:`\beta` of attention and the factor of
-its values are found in the same way. At consensus their Lyapunov exponents are 0 and -1.
+:math:`\beta` of attention and the factor of its values are recovered in the same way from the
+positions of 32 tokens on their way to consensus. At consensus their Lyapunov exponents are 0 and
+-1.
 
-:Source: the tangent and adjoint equations of the survey's (9).
+:Source: the tangent and adjoint equations of (9) in the survey.
 :Run time: 3 s, ``python examples/derivatives.py``
-:Look at: the error of the fit, which is squared in each step.
+:Look at: the error of the fit, which each step squares.
 """
 
 from pathlib import Path

@@ -2,15 +2,15 @@ r"""
 Orthogonal tokens, 32 to a million million, gather slowly under Pre-LN
 ======================================================================
 
-Inner products of n tokens are all the same :math:`\rho`, so two numbers describe them:
-:math:`\rho` and the length r of hidden states. Under Pre-LN :math:`1 - \rho` falls as
-:math:`C/r^2`. Measured: :math:`(1 - \rho) r^2` at the end, which is the known constant for n = 32,
-and its exponent; the time at which :math:`\rho = 1/2`, which is :math:`\frac12 \log n + O(1)` for
-large n; and that Peri-LN has the same :math:`\rho` at the same r.
+All inner products of n tokens are equal, so that two numbers describe the tokens: the inner product
+:math:`\rho` and the length r of hidden states. Under Pre-LN :math:`1 - \rho` falls like
+:math:`C/r^2`. Compared with theory: the constant C for n = 32, and the exponent; the time at which
+:math:`\rho = 1/2`, which is :math:`\frac12 \log n + O(1)` for large n; and that Peri-LN has the
+same :math:`\rho` at the same r.
 
 :Source: Survey, section 6.2, equation (7) with equal angles.
 :Run time: 7 s, ``python examples/equiangular.py``
-:Look at: the straight ends on logarithmic axes: a power of time, where Post-LN is exponential.
+:Look at: the straight ends on logarithmic axes, a power of time (Post-LN would be exponential).
 """
 
 from pathlib import Path

@@ -2,14 +2,14 @@ r"""
 Fit a flow to layers, and try to falsify it
 ===========================================
 
-Tokens go through four layers of SA with noise. The fit finds :math:`\beta`, the time per layer and
-:math:`\kappa` again, with intervals, and nothing speaks against it. Then each layer is turned by
-the same rotation, which no flow of this family does: the fit is rejected, and a linear map predicts
-the last layer better.
+Tokens pass four layers of SA with noise. The fit recovers :math:`\beta`, the time per layer and
+:math:`\kappa`, with confidence intervals, and the test of fit does not reject it. Then the same
+rotation is added to each layer, which no flow of this family can do. The fit is rejected, and a
+linear map predicts the last layer better.
 
 :Source: estimating equations of indirect inference (Gourieroux, Monfort and Renault, 1993).
 :Run time: 10 s, ``python examples/fit_of_layers.py``
-:Look at: the test of fit, and the predictions of a layer that was held out.
+:Look at: the test of fit, and the predictions of a layer that the fit does not use.
 """
 
 import warnings

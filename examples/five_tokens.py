@@ -2,22 +2,20 @@ r"""
 Five tokens merge one after the other: the energy climbs a staircase
 ====================================================================
 
-Softmax attention at :math:`\beta = 40` on the circle. While clusters of masses :math:`m_a` are far
-from each other the energy
-:math:`\sum_{ij} m_i m_j e^{\beta (\langle x_i, x_j\rangle - 1)}`, that of (3) in the survey
-divided by :math:`e^\beta/(2\beta)` and so 1 at a point, rests at
-:math:`\sum_a m_a^2`, for times that grow like :math:`e^{c\beta}`; here to :math:`10^{35}`. A
-merging of two clusters adds :math:`2 m_a m_b`. Tokens are merged within an angle of
-:math:`10^{-8}` (``merge=``); without that, steps would resolve distances that no longer matter.
-The time of the last merging is known too: the angle :math:`\varphi` between two clusters of masses
-a and b follows
+Softmax attention at :math:`\beta = 40` on the circle. The energy is
+:math:`\sum_{ij} m_i m_j e^{\beta (\langle x_i, x_j\rangle - 1)}`: energy (3) of the survey, scaled
+to be 1 at a point. While clusters of masses :math:`m_a` are far from each other it stays at
+:math:`\sum_a m_a^2`, for times that grow like :math:`e^{c\beta}`, here up to :math:`10^{35}`. A
+merging of two clusters adds :math:`2 m_a m_b`. Tokens closer than the angle :math:`10^{-8}` merge
+(``merge=``); otherwise steps would have to resolve distances that no longer matter. The time of the
+last merging is known: the angle :math:`\varphi` between two clusters of masses a and b follows
 :math:`\dot\varphi = -\sin\varphi\left(\frac{a e}{b + a e} + \frac{b e}{a + b e}\right)`,
 :math:`e = e^{\beta(\cos\varphi - 1)}`.
 
 :Source: Survey, section 5.2, equation (6) and figure 2; Geshkovski, Koubbi, Polyanskiy and
     Rigollet, arXiv:2410.06833.
 :Run time: 2 s, ``python examples/five_tokens.py``
-:Look at: the plateaus, each far longer than all before it: time is logarithmic.
+:Look at: the plateaus on the logarithmic time axis, each far longer than all earlier ones.
 """
 
 from pathlib import Path

@@ -9,13 +9,13 @@ fluctuate about it. Each moment is then an Ornstein-Uhlenbeck process with the s
     \qquad m_k = \frac1n \sum_j e^{i k \theta_j},
 
 which is 1 for independent tokens and diverges at the onset. Measured: the mean over 32 runs of 400
-tokens, and over times after relaxation, at four values of :math:`\kappa`. Tolerance: four standard
-errors over the runs, and 3 % for finite n and the step.
+tokens and over the times after relaxation, at four values of :math:`\kappa`. The tolerance is four
+standard errors, plus 3 % for finite n and the time step.
 
 :Source: Survey, section 7, from n tokens to equation (8); the variance is derived here, from the
     linearised (9).
 :Run time: 8 s, ``python examples/fluctuations.py``
-:Look at: degree 1, which follows its pole, and degree 2, whose critical value is twice as far.
+:Look at: degree 1, which diverges at its onset, and degree 2, whose onset is twice as far.
 """
 
 from pathlib import Path

@@ -2,21 +2,21 @@ r"""
 A normal law in the plane collapses to a line under attention, or blows up
 ==========================================================================
 
-Softmax attention with :math:`A = K^T Q` keeps :math:`N(a, S)` normal. For V = 1 and
-:math:`A = -q q^T`, q a unit vector,
+Under softmax attention with :math:`A = K^T Q` a normal law :math:`N(a, S)` stays normal. For V = 1
+and :math:`A = -q q^T`, q a unit vector,
 
 .. math:: S(t) = (S_0^{-1} + 2 t\, q q^T)^{-1}
     = S_0 - \frac{2t\, S_0 q q^T S_0}{1 + 2t \langle q, S_0 q\rangle},
 
-which tends to a limit of rank 1, with the least variance like :math:`1/(2t)`. With -A in place of A
-the law blows up at :math:`T = 1/(2 \langle q, S_0 q\rangle)`. Measured against these: covariance
-at all times, rank at :math:`t = 10^8`, and T; and the law itself against tokens, which start at
-the nodes of a Gauss-Hermite rule and follow the same attention.
+which tends to a limit of rank 1; its smaller variance falls like :math:`1/(2t)`. With -A instead of
+A the law blows up at :math:`T = 1/(2 \langle q, S_0 q\rangle)`. Compared with these formulas: the
+covariance at all times, its rank at :math:`t = 10^8`, and T. The law is also compared with tokens
+under the same attention, which start at the nodes of a Gauss-Hermite rule.
 
 :Source: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, the Gaussian case: the equation of the
     covariance and its closed form.
 :Run time: 2 s, ``python examples/gaussian.py``
-:Look at: the ellipses, which keep their width along the line and lose it across.
+:Look at: the ellipses, which keep their extent along the line and lose it across.
 """
 
 from pathlib import Path

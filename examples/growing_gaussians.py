@@ -5,10 +5,10 @@ Gaussians that grow: softmax attention blows up in finite time, other weights do
 Keys and queries with :math:`A + A^T > 0` and V = 1: covariances grow. Under softmax weights, where
 :math:`S(t) = (S_0^{-1} - t (A + A^T))^{-1}`, they are infinite at
 :math:`T = 1/\lambda_{\max}(S_0^{1/2} (A + A^T) S_0^{1/2})`. Under L2 weights,
-:math:`e^{-|Qx - Ky|^2}`, they grow at the rate :math:`2 \max \mathrm{Re}\, \mathrm{eig}(K^{-1} Q)`
-in the end. Under Sinkhorn's, which are a coupling, S cannot move faster than :math:`S' = 2 S`; the
-rate tends to :math:`2 \cos\vartheta`, :math:`\tan\vartheta = (A_{12} - A_{21})
-\sqrt{\det S}/\mathrm{tr} A S`.
+:math:`e^{-|Qx - Ky|^2}`, they finally grow at the rate
+:math:`2 \max \mathrm{Re}\, \mathrm{eig}(K^{-1} Q)`. Sinkhorn weights are a coupling, so that S
+cannot grow faster than :math:`S' = 2 S`. Their rate tends to :math:`2 \cos\vartheta`,
+:math:`\tan\vartheta = (A_{12} - A_{21}) \sqrt{\det S}/\mathrm{tr} A S`.
 
 :Source: Castin, Ablin, Carrillo and Peyré, arXiv:2501.18322, figure 2, with their seed.
 :Run time: 4 s, ``python examples/growing_gaussians.py``

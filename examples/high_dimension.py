@@ -8,11 +8,11 @@ start almost orthogonal, so that all inner products are almost the same :math:`\
 .. math::
     \rho' = \frac{2 e^{\beta\rho} (1 - \rho) ((n - 1)\rho + 1)}{e^\beta + (n - 1) e^{\beta\rho}},
 
-which takes the time :math:`t(\beta)`, an integral of :math:`1/\rho'`, from 0 to 0.999. Measured:
-the share of pairs with :math:`\langle x_i, x_j\rangle \ge 0.999` in four realisations, and the
-time at which half of them are as close, against :math:`t(\beta)`. At the start weights are on
-average :math:`e^{\beta^2/2d}` instead of 1, so that deviations of 2 % are expected for d = 1024 and
-the largest :math:`\beta` shown.
+From 0 to 0.999 it takes the time :math:`t(\beta)`, the integral of :math:`1/\rho'`. Measured: the
+share of pairs with :math:`\langle x_i, x_j\rangle \ge 0.999` in four realisations. The time at
+which this share is a half is compared with :math:`t(\beta)`. Initial weights are on average
+:math:`e^{\beta^2/2d}` instead of 1; this explains deviations of 2 % for d = 1024 and the largest
+:math:`\beta` shown.
 
 :Source: Survey, section 6.1, figure 3; Geshkovski, Letrouit, Polyanskiy and Rigollet,
     arXiv:2312.10794, Theorem 6.9.

@@ -2,12 +2,12 @@ r"""
 Hysteresis of noisy USA at beta = 4, kappa = 0.40: the start decides
 ====================================================================
 
-Between :math:`\kappa_t = 0.3914751`, where the ordered state has become the minimiser of the free
-energy, and :math:`\kappa_c = \beta/I_1(\beta) = 0.4098585`, where the uniform state becomes
-unstable, both are stable. Six densities :math:`1 + 2 r \cos\theta` are solved as one ensemble.
-Measured against the theory: the order parameter and the free energy of the state reached, and the
-rate :math:`I_1(\beta)/\beta - 1/\kappa` at which a small perturbation decays. The ordered state is
-predicted from its own equation, see ``stationary.py``; so is the unstable state between the two.
+The ordered state minimises the free energy above :math:`\kappa_t = 0.3914751`, and the uniform
+state is stable up to :math:`\kappa_c = \beta/I_1(\beta) = 0.4098585`. Between these values both are
+stable. Six densities :math:`1 + 2 r \cos\theta` are solved as one ensemble. Compared with theory:
+the order parameter and the free energy of the final state, and the rate
+:math:`I_1(\beta)/\beta - 1/\kappa` at which a small perturbation decays. The equation of stationary
+states gives the ordered state and the unstable state between the two, see ``stationary.py``.
 
 :Source: Survey, section 7, equation (9); Balasubramanian, Banerjee and Rigollet, arXiv:2510.20094.
 :Run time: 6 s, ``python examples/hysteresis.py``

@@ -1,20 +1,20 @@
 r"""
-A movie: noise that is turned down and up again, and order that comes late and goes late
-========================================================================================
+Hysteresis (movie): order appears late as the noise falls and disappears late as it rises
+=========================================================================================
 
 At :math:`\beta = 4` the uniform state of noisy USA loses its stability at
 :math:`\kappa_1 = \beta/I_1(\beta) = 0.40986`, and ordered states exist from the fold 0.38707 on.
 :math:`\kappa` rises slowly from 0.400 to 0.440 and then falls to 0.375. On the way up the order
-parameter is small, and so follows the linear law
-:math:`\log r = \log r_0 + \int (I_1(\beta)/\beta - 1/\kappa(t))\, dt`: it first decays, and there
-is order only when growth has made up for that. On the way down order lasts until the fold. Measured
-against the linear law at :math:`\kappa_1`, and against the stationary state at 0.40 (from its own
-equation, see ``stationary.py``), which the slow change follows to 0.01.
+parameter is small, and follows the linear law
+:math:`\log r = \log r_0 + \int (I_1(\beta)/\beta - 1/\kappa(t))\, dt`. It first decays; order
+appears only when later growth has compensated for this decay. On the way down order lasts until the
+fold. The run is compared with the linear law at :math:`\kappa_1`, and with the stationary state at
+0.40 (computed by ``stationary.py``), from which it differs by at most 0.01.
 
 :Source: Survey, section 7, equation (9); Balasubramanian, Banerjee and Rigollet, arXiv:2510.20094.
 :Run time: 12 s, ``python examples/hysteresis_loop.py``
-:Look at: the point, which jumps to the upper branch after the lower one has lost its stability, and
-    falls where the upper one ends.
+:Look at: the point, which jumps to the upper branch after the lower branch has lost its stability,
+    and falls where the upper branch ends.
 """
 
 from pathlib import Path

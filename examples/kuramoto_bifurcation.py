@@ -8,14 +8,14 @@ Stationary states of :math:`\partial_t \mu = \kappa^{-1} \mu'' - (\mu v)'`,
 
 .. math:: r = I_1(\kappa r) / I_0(\kappa r).
 
-Seven :math:`\kappa` are solved as one ensemble until steady. Measured against the theory: the final
-order parameter, the second moment :math:`1 - 2/\kappa` of the ordered states, and the rate
-:math:`1/\kappa - 1/2` at which the order parameter dies at :math:`\kappa = 1.9`.
+An ensemble of seven :math:`\kappa` is solved until steady. Compared with theory: the final order
+parameter, the second moment :math:`1 - 2/\kappa` of the ordered states, and the rate
+:math:`1/\kappa - 1/2` at which the order parameter decays at :math:`\kappa = 1.9`.
 
 :Source: Survey, section 7, equation (9) with beta = 0; Bertini, Giacomin and Pakdaman, J. Stat.
     Phys. 138 (2010).
 :Run time: 4 s, ``python examples/kuramoto_bifurcation.py``
-:Look at: the dots of the runs on the curve of the theory, and how slow the ones next to 2 are.
+:Look at: the dots of the runs on the theoretical curve, and the slow runs next to 2.
 """
 
 from pathlib import Path

@@ -2,15 +2,16 @@ r"""
 Limits of large beta: alignment, then diffusion with V = -1
 ===========================================================
 
-Measured: by how much the largest error of a coefficient falls where :math:`\beta` is doubled,
-against the limits: transport along :math:`P_x V B x/|B x|` (softmax with Q, K, V,
-:math:`B = K^T Q`, t = 0.4), and at s = 0.2 the heat equation (SA, :math:`s = t/\beta`), the porous
-medium equation :math:`\partial_s \mu = \frac12 \Delta \mu^2` (USA, :math:`s = \lambda_0 t/\beta`)
-and heat at half the speed (Sinkhorn). The factor is 2: order 1 in :math:`1/\beta`.
+Densities under attention are compared with their limits for large :math:`\beta`. One limit is
+transport along :math:`P_x V B x/|B x|` (softmax with Q, K, V, :math:`B = K^T Q`, t = 0.4). The
+others are, at s = 0.2, the heat equation (SA, :math:`s = t/\beta`), the porous medium equation
+:math:`\partial_s \mu = \frac12 \Delta \mu^2` (USA, :math:`s = \lambda_0 t/\beta`) and the heat
+equation at half the speed (Sinkhorn). When :math:`\beta` doubles, the largest error of a
+coefficient halves: order 1 in :math:`1/\beta`.
 
 :Source: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040, alignment and heat phases.
 :Run time: 6 s, ``python examples/limits.py``
-:Look at: the densities of large :math:`\beta` on the dotted limits.
+:Look at: the densities for large :math:`\beta`, which lie on the dotted limits.
 """
 
 from pathlib import Path

@@ -3,20 +3,21 @@ Long contexts: attention averages, or copies, on either side of beta = log n/(1 
 ======================================================================================
 
 One layer of softmax attention over n equiangular tokens, with inner products :math:`\rho = 1/2` and
-:math:`\beta = \gamma \log n`. If :math:`\gamma (1 - \rho) < 1` every token attends to all others
-and their outputs become equal; if it is larger each attends to itself, and nothing changes:
+:math:`\beta = \gamma \log n`. If :math:`\gamma (1 - \rho) < 1` every token attends to all others,
+and the outputs become equal. If :math:`\gamma (1 - \rho) > 1` each token attends to itself, and the
+inner products do not change:
 
 .. math:: \langle y_i, y_j\rangle \to 1, \quad \frac{4\rho}{1 + 3\rho}, \quad \rho
     \qquad \text{for } \gamma (1 - \rho) < 1, \; = 1, \; > 1.
 
-At finite n, with the weight :math:`w = 1/(1 + (n - 1) n^{-\gamma (1 - \rho)})` of a token for
-itself, :math:`D = w - (1 - w)/(n - 1)` and :math:`s = (1 + (n - 1)\rho)/n`, it is
-:math:`1 - D^2 (1 - \rho)/(D^2 + (1 - D^2) s)`. Measured against it: what one layer answers, for n
-up to :math:`10^{64}`, and for 512 tokens that are arrays of numbers.
+Let :math:`w = 1/(1 + (n - 1) n^{-\gamma (1 - \rho)})` be the attention of a token to itself,
+:math:`D = w - (1 - w)/(n - 1)` and :math:`s = (1 + (n - 1)\rho)/n`. At finite n the inner product
+is :math:`1 - D^2 (1 - \rho)/(D^2 + (1 - D^2) s)`. Compared with this formula: the output of one
+layer of equiangular tokens for n up to :math:`10^{64}`, and of 512 tokens given as an array.
 
 :Source: Survey, Theorem 7; Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554.
 :Run time: 1 s, ``python examples/long_context.py``
-:Look at: the curves of growing n, which become a step, and the point that all of them pass.
+:Look at: the curves, which approach a step as n grows, and the point common to all of them.
 """
 
 from pathlib import Path

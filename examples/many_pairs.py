@@ -2,12 +2,12 @@ r"""
 Where the flow ends: the stationary state reached, for hundreds of (beta, kappa)
 ================================================================================
 
-From 1 + 0.1 cos theta the density under USA ends in the uniform state or in a cluster. For random
-pairs of beta and kappa the flow is followed, as one ensemble, until it is slow,
-:math:`\|\partial_t\mu\| \le 0.01`; then Newton's method finds the stationary state, and its
-stability is checked. If the state is not stable, or far from the flow, then the flow is slow
-because it is metastable, or because the pair is close to the onset: such pairs are listed. Two
-clusters of unequal masses, say, exchange them at rates like 1e-9.
+From :math:`1 + 0.1 \cos\theta` the density under USA ends in the uniform state or in a cluster. For
+random pairs of beta and kappa the flow is followed, as one ensemble, until it is slow,
+:math:`\|\partial_t\mu\| \le 0.01`. Newton's method then finds the stationary state, and its
+stability is checked. If the state is unstable, or far from the end of the flow, the pair is listed:
+it is metastable, or close to the onset. For example, two clusters of unequal masses exchange mass
+at rates of about 1e-9.
 
 :Source: Survey, section 7; Carrillo et al., ARMA 235 (2020), for first-order transitions.
 :Run time: 10 s, ``python examples/many_pairs.py``

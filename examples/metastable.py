@@ -4,15 +4,15 @@ First metastable state: the fastest Fourier mode decides the number of clusters
 
 Without noise, mode k of a small perturbation of the uniform density grows under USA at the rate
 :math:`\lambda_k = k^2 I_k(\beta)/\beta`, largest at k = 3 for :math:`\beta = 5` and at k = 4 for
-:math:`\beta = 7`. If the perturbation is small enough for the fastest mode to leave the others
-behind, k clusters form, at the angles
+:math:`\beta = 7`. If the perturbation is so small that the fastest mode outgrows the others, k
+clusters form, at the angles
 
 .. math:: (2\pi j - \arg m_k)/k, \quad j = 1, \dots, k, \qquad m_k = \int e^{-ik\theta} d\mu_0.
 
 The state counts as clustered from the first time at which the density exceeds 5 somewhere; clusters
-are then its maxima. Later they narrow until no number of modes resolves them: the configurations
-end before that. How small is small enough? The same is repeated for 30 seeds, and with
-perturbations of size 0.01: those of 20 000 random tokens. Then it is not always the fastest.
+are then its maxima. Later they narrow until no number of modes resolves them; the runs end before
+that. The experiment is repeated for 30 seeds, and with perturbations of size 0.01, the size of the
+fluctuations of 20 000 random tokens. In that case the fastest mode does not always decide.
 
 :Source: Survey, section 5; Bruno, Pasqualotto and Agazzi, Emergence of meta-stable clustering in
     mean-field transformer models, ICLR 2025.

@@ -2,23 +2,22 @@ r"""
 A real Transformer: do its tokens gather as softmax attention predicts?
 =======================================================================
 
-The hidden states of 467 tokens at the input of all-MiniLM-L6-v2 and after its 6 layers (see
-``data/README.md``). Every layer is projected on its two leading principal directions and on the
-circle; the density of the input evolves under SA and is compared with the later layers.
+The data are the hidden states of 467 tokens at the input of all-MiniLM-L6-v2 and after its 6 layers
+(see ``data/README.md``). Every layer is projected on its two leading principal directions and then
+on the circle. The density of the input evolves under SA and is compared with the later layers.
 
-What is fitted: one number, the time that a layer takes, by least squares on the order parameters
-of layers 1 to 6. What is chosen: :math:`\beta = \sqrt{32}`, the factor of
+One number is fitted, the time of a layer, by least squares on the order parameters of layers 1 to
+6. The inverse temperature is chosen: :math:`\beta = \sqrt{32}`, the factor of
 :math:`\langle x, y\rangle` in a head of 32 coordinates with Q = K = I when LayerNorm gives every
-coordinate variance 1; :math:`\beta = 0` and 2 are shown beside it. What is predicted: the shape of
-the density at every layer, up to a rotation and a reflection, which the choice of a basis leaves
-open.
+coordinate variance 1; :math:`\beta = 0` and 2 are shown for comparison. The shape of the density at
+every layer is predicted, up to a rotation and a reflection, which depend on the choice of a basis.
 
 The model has Q = K = V = I, one head, no feed-forward layer, no weights that change with depth,
-and one circle for 384 dimensions. So its distance to the data has no verdict; it is shown beside
-the distance of the unchanged input. What is checked is the mean cosine of every layer.
+and one circle for 384 dimensions. Its distance to the data therefore has no verdict; it is shown
+next to the distance of the unchanged input. Only the mean cosine of every layer is checked.
 
-:Source: Survey, section 4, Figure 1, there with another Transformer (ALBERT XLarge v2), whose
-    tokens gather far more: here mean cosines reach 0.29 at layer 5, and 0.23 at layer 6.
+:Source: Survey, section 4, Figure 1, for another Transformer (ALBERT XLarge v2), whose tokens
+    cluster far more: here mean cosines reach 0.29 at layer 5, and 0.23 at layer 6.
 :Run time: 5 s, ``python examples/minilm.py``
 :Look at: the histograms, which move to the right layer by layer and back in the last one.
 """

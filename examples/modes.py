@@ -2,14 +2,13 @@ r"""
 All modes of a kernel density estimate of tokens, and mean-shift by one attention layer
 =======================================================================================
 
-Measured: the mean number of modes of 10 000 uniform tokens on the circle, which the formula of Kac
-and Rice gives; the speed of softmax attention at each of them, which is 0; and the variance of a
-Gaussian under three steps of mean-shift on the line,
-:math:`s \mapsto s\, (\beta s/(1 + \beta s))^2`.
+Measured: the mean number of modes of 10 000 uniform tokens on the circle, against the Kac-Rice
+formula; the speed of softmax attention at each mode, which is 0; and the variance of a Gaussian
+under three steps of mean-shift on the line, :math:`s \mapsto s\, (\beta s/(1 + \beta s))^2`.
 
 :Source: Survey, section 5.3; Geshkovski, Rigollet and Sun, arXiv:2412.09080.
 :Run time: 15 s, ``python examples/modes.py``
-:Look at: one mode for each hill of the smoothed tokens, where attention stands still.
+:Look at: one mode for each hill of the density estimate, at which attention vanishes.
 """
 
 from pathlib import Path

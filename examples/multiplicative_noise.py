@@ -2,16 +2,16 @@ r"""
 Multiplicative noise: even scales split the onset of order, odd ones undo it
 ============================================================================
 
-Under the scale :math:`s = 1 + 0.3 x_1^2` the state without order is :math:`1/s` in the sense of
-Stratonovich and :math:`1/s^2` in that of Ito. Order of the Kuramoto model along :math:`x_1` begins
-before that across it in the first sense, and at the same :math:`\kappa` in the second. Under
-:math:`s = 1 + a x_1` there is no onset: one half of the pitchfork is smooth, the other begins at
-a fold, at :math:`2 + 3 (a/2)^{2/3}` for small a. Onsets are compared with quadratures, folds with
-this law.
+Under the scale :math:`s = 1 + 0.3 x_1^2` the disordered state is proportional to :math:`1/s` in the
+sense of Stratonovich and to :math:`1/s^2` in the sense of Ito. In the Kuramoto model order along
+:math:`x_1` begins before order across it (Stratonovich), or at the same :math:`\kappa` (Ito). Under
+:math:`s = 1 + a x_1` there is no onset. The pitchfork splits into a smooth branch and a branch that
+begins at a fold, at :math:`2 + 3 (a/2)^{2/3}` for small a. Onsets are compared with quadratures,
+folds with this law.
 
 :Source: Survey, end of section 7, which asks for multiplicative noise.
 :Run time: 4 s, ``python examples/multiplicative_noise.py``
-:Look at: the pitchfork that comes apart.
+:Look at: the pitchfork, which splits into two branches.
 """
 
 from pathlib import Path

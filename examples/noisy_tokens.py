@@ -2,17 +2,16 @@ r"""
 1000 noisy Kuramoto oscillators, and the stationary state of their mean field
 =============================================================================
 
-With noise :math:`\kappa` the density of infinitely many tends to
-:math:`e^{\kappa r \cos\theta}`, up to a factor and a rotation, with moments
-:math:`I_k(\kappa r)/I_0(\kappa r)`; the first of them is r itself, and for :math:`\kappa = 3` it is
-0.724. Measured against it: the first two moments of the tokens about their mean direction, averaged
-over time from t = 50 on. They move by about :math:`0.5/\sqrt{n} = 0.017` and forget it in a few
-units of time, so that the standard error of an average over 350 is about 0.0025; the tolerance is
-four of these.
+As :math:`n \to \infty` the stationary density is :math:`e^{\kappa r \cos\theta}`, up to a factor
+and a rotation, with the moments :math:`I_k(\kappa r)/I_0(\kappa r)`. The first moment is r, 0.724
+for :math:`\kappa = 3`. Compared with theory: the first two moments of the tokens about their mean
+direction, averaged over time from t = 50 on. They fluctuate by about :math:`0.5/\sqrt{n} = 0.017`,
+with a correlation time of a few units. The standard error of an average over 350 units of time is
+therefore about 0.0025; the tolerance is four standard errors.
 
 :Source: Survey, section 7, the noisy tokens with beta = 0, and (8).
 :Run time: 6 s, ``python examples/noisy_tokens.py``
-:Look at: the cloud of tokens, which keeps its width and wanders as a whole.
+:Look at: the cloud of tokens, which keeps its width while its mean direction diffuses.
 """
 
 from pathlib import Path

@@ -2,17 +2,17 @@ r"""
 Where a Transformer normalises decides how fast its tokens gather
 =================================================================
 
-32 orthogonal tokens under softmax attention with :math:`\beta = 1`. All inner products are the same
-:math:`\rho`. With Post-LN and nGPT, which keep tokens on the sphere, :math:`1 - \rho` falls
-exponentially; with a scaling by :math:`\sqrt{t + 1}` like :math:`e^{-4\sqrt{t + 1}}`; with Pre-LN,
-Mix-LN and Peri-LN, under which hidden states grow, like :math:`C/t^2`. The start is different
-again: there Peri-LN and nGPT, which use the direction of the output only, are the fastest. Measured
-against values of an independent integration at t = 1, 2, 5 and 10, and the constants of late times.
+32 orthogonal tokens move under softmax attention with :math:`\beta = 1`; all their inner products
+are equal, :math:`\rho`. Post-LN and nGPT keep tokens on the sphere, and :math:`1 - \rho` falls
+exponentially. With a scaling by :math:`\sqrt{t + 1}` it falls like :math:`e^{-4\sqrt{t + 1}}`.
+Under Pre-LN, Mix-LN and Peri-LN hidden states grow, and it falls like :math:`C/t^2`. At early times
+Peri-LN and nGPT, which use only the direction of the output, are the fastest. Compared with an
+independent integration at t = 1, 2, 5 and 10, and with the constants of late times.
 
 :Source: Survey, section 6.2, equation (7) and the table of schemes; Karagodin, Geshkovski,
     Polyanskiy and Rigollet, arXiv:2510.22026.
 :Run time: 2 s, ``python examples/normalisations.py``
-:Look at: two straight lines on the left, which are exponentials, and three on the right, powers.
+:Look at: the straight lines, two exponentials on the left and three powers on the right.
 """
 
 from pathlib import Path

@@ -2,17 +2,16 @@ r"""
 Stationary states on the 2-sphere without an axis: a triangle, and a biaxial state
 ==================================================================================
 
-Tokens under :math:`W = -P_1 + 3 P_3` repel and settle, from :math:`\kappa = 7/3` on, in three
-clusters on a great circle. A run from a density without any symmetry comes to rest there; Newton's
-method finds the same state from its end without assuming a symmetry, and from a guess with the
+Under :math:`W = -P_1 + 3 P_3` three clusters on a great circle are stationary from
+:math:`\kappa = 7/3` on. A run from a density without any symmetry ends there. Newton's method finds
+the same state from the end of this run, without assuming a symmetry, and from a guess with the
 group D3h. :math:`W = 0.26 P_2 + 0.432 P_4` has a biaxial state, with three different second
 moments, at :math:`\kappa = 18.7`.
 
-:Source: Shalova and Schlichting, arXiv:2412.14813, which has the states with an axis; the survey's
-    section 7, equation (9) with another kernel.
+:Source: Shalova and Schlichting, arXiv:2412.14813 (axisymmetric states); survey, section 7,
+    equation (9) with another kernel.
 :Run time: 6 s, ``python examples/off_axis.py``
-:Look at: the three equal hills on the equator, and the four of the biaxial state, which
-    stand in pairs.
+:Look at: the three equal hills on the equator, and the two pairs of hills of the biaxial state.
 """
 
 from pathlib import Path

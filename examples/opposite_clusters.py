@@ -3,16 +3,16 @@ A smooth density ends in two opposite clusters, and not in one
 ==============================================================
 
 The density :math:`1 + \cos\theta/2 + \cos(2\theta)/5` is symmetric and positive, and its mean
-points to :math:`\theta = 0`. Under USA with :math:`\beta = 1` all of it gathers there; with larger
-:math:`\beta` a share :math:`1 - \alpha` is trapped on the other side. So the mean field does not
-end in one cluster from every start, though almost every start of finitely many tokens does: what
-would bring the two together is a perturbation that breaks the symmetry, and grows like
-:math:`e^{e^{-\beta} t}`. The density is followed along 4000 symmetric tokens, its quantiles. The
-shares are known to 0.002 from 500 points that an independent program has moved.
+points to :math:`\theta = 0`. Under USA with :math:`\beta = 1` all mass gathers there; for larger
+:math:`\beta` a share :math:`1 - \alpha` is trapped on the opposite side. Densities therefore do not
+always end in one cluster, although tokens do from almost every start. The two clusters would meet
+only after a perturbation that breaks the symmetry; it grows like :math:`e^{e^{-\beta} t}`. The
+density is represented by 4000 symmetric tokens, its quantiles. An independent program with 500
+points gives the shares to 0.002.
 
 :Source: Survey, after Theorem 5: several limit points for large beta.
 :Run time: 5 s, ``python examples/opposite_clusters.py``
-:Look at: the curve that separates the two basins, and how it moves in as beta grows.
+:Look at: the boundary between the two basins, and its shift as beta grows.
 """
 
 from pathlib import Path

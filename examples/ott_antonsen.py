@@ -9,11 +9,12 @@ preserved by :math:`\partial_t \mu = -(\mu v)'`,
 .. math:: r' = \frac{r (1 - r^2)}{2}, \qquad r(t)^2 = \frac{q}{1 + q}, \qquad
     q = e^t \frac{r(0)^2}{1 - r(0)^2}.
 
-Measured against it, over all output times: the order parameter, moments 2 to 8 and the density.
+Compared with this solution at all output times: the order parameter, moments 2 to 8 and the
+density.
 
 :Source: Survey, section 3.3, equation (4) with beta = 0; Ott and Antonsen, Chaos 18 (2008).
 :Run time: 4 s, ``python examples/ott_antonsen.py``
-:Look at: the error, far below the tolerance while the peak of the density rises fifteenfold.
+:Look at: the error, far below the tolerance although the peak of the density grows fifteenfold.
 """
 
 from pathlib import Path

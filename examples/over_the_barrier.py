@@ -1,16 +1,16 @@
 r"""
-A movie: the way over the barrier
-=================================
+A transition path over the barrier (movie)
+==========================================
 
-At :math:`\beta = 4`, :math:`\kappa = 0.402` the uniform state of noisy USA is stable, and so is one
-with a cluster. No density goes from one to the other, but tokens do, and when they do, they follow
-the path of least free energy: up to the saddle against the flow, and down with it. The barrier is
-that of an independent computation, by bisection of the fixed points of the moments; so is the order
-at the saddle.
+At :math:`\beta = 4`, :math:`\kappa = 0.402` the uniform state of noisy USA and a state with one
+cluster are both stable. Densities cannot leave either state, but finitely many tokens can. Their
+most likely path climbs to the saddle against the flow, and then descends with it. The barrier and
+the order parameter at the saddle are compared with an independent computation, by bisection of the
+fixed points of the moments.
 
 :Source: Survey, section 7; Gvalani and Schlichting, arXiv:1905.11823.
 :Run time: 10 s, ``python examples/over_the_barrier.py``
-:Look at: how little order the saddle has; from there on the flow does the rest.
+:Look at: the small order parameter of the saddle, from which the flow leads to the cluster.
 """
 
 from pathlib import Path

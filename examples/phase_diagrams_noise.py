@@ -2,11 +2,11 @@ r"""
 Phase diagrams under anisotropic noise: two onsets that cross, and a gap
 ========================================================================
 
-Under :math:`\Sigma = \mathrm{diag}(1.3, 0.7)` the onset of USA splits. At :math:`\beta = 4` order
-begins along the first axis, discontinuously, and turns across it: from there to the fold of the
-states along the second axis no stationary state is stable, and densities go round and round. In the
-plane of :math:`\beta` and :math:`\kappa` the two onsets cross. Onsets are compared with those of an
-integral equation.
+Under :math:`\Sigma = \mathrm{diag}(1.3, 0.7)` the onset of USA splits. At :math:`\beta = 4` ordered
+states along the first axis appear discontinuously, and become unstable across it. From there to the
+fold of the states along the second axis no stationary state is stable, and densities rotate
+periodically. In the plane of :math:`\beta` and :math:`\kappa` the two onsets cross. Onsets are
+compared with those of an integral equation.
 
 :Source: Survey, end of section 7, which asks for anisotropic noise.
 :Run time: 10 s, ``python examples/phase_diagrams_noise.py``

@@ -1,17 +1,17 @@
 r"""
-Tokens that repel settle at the corners of Platonic solids
-==========================================================
+Tokens that repel each other settle at the vertices of Platonic solids
+======================================================================
 
 With values V = -1 attention repels: under USA the energy
 :math:`\frac{1}{2\beta n^2} \sum_{ij} e^{\beta\langle x_i, x_j\rangle}` decreases. Its minimisers on
-:math:`S^2` for 4, 6 and 12 tokens are those of every potential that is completely monotonic in the
-distance: a regular tetrahedron, octahedron and icosahedron. Measured from random starts: inner
-products of different corners against -1/3; 0 and -1; and :math:`\pm 1/\sqrt 5` and -1.
+:math:`S^2` for 4, 6 and 12 tokens are the regular tetrahedron, octahedron and icosahedron, as for
+every potential that is completely monotonic in the squared distance. Runs from random starts are
+compared: inner products of different vertices are -1/3; 0 or -1; and :math:`\pm 1/\sqrt 5` or -1.
 
 :Source: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794, section 9.1; Cohn and
     Kumar, J. Amer. Math. Soc. 20 (2007).
 :Run time: 8 s, ``python examples/platonic_solids.py``
-:Look at: the movie of twelve tokens, which first spread fast and then turn slowly into place.
+:Look at: the movie of twelve tokens, which spread fast and then slowly reach their positions.
 """
 
 from pathlib import Path

@@ -1,22 +1,23 @@
 r"""
-Clusters at the corners of a polygon part slowly, and the more slowly the larger beta
-=====================================================================================
+Regular polygons of clusters are unstable, at rates that are exponentially small in beta
+========================================================================================
 
-k clusters of equal masses at the corners of a regular polygon are at rest under softmax attention,
-and unstable: a displacement :math:`\varepsilon \cos(2\pi m j/k)` of corner j grows at the rate
+k clusters of equal masses at the vertices of a regular polygon are stationary under softmax
+attention, but unstable. A displacement :math:`\varepsilon \cos(2\pi m j/k)` of vertex j grows at
+the rate
 
 .. math:: -\frac{1}{Z} \sum_{l} g(2\pi l/k) \left(1 - \cos\frac{2\pi m l}{k}\right), \qquad
     g(x) = (\cos x - \beta \sin^2 x)\, e^{\beta \cos x}, \quad Z = \sum_l e^{\beta \cos(2\pi l/k)},
 
-m being the mode for which it is largest. For two it is :math:`1/\cosh\beta`. So metastable states
-live for a time that is exponential in :math:`\beta`. Measured: the growth by a factor of
+with the mode m that maximises it. For k = 2 it is :math:`1/\cosh\beta`. The lifetime of such
+metastable states is therefore exponential in :math:`\beta`. Measured: the growth by a factor of
 :math:`e^{5}` from :math:`\varepsilon = 10^{-7}`.
 
 :Source: Survey, section 5.2, on metastability; Geshkovski, Letrouit, Polyanskiy and Rigollet,
     arXiv:2312.10794, appendix B, for g.
 :Run time: 2 s, ``python examples/polygons.py``
-:Look at: the slopes, which are those of :math:`e^{-\beta (1 - \cos(2\pi/k))}`: more clusters are
-    closer, and live shorter.
+:Look at: the slopes, those of :math:`e^{-\beta (1 - \cos(2\pi/k))}`: more clusters are closer to
+    each other, and have shorter lifetimes.
 """
 
 from pathlib import Path

@@ -2,14 +2,14 @@ r"""
 Random attention: the number of clusters under 200 random matrices
 ==================================================================
 
-Each of 200 replicas of 32 tokens on S^2 has a symmetric random matrix of its own,
-:math:`Q^\top K = V = A` of the Gaussian orthogonal ensemble. One call moves all of them, each with
-its own steps. Tokens end at the eigenvectors of A that belong to an extreme eigenvalue, in one
-cluster, or in two opposite ones.
+Each of 200 replicas of 32 tokens on :math:`S^2` has a separate symmetric random matrix,
+:math:`Q^\top K = V = A` of the Gaussian orthogonal ensemble. One call moves all replicas, each with
+its own adaptive steps. Tokens end at eigenvectors of an extreme eigenvalue of A, in one cluster or
+in two opposite ones.
 
 :Source: Geshkovski et al., arXiv:2312.10794, figure 5, for the scaling; docs/theory/tokens.md.
 :Run time: 10 s, ``python examples/random_matrices.py``
-:Look at: how many replicas end in one cluster, and how many in two.
+:Look at: the numbers of replicas that end in one cluster, and in two.
 """
 
 from pathlib import Path

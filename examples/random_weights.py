@@ -11,13 +11,14 @@ layer. Outputs are orthogonal to the tokens, and random weights have the overlap
 .. math:: r^2 \leftarrow r^2 + f^2 q, \qquad r^2 \rho \leftarrow r^2 \rho + f^2 p, \qquad
     f = 1 \text{ or, for Peri-LN, } q^{-1/2},
 
-with r = 1 in every layer for Post-LN. The recursion is one for wide networks: those of this size
-miss it by 0.05, in either direction. Allowed is 0.1 for the mean of three.
+with r = 1 in every layer for Post-LN. The recursion is exact for infinitely wide networks; networks
+of this size deviate by 0.05, in either direction. The tolerance is 0.1 for the mean of three
+networks.
 
 :Source: Survey, section 6.2, figure 4; Karagodin, Geshkovski, Polyanskiy and Rigollet,
     arXiv:2510.22026. The recursion is derived here.
 :Run time: 8 s, ``python examples/random_weights.py``
-:Look at: the bands, which hold 90 % of all pairs, on the dashed recursion; Post-LN aligns first.
+:Look at: the bands, with 90 % of all pairs, around the dashed recursion; Post-LN aligns first.
 """
 
 from pathlib import Path

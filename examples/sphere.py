@@ -7,8 +7,8 @@ A harmonic of degree l of the uniform density grows at the rate (SA)
 .. math:: l (l + 1) \left(\frac{\lambda_l}{\beta \lambda_0} - \frac{1}{\kappa}\right), \qquad
     \lambda_l = \sqrt{\frac{\pi}{2\beta}}\, I_{l + 1/2}(\beta).
 
-Measured against it: the growth of degrees 1 to 4 while they are small, and which one is the largest
-when the pattern appears. How its clusters merge later is shown without a verdict.
+Compared with these rates: the growth of degrees 1 to 4 while they are small, and the degree that is
+largest when the pattern appears. The later merging of clusters is shown without a verdict.
 
 :Source: Survey, section 5, the linearised (2), and section 7 for the noise.
 :Run time: 30 s, ``python examples/sphere.py``

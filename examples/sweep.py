@@ -3,13 +3,13 @@ Where tokens begin to cluster: 64 runs in the plane of beta and kappa
 =====================================================================
 
 Under USA the perturbation of degree 1 of the uniform state grows at the rate
-:math:`I_1(\beta)/\beta - 1/\kappa`. It is measured at 8 x 8 points by a sweep. The same sweep is
-then done in processes with a store, and again from a store that has lost its second half, as if the
-first had been killed: the numbers are the same.
+:math:`I_1(\beta)/\beta - 1/\kappa`. A sweep measures this rate at 8 x 8 points. The sweep is then
+repeated in several processes with a store, and once more from a store truncated to its first half,
+as after a kill. All three give the same numbers.
 
 :Source: Survey, section 7, the linearised (9).
 :Run time: 10 s, ``python examples/sweep.py``
-:Look at: the change of colour on the curve :math:`\kappa = \beta/I_1(\beta)`.
+:Look at: the sign of the rate, which changes on the curve :math:`\kappa = \beta/I_1(\beta)`.
 """
 
 from pathlib import Path

@@ -9,14 +9,15 @@ clusters at :math:`c_a` of masses :math:`m_a` and :math:`w_a` proportional to
 .. math:: \delta' = J \delta, \qquad J = P (\beta\, \mathrm{Cov} - \langle c, A\rangle) P, \qquad
     P = I - c c^T,
 
-where A and Cov are the mean and the covariance of the :math:`c_a` under w: the area of a cluster
-shrinks at the rate :math:`-\mathrm{tr} J`, which is 2 for one that sees no other. Measured against
-it: the area of every cluster. Also that the energy never decreases (SA is a gradient flow in
-its own metric), and that at the end it is the energy of as many points.
+where A and Cov are the mean and the covariance of the :math:`c_a` under the weights w. The area of
+a cluster therefore shrinks at the rate :math:`-\mathrm{tr} J`, which is 2 for an isolated cluster.
+This rate is compared with the area of every cluster. Also checked: the energy never decreases (SA
+is a gradient flow in a suitable metric), and its final value is that of point masses at the
+clusters.
 
 :Source: Survey, section 4.1, Theorem 1, the dynamics (SA) and the energy (3).
 :Run time: 3 s, ``python examples/tokens.py``
-:Look at: the dots, which come together cluster by cluster, and the steps of the number of clusters.
+:Look at: the dots, which gather cluster by cluster, and the decreasing number of clusters.
 """
 
 from pathlib import Path

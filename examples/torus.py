@@ -8,12 +8,12 @@ wave :math:`e^{i\langle k, x\rangle}` grows at the rate
 
 .. math:: |k|^2 \Big(\tfrac1\beta I_{k_1}(\beta)\, I_{k_2}(\beta) - \tfrac1\kappa\Big).
 
-Measured against it: the rates of the waves (1, 0), (1, 1), (2, 0) and (2, 1), of which one grows
-at this noise and three decay; and the mass.
+Compared with this formula: the rates of the waves (1, 0), (1, 1), (2, 0) and (2, 1), of which the
+first grows at this noise and the others decay. The mass is checked too.
 
 :Source: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
 :Run time: 15 s, ``python examples/torus.py``
-:Look at: the map: a stripe of the wave that grows, which lasts for a time, then one cluster.
+:Look at: the map: first a stripe, the growing wave, and later a single cluster.
 """
 
 from pathlib import Path

@@ -2,7 +2,7 @@ r"""
 Modes in resonance on tori of one and two angles
 ================================================
 
-A wave excites a second one, its square, that attracts a times as strongly:
+A wave excites its square, a second wave with a times the strength of attraction:
 
 .. math:: W(z) = \cos z + a \cos 2z, \qquad W(z) = \cos z_1 + \cos z_2 + a \cos z_1 \cos z_2.
 
@@ -11,10 +11,10 @@ there as :math:`\kappa = 2 (1 + c_2 t^2)`, with
 
 .. math:: c_2 = \frac{1 - 2a}{4 - 4a}, \qquad c_2 = \frac{2 - 5a}{16 - 8a}.
 
-So the transition is continuous up to :math:`a = 1/2` and :math:`a = 2/5`, and discontinuous beyond:
-the nearer the second wave is to its own onset, the more it draws the branch below 2. Measured are
-:math:`c_2` by the normal form, and the transitions at a = 0.8 against the least :math:`\kappa` at
-which a density has the free energy of the uniform one, by quadrature.
+The transition is therefore continuous up to :math:`a = 1/2` and :math:`a = 2/5`, respectively, and
+discontinuous beyond: the closer the second wave is to its onset, the further the branch turns below
+2. Compared are :math:`c_2` from the normal form, and the transitions at a = 0.8. By quadrature, the
+transition is the least :math:`\kappa` at which a density has the free energy of the uniform one.
 
 :Source: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
 :Run time: 15 s, ``python examples/torus_modes.py``

@@ -1,26 +1,27 @@
 r"""
-Phase transitions on the torus: three waves in resonance, or one that is weak
+Phase transitions on the torus: three waves with a strong or a weak resonance
 =============================================================================
 
 Points have two angles and attract each other by
 
 .. math:: W(z) = \cos z_1 + \cos z_2 + a \cos(z_1 + z_2).
 
-The waves (1, 0) and (0, 1) grow from the uniform state at :math:`\kappa = 2`, the wave (1, 1),
-their sum, at :math:`2/a`. If it is as strong, :math:`a = 1`, the three are in resonance, and the
-transition is discontinuous: a lattice of hexagons is the ground state before the uniform state
-loses its stability. If it is weak the transition is continuous: by the normal form, lattices begin
-above 2 if :math:`a < 1/3`.
+The waves (1, 0) and (0, 1) grow from the uniform state above :math:`\kappa = 2`, the wave (1, 1),
+their sum, above :math:`2/a`. For :math:`a = 1` the three waves are equally strong and in resonance,
+and the transition is discontinuous: a hexagonal lattice becomes the ground state before the uniform
+state loses its stability. For small a the transition is continuous: by the normal form, lattices
+branch towards :math:`\kappa > 2` if :math:`a < 1/3`.
 
-Measured for :math:`a = 1` against the moment :math:`r(b) = \int \cos x_1\, d\mu` of
-:math:`\mu \propto e^{b (\cos x_1 + \cos x_2 + \cos(x_1 + x_2))}`, by quadrature: states have
-:math:`\kappa = b/r(b)`, so that the fold is the minimum of this, and the transition is where their
-free energy is 0. For :math:`a = 0.3` there is no fold, for :math:`a = 0.36` there is one.
+For :math:`a = 1` states are compared with
+:math:`\mu \propto e^{b (\cos x_1 + \cos x_2 + \cos(x_1 + x_2))}`, whose moment
+:math:`r(b) = \int \cos x_1\, d\mu` is computed by quadrature. The states have
+:math:`\kappa = b/r(b)`. The fold is the minimum of this function, and at the transition the free
+energy is 0. For :math:`a = 0.3` there is no fold, for :math:`a = 0.36` there is one.
 
 :Source: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
 :Run time: 20 s, ``python examples/torus_phases.py``
-:Look at: the solid lines: on the left the ground state changes at the diamond, before the onset,
-    and hysteresis ends at the square, the fold; on the right r grows from 0.
+:Look at: the solid lines. On the left the ground state changes at the diamond, before the onset,
+    and hysteresis ends at the fold, the square; on the right r grows continuously from 0.
 """
 
 from pathlib import Path

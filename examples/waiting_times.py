@@ -2,19 +2,19 @@ r"""
 Waiting times at a barrier
 ==========================
 
-One token on the circle in the double well :math:`v(\theta) = -\sin 2\theta`. It rests at
-:math:`\theta = 0` until the noise carries it over to :math:`\pi`, after a mean time of
+One token on the circle moves in the double well :math:`v(\theta) = -\sin 2\theta`. It stays near
+:math:`\theta = 0` until the noise carries it over the barrier to :math:`\pi`, after the mean time
 
 .. math:: T = \kappa \int_0^\pi e^{-\kappa V(y)} \int_0^y e^{\kappa V(z)}\, dz\, dy,
     \qquad V(\theta) = \tfrac12 \cos 2\theta,
 
-which grows like :math:`e^\kappa`. Drawn are this integral, the law of Eyring and Kramers
-:math:`T = \tfrac\pi2 e^\kappa`, and mean times of tokens with twice their standard error.
-``mf.escape_time`` is the integral.
+which grows like :math:`e^\kappa`. The figure shows this integral, computed by ``mf.escape_time``,
+the Eyring-Kramers law :math:`T = \tfrac\pi2 e^\kappa`, and mean times of tokens with error bars of
+two standard errors.
 
 :Source: Survey, section 7; the integral is that of a reflecting end, e.g. Gardiner, section 5.2.
 :Run time: 20 s, ``python examples/waiting_times.py``
-:Look at: the law of Eyring and Kramers, a straight line here, is approached from above.
+:Look at: the mean times, which approach the straight line of the law from above.
 """
 
 from pathlib import Path

@@ -9,15 +9,16 @@ where only :math:`g_k` depends on the weights. With :math:`\ell_k = I_k(\beta)/I
     \frac{I_k(\beta)}{\beta} \ \text{(unnormalised)}, \qquad
     \frac{\ell_k}{\beta (1 + \ell_k)} \ \text{(Sinkhorn)},
 
-and for the weights :math:`\sigma(\beta \langle x, y\rangle + b)` of a sigmoid it is the coefficient
-of degree k of their primitive. Measured: how much each degree, alone and of size :math:`10^{-7}`,
-grows until t = 1/2. For :math:`\beta = 5` three clusters form first under softmax weights, four
-under Sinkhorn's, and two under those of the sigmoid, which damp the degrees 4 to 6.
+and for sigmoid weights :math:`\sigma(\beta \langle x, y\rangle + b)` it is the coefficient of
+degree k of their primitive. Measured: the growth of each degree until t = 1/2, alone and from the
+size :math:`10^{-7}`. For :math:`\beta = 5` three clusters form first under softmax weights, four
+under Sinkhorn weights, and two under sigmoid weights, which damp the degrees 4 to 6.
 
 :Source: Survey, section 5; Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, for the weights.
-    The rate of Sinkhorn's is derived here from :math:`v = -\nabla f/\beta`, f their log-scaling.
+    The rate of Sinkhorn weights is derived here from :math:`v = -\nabla f/\beta` with their
+    log-scaling f.
 :Run time: 5 s, ``python examples/weights.py``
-:Look at: the place of each maximum; circles are measured, lines predicted.
+:Look at: the position of each maximum; circles are measured, lines predicted.
 """
 
 from pathlib import Path

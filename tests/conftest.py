@@ -1,6 +1,7 @@
 """Kinds that one test module defines are not known in the others; `--attack`, and its table.
 
-Tests marked `long` run with `--attack` only, and of those marked `repeats` all but the first case.
+Tests marked `long` run with `--long` or `--attack` only, and of those marked `repeats` all but the
+first case.
 """
 
 import gc
@@ -69,12 +70,13 @@ def pytest_configure(config):
 
 
 def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="tests that are marked long, too")
     parser.addoption("--attack", action="store_true", help="long attacks, see tests/robustness")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is long, and all but the first case of what repeats, unless by `--attack`."""
+    """Leave out what is long, and all but the first case of what repeats, unless asked for."""
     items.sort(key=lambda item: item.path)  # in all workers alike
     begun = set()
     for item in items:
@@ -83,7 +85,7 @@ def pytest_collection_modifyitems(config, items):
             if test in begun:
                 item.add_marker("long")
             begun.add(test)
-    if config.getoption("--attack"):
+    if config.getoption("--long") or config.getoption("--attack"):
         return
     left_out = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=left_out)

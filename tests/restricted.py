@@ -41,7 +41,7 @@ def main(arguments):
     given = restrictions(umath.__cpu_dispatch__, umath.__cpu_features__)
     if not given:
         print("There is no AVX2 on this processor, so that it is not restricted.")
-    command = [sys.executable, "-m", "pytest", "-m", "bits", *arguments]
+    command = [sys.executable, "-m", "pytest", "--long", "-m", "bits", *arguments]
     threads = {"OPENBLAS_NUM_THREADS": str(os.cpu_count())}
     os.execve(sys.executable, command, {**threads, **os.environ, **given})
 

@@ -35,8 +35,12 @@ def ids(page):
     return page.name
 
 
+FIRST = ROOT / "docs" / "tutorials" / "first_run.md"
+SHOWN = [FIRST, *(p for p in PAGES if p != FIRST and any(blocks(p, "python", "toml")))]
+
+
 @pytest.mark.repeats
-@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "python", "toml"))], ids=ids)
+@pytest.mark.parametrize("page", SHOWN, ids=ids)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     """A configuration shown on the page is run as run.toml, into run.nc."""
     plt.switch_backend("Agg")
@@ -102,17 +106,23 @@ def test_every_public_name_is_on_the_api_page():
     assert missing == ["__version__"]
 
 
-def test_every_name_of_the_api_page_is_reached_as_it_says():
-    """In fresh interpreters, one for each room: whatever was imported before must not matter."""
+REACHED = "import meanfield as mf\nfor name in {}:\n    eval('mf.' + name)"
+
+
+@pytest.mark.parametrize("part", ["whole", pytest.param("rooms", marks=pytest.mark.long)])
+def test_every_name_of_the_api_page_is_reached_as_it_says(part):
+    """In fresh interpreters, forwards and backwards; and one for each room.
+
+    Whatever was imported before must not matter.
+    """
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     names = re.findall(r"auto(?:class|function|exception):: meanfield\.([\w.]+)", page)
     names += re.findall(r"^`(?:mf|meanfield)\.([\w.]+)`", page, re.MULTILINE)
     assert len(names) > 60
-    code = "import meanfield as mf\nfor name in {}:\n    eval('mf.' + name)"
     rooms = sorted({name.split(".")[0] for name in names if "." in name})
     within = [[name for name in names if name.startswith(f"{room}.")] for room in rooms]
-    for some in (names, names[::-1], *within):
-        command = [sys.executable, "-c", code.format(some)]
+    for some in (names, names[::-1]) if part == "whole" else within:
+        command = [sys.executable, "-c", REACHED.format(some)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{some}: {done.stderr[-300:]}"
 
@@ -131,6 +141,7 @@ def test_every_member_that_the_api_page_lists_exists():
     assert listed > 60
 
 
+@pytest.mark.long
 def test_the_drawing_of_the_house_has_every_room_and_arrows_that_point_down(tmp_path):
     script, target = ROOT / "docs" / "pictures" / "house.py", tmp_path / "house.svg"
     subprocess.run([sys.executable, script, target], check=True)
@@ -142,6 +153,7 @@ def test_the_drawing_of_the_house_has_every_room_and_arrows_that_point_down(tmp_
     assert len(ends) >= len(rooms) - 1 and all(float(y) < float(to) for y, to in ends)
 
 
+@pytest.mark.long
 def test_the_figures_of_the_page_performance_are_drawn_from_the_tables(tmp_path):
     subprocess.run([sys.executable, PERFORMANCE, tmp_path], check=True)
     drawn = {path.name for path in tmp_path.iterdir()}

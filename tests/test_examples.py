@@ -142,6 +142,7 @@ def test_a_download_needs_no_file_of_the_folder_of_examples(downloads, name):
         assert f'Path("{found}").write_text(' in text
 
 
+@pytest.mark.long
 def test_a_downloaded_script_runs_in_an_empty_folder(downloads, tmp_path):
     """One that reads a configuration, under the name that a browser gives to a second copy."""
     alone = tmp_path / "collapse (1).py"
@@ -152,6 +153,7 @@ def test_a_downloaded_script_runs_in_an_empty_folder(downloads, tmp_path):
     assert {"collapse.nc", "collapse.png"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
+@pytest.mark.long
 def test_the_cells_of_a_downloaded_notebook_run_in_order(downloads, tmp_path):
     """Compiled as IPython does, where a future statement holds for later cells.
 

@@ -37,8 +37,7 @@ limit, each with our measurements and the scripts behind them. Statements are in
 example that draws it.
 
 Scripts are in the folder `validation/` of the repository. The first command below runs one script,
-the second one the scripts of a row, with smaller sizes. It prints tolerance and measured value of
-each claim:
+the second one the scripts of a row, with smaller sizes. Both print tolerances and measured values:
 
 ```sh
 python validation/long_context.py
@@ -105,8 +104,8 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
     lines = [
         "## Last runs of the scripts\n",
         "Recorded by `make validate VALIDATE_ARGS=--record`. *In part* marks quick runs,",
-        "*changed since* marks scripts that were another text then, and `-dirty` marks versions",
-        "with uncommitted changes.\n",
+        "*changed since* marks scripts whose text, comments included, has changed after the run, and",
+        "`-dirty` marks versions with uncommitted changes.\n",
         "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
     ]
     for script in named:

@@ -20,7 +20,7 @@ from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
-from .families import basis_of, with_parameter
+from .families import basis_of, parameters_of, with_parameter
 from .multistability import state_of
 from .stationary import AT_STATE, check_model, check_stationary, l2_distance, state_near
 
@@ -244,9 +244,9 @@ def basins(
 ) -> Basins:
     """Solve from many starts, and count the states, waves and cycles in which the runs end.
 
-    A run ends in a state, or a wave that turns, if Newton's method from its end converges to a
-    stable one at a distance of at most 0.03 in L^2. Else it is continued: it ends in a cycle if it
-    returns to where it was, and nowhere if not.
+    A run ends in a state, or in a rotating wave, if Newton's method from its end converges to a
+    stable one at a distance of at most 0.03 in L^2. Otherwise the run is continued. It then ends in
+    a cycle if it returns to an earlier density, and otherwise "nowhere".
 
     Parameters
     ----------
@@ -261,8 +261,8 @@ def basins(
         Number of starts that a function draws.
     vary : mapping of str to sequence, optional
         One parameter of the model, as for `branches`, and its values in the order in which ends are
-        matched: an end has the name of one of its kind at a value before if a run from there
-        ends here.
+        matched: an end keeps the name of an end of its kind at an earlier value if a run that
+        starts from that end leads to it.
     t_end : float
         Duration of a run, and of its continuation.
     rtol : float
@@ -288,10 +288,14 @@ def basins(
     level = real("level", level, "between 0 and 1", lambda number: 0 < number < 1)
     require("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
     begun = _drawn(starts, rng, count)
-    one = vary is None or (isinstance(vary, Mapping) and len(vary) == 1)
-    require("vary", vary, 'one parameter and its values, {"b": (0, 1, 2)}', one, TypeError)
+    known = parameters_of(model)
+    one = vary is None or (isinstance(vary, Mapping) and len(vary) == 1 and {*vary} <= {*known})
+    wanted = f'a parameter of {known} and its values, {{"{known[0]}": (1, 2)}}'
+    require("vary", vary, wanted, one, TypeError)
     ((name, values),) = ({"": [0.0]} if vary is None else vary).items()
-    values = [float(value) for value in np.atleast_1d(real_array("vary", values))]
+    array = np.atleast_1d(real_array("vary", values))
+    require("vary", vary, wanted, array.ndim == 1 and array.size > 0)
+    values = array.tolist()
     work = BasinsWork(model, begun, name, t_end, rtol)
     for value in values:
         check_model(work.model_at(value), begun[0].space)

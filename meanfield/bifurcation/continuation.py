@@ -474,6 +474,12 @@ class InParameter(StationaryCurve):
         self.reach = self.span
         self.family = EquationFamily(self.drift, self.parameter, self.span, self.basis)
 
+    def among(self, basis: Any) -> StationaryCurve:
+        other: Any = super().among(basis)
+        if other is not self:
+            other.family = self.family.among(basis)
+        return other
+
     def of_value(self, value: float) -> tuple[Any, float]:
         kappa = self.family.kappa(value) if self.kappa is None else self.kappa
         return self.family.at(value), kappa

@@ -52,7 +52,7 @@ AS_ACCURATE = 10.0  # of the tolerance: difference of two passages of the same o
 NOT_MOVING = (
     "Newton's method ended at one density that does not move, with the period {:.3g}: no cycle. "
     "Give another estimate of the period, or none: the model is then solved until a density comes "
-    "back. A model may have no cycle at all."
+    "back. Raise max_intervals if that is less than 10. A model may have no cycle at all."
 )
 NO_CYCLE = (
     "No cycle was found: Newton's method ended at the residual {residual:.1e} ({status}). Start "
@@ -278,9 +278,9 @@ def cycle(
     model : Transformer
         A single model that moves a `Density` or `Indexed`, with noise, and constant in time.
     guess : Solution, Density, SpecialPoint or CycleSpecial
-        The end of a run, or a density: the model is solved from there until the density comes back
-        near to an earlier one. Or a Hopf point of `branches` or a period doubling of `cycles` in a
-        parameter of the model: cycles are followed from there to the value that the model has.
+        The end of a run, or a density: the model is solved from there until the density returns
+        close to an earlier one. Or a Hopf point of `branches` or a period doubling of `cycles` in a
+        parameter of the model: cycles are followed from there to the value in the model.
     period : float, optional
         Estimate of the period, instead of waiting for a return. The result has the least period
         of its orbit, also where this estimate is a multiple of it.
@@ -301,9 +301,9 @@ def cycle(
     TypeError, ValueError
         For wrong arguments, ensembles, and models without noise.
     MeanfieldError
-        If the run comes to rest, or comes back to no earlier state; if Newton's method ends at a
-        density that does not move; if cycles from the special point do not reach the model; for
-        models that change with time.
+        If the run comes to rest, or does not return to an earlier state; if Newton's method ends at
+        a stationary density; if cycles from the special point do not reach the parameter value of
+        the model; for models that change with time.
 
     Notes
     -----

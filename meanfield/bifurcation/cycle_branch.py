@@ -441,8 +441,8 @@ def cycles(
     vary : mapping of str to (float, float), optional
         Name and range of another parameter of the model: see `branches`.
     at : float, optional
-        Value of the parameter at which `start` is; by default that of its model, or of the special
-        point. Of a cycle of a function s -> model it must be given.
+        Parameter value of `start`; by default that of its model, or of the special point. Required
+        for a cycle of a function s -> model.
     tolerance, max_degree, max_intervals
         As for `cycle`.
     max_step : float
@@ -459,8 +459,8 @@ def cycles(
     Returns
     -------
     CycleBranch
-        From a cycle the branch is followed in both directions, from a special point in the one in
-        which its orbits exist.
+        A branch from a cycle has both directions; a branch from a special point has the direction
+        in which its orbits exist.
 
     Raises
     ------

@@ -24,10 +24,14 @@ from .reflections import Symmetries, reflected_on, symmetries_of_noise
 from .torus_harmonics import TorusReflected as TorusReflected
 from .transport import TransportEquation, scaled
 
-RECENT_EQUATIONS, RECENT_SOURCES = 8, 32  # numbers of cached equations, and of models
+RECENT_EQUATIONS, RECENT_SOURCES = 12, 256  # numbers of cached equations, and of models
 BETWEEN = 0.381966  # fraction of a range at which symmetries are determined, besides its ends
 ABSENT_OF_ROTATIONS = Kuramoto()  # represents all zonal drifts, which have the same symmetries
-PARAMETER_STEP, STEPS_EACH_WAY = 0.01, 3  # in units of min(1, width of the range)
+PARAMETER_STEP = 0.01  # longest distance of nodes, in units of min(1, width of the range)
+STENCIL = np.arange(-3.0, 4.0)  # of difference formulas
+STENCIL_SLOPES = np.transpose([
+    np.polyder(np.poly(STENCIL[STENCIL != j])) / np.prod(j - STENCIL[STENCIL != j]) for j in STENCIL
+])  # derivatives of Lagrange's polynomials  # fmt: skip
 PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a random density to detect symmetries and kinks
 KINK_DIGITS = 9  # of a value of the parameter
 KINK_PART, KINK_ROUNDING = 0.7, 1e-12  # least fourth differences at kinks: of second ones, and all
@@ -214,7 +218,8 @@ class EquationFamily:
         """Create the caches of equations and models."""
         self._source = lru_cache(RECENT_SOURCES)(partial(with_parameter, self.drift, self.name))
         self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
-        self._neighbours = lru_cache(2)(self._around)
+        self._neighbour = lru_cache(RECENT_EQUATIONS)(self._made_neighbour)
+        self._neighbours = lru_cache(RECENT_EQUATIONS)(self._at_nodes)
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the caches of equations."""
@@ -240,8 +245,11 @@ class EquationFamily:
         """Whether some model of the family has no equation of moments, so that none is used."""
         if not isinstance(self.drift, Transformer) and isinstance(self.drift, Kind | type):
             return False
-        models = [self._source(float(value)) for value in probed_values(self.span)]
-        return not all(model.is_zonal for model in models)
+        return not all(model.is_zonal for model in self.probed())
+
+    def probed(self) -> list[Transformer]:
+        """Models at `probed_values` of the range."""
+        return [self._source(float(value)) for value in probed_values(self.span)]
 
     def _made(self, value: float) -> Any:
         """The equation at a value, not cached."""
@@ -251,7 +259,7 @@ class EquationFamily:
             source = self._source(value)
         except ValueError as error:
             raise OutsideDomain(str(error)) from error
-        derivatives = partial(self.changes, value), lambda: self._neighbours(value)
+        derivatives = partial(self.changes, value), lambda: self._around(value)
         try:
             with naming_value(self.drift, self.name, value):
                 if self._general:
@@ -270,7 +278,7 @@ class EquationFamily:
     def among(self, basis: Any) -> Self:
         """The family in another basis."""
         other = copy(self)
-        other.basis = basis
+        other.basis, other._source = basis, self._source
         return other
 
     def kappa(self, value: float) -> float:
@@ -303,20 +311,26 @@ class EquationFamily:
         equations with the multipliers dw/dp and 0 are enough.
         """
         points, slopes = self.stencil(value)
-        points, slopes = points[slopes != 0], slopes[slopes != 0]
-        basis, many = self.basis, self._ensemble(points)
-        if many is None:
-            return slopes, [self._neighbour(point) for point in points.tolist()]
-        model = self.at(value).model
-        w, z = np.atleast_2d(basis.attraction(many)), basis.normaliser(many)
-        if z is None:
-            change = slopes @ w
-            slopes, each = np.array([1.0, -1.0]), [scaled(change, None), scaled(0 * change, None)]
-        else:
-            each = [scaled(*one) for one in zip(w, np.atleast_2d(z), strict=True)]
-        return slopes, [TransportEquation(model, basis, zonal=[one]) for one in each]
+        each = self._neighbours(tuple(points.tolist()))
+        zonal: Any = [one._zonal for one in each]
+        if all(parts is not None and parts[0][1] is None for parts in zonal):
+            change = slopes @ np.array([w for ((w, _),) in zonal])
+            pair = scaled(change, None), scaled(0 * change, None)
+            made = [TransportEquation(each[0].model, self.basis, zonal=[one]) for one in pair]
+            return np.array([1.0, -1.0]), made
+        return slopes, each
 
-    def _neighbour(self, value: float) -> TransportEquation:
+    def _at_nodes(self, points: tuple[float, ...]) -> list[TransportEquation]:
+        """The general equations at several values, those of an ensemble by their multipliers."""
+        basis, many = self.basis, self._ensemble(np.array(points))
+        if many is None:
+            return [self._neighbour(point) for point in points]
+        model = self.at(points[0]).model
+        w, z = np.atleast_2d(basis.attraction(many)), basis.normaliser(many)
+        pairs = zip(w, [None] * len(w) if z is None else np.atleast_2d(z), strict=True)
+        return [TransportEquation(model, basis, zonal=[scaled(*one)]) for one in pairs]
+
+    def _made_neighbour(self, value: float) -> TransportEquation:
         """The general equation at a value."""
         with naming_value(self.drift, self.name, value):
             model = model_of(self._source(value), self.basis.noise)
@@ -325,17 +339,17 @@ class EquationFamily:
     def stencil(self, value: float) -> tuple[Array, Array]:
         """Values, (7,), and weights, (7,), of a difference formula for d/dp at a value.
 
-        The values are within the range, as models may not exist outside it.
+        The values are the nearest of a uniform grid of the range, as models may not exist outside
+        it, so that their equations are made once for many values.
         """
-        low, high = min(self.span[0], value), max(self.span[1], value)
-        step = PARAMETER_STEP * min(1.0, self.span[1] - self.span[0])
-        nodes = np.arange(-STEPS_EACH_WAY, STEPS_EACH_WAY + 1)
-        nodes += max(0, int(np.ceil((low - value) / step)) + STEPS_EACH_WAY)
-        nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
-        slopes = np.array([_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes])
-        if nodes[0] + nodes[-1]:  # not central: the middle weight is not 0
-            slopes[nodes == 0] = -sum(slopes)
-        return np.clip(value + step * nodes, low, high), slopes
+        low, high = self.span
+        count = int(np.ceil((high - low) / (PARAMETER_STEP * min(1.0, high - low))))
+        place = (value - low) * count / (high - low)
+        last = max(count, np.floor(place))  # beyond the range, nodes up to the value
+        centre = np.clip(np.round(place), min(0.0, np.ceil(place)) + 3, last - 3)
+        points = low + (high - low) / count * (centre + STENCIL)
+        slopes = np.polyval(STENCIL_SLOPES, place - centre) * count / (high - low)
+        return np.clip(points, min(low, value), max(high, value)), slopes
 
     def kinks(self, value: float) -> dict[str, float]:
         """A value near which R has no derivative by the parameter, by its name; empty without one.
@@ -359,6 +373,8 @@ class EquationFamily:
 
     def _ensemble(self, values: Array) -> ZonalDrift | None:
         """Ensemble of the drifts at several values; None if they do not form one."""
+        if not isinstance(self.drift, Drift | type):
+            return None
         try:
             many = with_parameter(self.drift, self.name, values)
         except (TypeError, ValueError):
@@ -444,12 +460,6 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
     if name in ("kappa", "reaction"):
         return source.replace(**{name: value})
     return source.replace(drift=source.drift.replace(**{name: value}))
-
-
-def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
-    """Derivative at 0 of the Lagrange polynomial of node j, if 0 is one of the nodes and j != 0."""
-    others = nodes[(nodes != j) & (nodes != 0)]
-    return float(np.prod(others / (others - j)) / j)
 
 
 def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:

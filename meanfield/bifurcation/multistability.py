@@ -211,16 +211,17 @@ def stationary_states(
     space : Circle, Sphere, Torus or Zonal; or Density or Indexed
         A density stands for its space.
     starts : sequence of densities, or int, optional
-        Densities to start from, in place of the default; or how many random ones to start from
-        after it, exp(f)/const for random f of degree 3, which need `rng`. By default the uniform
-        density, exp(p_l)/const and exp(-p_l)/const for the first six functions p_l of the symmetry
-        and, for drifts with a potential, the results of 30 steps mu <- exp(kappa g[mu])/const from
-        them, which lower the free energy if W is positive. Then from each unstable state displaced
-        along each unstable mode of the symmetry of the search, by 0.5 and 0.2 in L^2, and by 0.1 to
-        0.0125 while `index_sum` is not 1. Then, without deflation, from the flow of the density on
-        both sides of each state of index one among those of its symmetry, and from mixtures of the
-        state that the uniform density leads to with each other one, where both are stable; also for
-        the states found so. Sequences are searched from alone.
+        Densities to start from, instead of the default ones. Or the number of random densities
+        exp(f)/const, f random of degree 3, to start from after the default ones; they need `rng`.
+        By default the uniform density, exp(p_l)/const and exp(-p_l)/const for the first six
+        functions p_l of the symmetry and, for drifts with a potential, the results of 30 steps
+        mu <- exp(kappa g[mu])/const from them, which lower the free energy if W is positive.
+        Afterwards each unstable state, displaced along each unstable mode of the symmetry of the
+        search by 0.5 and 0.2 in L^2, and by 0.1 to 0.0125 while `index_sum` is not 1. Then, without
+        deflation: the flow of the density from both sides of each state of index one among states
+        of its symmetry; and mixtures of the state that the uniform density leads to with each other
+        state, if both are stable. These are repeated for new states. With a given sequence no other
+        starts are used.
     rng : numpy.random.Generator or seed, optional
         Source of the random starts.
     symmetry : str

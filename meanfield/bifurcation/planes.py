@@ -5,6 +5,7 @@ A point has the first parameter p and the coordinate q of the second one, log ka
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,13 @@ class ParameterPlane(KappaPlane):
             raise OutsideDomain(str(error)) from error
         names, spans = (self.second, self.name), (self.second_span, self.span)
         second, first = map(EquationFamily, sources, names, spans, (self.basis, self.basis))
+        second._general = first._general = self._general
         return second, first
+
+    def probed(self) -> list[Transformer]:
+        """Models at `probed_values` of both ranges."""
+        pairs = product(probed_values(self.span), probed_values(self.second_span))
+        return [self.model(*pair) for pair in pairs]
 
     def equation(self, p: float, q: float) -> tuple[Any, float]:
         _, first = self._lines(p, q)
@@ -198,9 +205,7 @@ def plane_of(drift: Any, ranges: Mapping[str, Span], noise: Noise, space: Space)
         return KappaPlane(drift, name, span, basis_along(drift, name, span, noise, space,
                                                          AXISYMMETRIC))  # fmt: skip
     plane = ParameterPlane(drift, name, span, None, *others[0])
-    corners = [
-        plane.model(p, q) for p in probed_values(span) for q in probed_values(plane.second_span)
-    ]
+    corners = plane.probed()
     for model in corners:
         check_model(model, space)
     basis = basis_of(corners, space)

@@ -67,11 +67,11 @@ def propagation_of_chaos(
 ) -> Study:
     """Compare n tokens with their mean-field density, for several n.
 
-    The density is solved once. For every n and every replica, n tokens that start as independent
-    samples of mu0 are solved. At each time a study measures the distances between tokens and
-    density, functionals of both, and the distance of each token from the nonlinear process with the
-    same start and noise (`MeanField`). The distances of independent samples of the density form the
-    sampling floor, below which only tokens that repel each other can get.
+    The density is solved once. For every n and every replica, n tokens start as independent samples
+    of mu0. At each time a study measures the distances between tokens and density, functionals of
+    both, and the distance of each token from the nonlinear process with the same start and noise
+    (`MeanField`). The distances of independent samples of the density are the sampling floor; only
+    tokens that repel each other can be closer.
 
     Parameters
     ----------

@@ -136,9 +136,9 @@ def gradient(
 ) -> Gradient:
     """The gradient of a scalar of the last state in the initial law and in parameters.
 
-    Computed by the transpose of the discrete map of the run, for fixed steps, schemes and degrees:
-    products with directions equal those of `tangents` of `solve`, to rounding. For n steps about
-    sqrt(n) states are stored, and the stages of sqrt(n) steps, or 32 MiB of them, at a time.
+    The gradient is the transpose of the derivative of the discrete run, with fixed steps, schemes
+    and degrees: products with directions equal the `tangents` of `solve` to rounding. For n steps
+    about sqrt(n) states are stored, and at a time the stages of sqrt(n) steps, or 32 MiB of them.
 
     Parameters
     ----------
@@ -151,8 +151,8 @@ def gradient(
         By default all that the model has: those of the drift, and kappa if there is noise; of a
         `PerLayer` kappa "kappa[0]", "kappa[1]", ... for the layers with noise; of frequencies
         "frequency.factor" (`OfIndex`), "frequency.width" and "frequency.centre" (`Lorentzian`).
-        Where each position has its own beta, "beta" adds one number to all of them, and "beta[i]"
-        is that of node i, which is to be named here.
+        If each position has a separate beta, "beta" adds one number to all of them, and "beta[i]"
+        is that of node i, which must be named here.
 
     Returns
     -------

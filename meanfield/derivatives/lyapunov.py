@@ -70,9 +70,9 @@ def lyapunov_exponents(
 ) -> LyapunovExponents:
     """The largest Lyapunov exponents of a run.
 
-    Tangents of the run, along its own steps, are made orthonormal at about equal intervals, by a QR
-    decomposition; sums of the logarithms of the diagonals of R, divided by the time, tend to the
-    exponents. The result has these averages for the finite run, and for its second half.
+    Tangents of the run, along its steps, are orthonormalised at about equal intervals by a QR
+    decomposition. Sums of the logarithms of the diagonals of R, divided by the time, tend to the
+    exponents. The result has these averages for the whole run and for its second half.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def lyapunov_exponents(
     count : int
         The number of exponents, at most the dimension of the tangent space.
     renewals : int
-        The number of times tangents are made orthonormal, at ends of steps. Between two of them
-        lengths of tangents should change by less than 1e10.
+        The number of orthonormalisations, at ends of steps. Between two of them lengths of tangents
+        should change by less than a factor of 1e10.
     rng : numpy.random.Generator or seed
         For the random initial directions.
 

@@ -48,8 +48,8 @@ def wasserstein(
 ) -> Distance:
     """W_p(a, b) = (min over plans of int d(x, y)^p dplan)^(1/p), in radians.
 
-    d is the geodesic distance of the sphere, from 0 to pi, or of the torus, the root of the sum of
-    squared angles; for tokens in R^d the Euclidean one.
+    d is the geodesic distance on the sphere, from 0 to pi, or on the torus, the root of the sum of
+    squared angles; for tokens in R^d it is the Euclidean distance.
 
     Parameters
     ----------

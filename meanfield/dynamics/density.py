@@ -530,7 +530,8 @@ class DensityMotion(Motion, moves=Density):
     def failure(self, status: str, end: Failure) -> str:
         """The reason why a run could not go on, and what to do."""
         if status != "unresolved":
-            return super().failure(status, end)
+            haste = self._haste(end.t) if status == "not_finite" else ""
+            return super().failure(status, end) + haste
         raised = "Use a smaller dt, if the steps were too long; else raise" if end.dt else "Raise"
         if end.instability:
             raised = f"{end.instability} Use a smaller dt or another scheme; else raise"

@@ -59,7 +59,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
         circle   f(theta) = sum_i m_i exp(beta (cos(theta - theta_i) - 1))
         line     f(x) = sum_i m_i exp(-beta (x - x_i)^2 / 2)
 
-    Softmax attention moves tokens uphill on it, v = (1/beta) grad log f.
+    Softmax attention moves tokens uphill on this estimate, v = (1/beta) grad log f.
 
     Parameters
     ----------
@@ -77,14 +77,15 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
 
     Notes
     -----
-    At a mode f'' <= 0, so that a token is within beta^(-1/2). These neighbourhoods are covered
-    by cells of at most a quarter of it. In the middle of each the sums f'/beta = sum_i q_i s_i and
-    its derivative are evaluated, and a bound of the second derivative that holds in the whole
-    cell. Taylor's formula then shows that f' has no zero there, or that f'' has none, so that
-    f' has at most one and its signs at both ends decide; if neither, the cell is halved.
+    At a mode f'' <= 0, so that a token is within the bandwidth beta^(-1/2). These neighbourhoods
+    are covered by cells of at most a quarter of the bandwidth. In the middle of each cell
+    f'/beta = sum_i q_i s_i and its derivative are evaluated, with a bound of the second derivative
+    on the whole cell. Taylor's formula then shows that f' has no zero in the cell; or that f'' has
+    none, so that f' has at most one zero, which its signs at both ends decide. Otherwise the cell
+    is halved.
 
-    Sums leave out tokens that weigh less than 1e-20 of the others, and bounds allow for rounding.
-    The cost is n times the number of cells within ten bandwidths: 1e5 tokens take a second.
+    Sums omit tokens with weights below 1e-20 of the others, and bounds include rounding errors. The
+    cost is n times the number of cells within ten bandwidths: 1e5 tokens take a second.
     """
     if not isinstance(tokens, Tokens):
         raise TypeError(f"kernel_modes takes Tokens; got {type(tokens).__name__}.")

@@ -547,7 +547,10 @@ class Motion(ABC):
     def failure(self, status: str, end: Failure) -> str:
         """The reason why a run could not go on, and what to do, in words."""
         if status == "not_finite":
-            return f"After t = {end.t:g}{end.member} {self.not_finite}: use a smaller dt."
+            until = f"After t = {end.t:g}{end.member} {self.not_finite}"
+            if not end.instability:
+                return f"{until}: use a smaller dt."
+            return f"{until}. {end.instability} Use a smaller dt or another scheme."
         reason = self.why_stalled(end) if end.stalled else self.why_rejected(end)
         return f"No step size{end.member} meets rtol at t = {end.t:g}: {reason}"
 
@@ -713,11 +716,11 @@ def attend(drift: Drift, state: S) -> S:
 
         A_i = sum_j m_j k(<x_i, x_j>) x_j / Z(x_i)
 
-    In R^d x_i <- A_i. With k(x, y) = e^(-beta |x - y|^2 / 2) normalised, in R^d or on the sphere,
-    where that is SA, it is a step of Gaussian blurring mean-shift.
+    In R^d x_i <- A_i. With normalised weights k(x, y) = e^(-beta |x - y|^2 / 2) this is a step of
+    Gaussian blurring mean-shift, in R^d and on the sphere, where these weights are those of SA.
 
-    Of equiangular tokens the logit grows by 2 log(1 + n k(rho)/(k(1) - k(rho))); where k is
-    constant all outputs are the same, and it is infinite.
+    The logit of `Equiangular` tokens grows by 2 log(1 + n k(rho)/(k(1) - k(rho))). If k is constant
+    all outputs coincide, and the logit is infinite.
 
     Parameters
     ----------
@@ -725,7 +728,7 @@ def attend(drift: Drift, state: S) -> S:
         Any, for tokens; `USA`, `SA`, `Kuramoto` or `Interaction` for equiangular ones. Parameters
         that depend on time are those at t = 0.
     state : Tokens or Equiangular
-        The radii of tokens on a sphere do not matter: attention sees directions.
+        The radii of tokens on a sphere do not matter: attention depends on directions only.
 
     Returns
     -------

@@ -316,9 +316,9 @@ def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Function]:
 
     Notes
     -----
-    Each merger takes about 50 repeated steps, as the number of clusters jumps and is located by
-    bisection: those of 100 tokens may take 100 times as long as the run. A smaller n, as
-    ``merge_events(3)``, locates the last ones alone.
+    Each merger takes about 50 repeated steps, because the jump of the number of clusters is located
+    by bisection: all mergers of 100 tokens may take 100 times as long as the run. A smaller n, such
+    as ``merge_events(3)``, locates only the last ones.
     """
     n = whole_number("n", n)
     angle = positive("angle", angle)

@@ -209,9 +209,9 @@ def escape_time(
         1/T = sum_i s_i (rate_i/2 pi) Z_i/Z_state
 
     Z_state and Z_i are the weights of the state and of the i-th saddle in the Gibbs measure of n
-    tokens, each with its whole orbit under symmetries of the model; rate_i is the growth rate of
-    the unstable perturbation of the saddle. s_i is 2 for a saddle between the state and its mirror
-    image, which lies on both basins, else 1.
+    tokens, including their orbits under symmetries of the model. rate_i is the growth rate of the
+    unstable perturbation of the saddle. s_i is 2 for a saddle between the state and its mirror
+    image, else 1.
 
     Parameters
     ----------
@@ -221,19 +221,18 @@ def escape_time(
     n : int
         Number of tokens. 1 without interaction.
     start : array, (2,), optional
-        For one token without interaction, a point of the well that it leaves; by default that
-        where its density is largest.
+        For one token without interaction, a point of the well that it leaves; by default the well
+        with the largest density.
     around : Saddles, optional
-        The saddles of the state, if they are known, of its model and space; by default
-        `saddles(state)`.
+        Known saddles of the state; by default `saddles(state)`.
     progress : bool, optional
         As for `saddles`.
 
     Returns
     -------
     EscapeTime
-        The time until the tokens are beyond the saddle and do not return. To the
-        saddle itself it is half of it, to leading order.
+        The mean time until the tokens are beyond the saddle and do not return. The mean time to
+        the saddle itself is half of it, to leading order.
 
     Raises
     ------
@@ -242,24 +241,26 @@ def escape_time(
         have not converged or are unstable.
     MeanfieldError
         For models without a free energy, except one token without interaction; if no saddle was
-        found; for states without an axis, except those in a `Potential`; without interaction, for
-        more tokens, off the circle, and if there is one well or none.
+        found; for states without an axis, except those in a `Potential`. Without interaction: for
+        more than one token, for other spaces than the circle, and for fewer than two wells.
 
     Notes
     -----
-    The law is the limit of large n. Its relative error is expected to be of order 1/(n kappa dF),
-    with a constant that is not known: `asymptotic` says whether n kappa dF >= 3. Towards a fold or
-    a bifurcation the barrier and the `curvature` vanish, and `least_n` grows. Saddles of lower
-    symmetry than those sought, and paths that do not cross a saddle of index one, are not seen.
+    The law is asymptotic for large n. Its relative error is expected to be of order
+    1/(n kappa dF), with an unknown constant: `asymptotic` says whether n kappa dF >= 3. Towards a
+    fold or a bifurcation the barrier and the `curvature` vanish, and `least_n` grows. Saddles of
+    lower symmetry than `saddles` searches for, and paths that do not cross a saddle of index one,
+    are not included.
 
-    The density of tokens without interaction has one stationary state, but one token has wells: the
-    points of rest of v, between which V = -int v dtheta rises. Then
+    The density of tokens without interaction has one stationary state, but a single token may have
+    several wells, the minima of V = -int v dtheta. Then
 
         1/T = sum_i exp(-kappa dV_i)/(kappa Q Q_i),
 
     with Q the integral of exp(kappa (V(well) - V)) between both saddles, and Q_i that of
     exp(kappa (V - V(saddle))) up to the next well, by quadrature. The relative error is of order
-    exp(-kappa dV). Integrals of Gaussians in their place would have an error of 1/(kappa dV).
+    exp(-kappa dV). The Gaussian approximation of these integrals would have an error of order
+    1/(kappa dV).
 
     References
     ----------

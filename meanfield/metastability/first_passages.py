@@ -85,7 +85,7 @@ def first_passages(
 
         T = inf {t : level(tokens at t) >= target}
 
-    Its cost is that of a mean time for each trajectory: for longer times see `splitting`.
+    Each trajectory costs one mean time: for long times use `splitting`.
 
     Parameters
     ----------
@@ -97,25 +97,25 @@ def first_passages(
         Largest time, >= dt; trajectories that need longer, or 10^7 steps, are censored at the end
         of their last step.
     source : float, optional
-        Trajectories end at levels <= source, too; levels of the tokens are above it.
+        Trajectories also end at levels <= source; the initial levels must be above it.
     replicas : int
         Number of trajectories, rounded up to a multiple of 32.
     rng : int
         The seed, >= 0. Trajectories are the same for any number of replicas.
     dt : float, optional
-        Length of steps, by default as in `solve`. A passage is seen at the end of a step: times
-        are those of a target that is higher by 0.58 times the change of the level in a step, an
+        Length of steps, by default as in `solve`. Levels are observed only at the ends of steps:
+        times are those of a target higher by 0.58 times the change of the level in a step, an
         error of order dt^(1/2).
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
-        How sums over tokens are done, as in `solve`. For many steps of 30 to 256 tokens on the
-        circle `Modes` is two to eight times as fast as the default.
+        Method to sum over tokens, as in `solve`. For many steps of 20 to 256 tokens on the circle
+        `Modes` is two to twelve times as fast as the default.
     batch, store, executor, progress
         As for `splitting`, with sets of 32 trajectories as points.
 
     Returns
     -------
     FirstPassages
-        After Ctrl-C its status is "interrupted", and it lacks the batches that were not finished.
+        After Ctrl-C its status is "interrupted", and unfinished batches are missing.
 
     Raises
     ------

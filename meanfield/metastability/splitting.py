@@ -262,76 +262,75 @@ def splitting(
     executor: Any = None,
     progress: bool | None = None,
 ) -> SplittingStudy:
-    """Probability that tokens reach a level before they return to another, and mean times of it.
+    """Probability and mean time of a rare passage of tokens, by adaptive multilevel splitting.
 
         p = P(level >= target before level <= source)
         T = E(first time) + (1 - q) ((1/p - 1) E(loop) + E(reactive time))
 
-    q is the share of trajectories that come from the tokens to the target before the source.
+    q is the share of trajectories that reach the target before the source.
 
-    N replicas move until they are at the source or at the target. Each iteration takes the k-th
-    smallest of their greatest levels, z; stops all replicas whose greatest level is at most z, in
-    number K >= k; and continues in their places copies of other replicas, drawn at random, from
-    their first state above z. It ends when fewer than k replicas are left below the target. The
-    estimator
+    N replicas move until they reach the source or the target. Let z be the k-th smallest of their
+    greatest levels. An iteration stops all K >= k replicas whose greatest level is at most z. It
+    replaces them by copies of other replicas, drawn at random, which continue from their first
+    state above z. Iterations end when fewer than k replicas are below the target. The estimator
 
         p = prod (1 - K_i/N) * (share of replicas at the target)
 
-    has no bias for the chain of steps dt, for any N, k and level, ties included. Repetitions whose
-    replicas are all stopped at once estimate 0.
+    is unbiased for the chain of steps dt, for any N, k and level, ties included. A repetition whose
+    replicas are all stopped at once has the estimate 0.
 
     Parameters
     ----------
     model : Transformer
         A single model with noise, constant in time.
     tokens : Tokens
-        The start. Of replicas (M,) each trajectory starts from one that is drawn at random.
+        The start. Given replicas (M,), each trajectory starts from a random one of them.
     level : callable
         Function of tokens with replicas, (R, n, d), that returns R finite numbers: an order
-        parameter, a distance, a projection. It only changes how fast p converges; best is a
-        function that increases with the probability to reach the target.
+        parameter, a distance, a projection. It affects only the variance of the estimate; the best
+        level increases with the probability to reach the target.
     source, target : float
-        source < target. Without `entrance` the level of the tokens is above the source.
+        source < target. Without `entrance` the level of the tokens must be above the source.
     entrance : float, optional
-        A level between source and target, for mean times. The trajectories go from the tokens to
-        the source, and then between source and entrance; a replica starts where its trajectory
-        passes the entrance the last time. A loop is the time between two of these passages.
+        A level between source and target, for mean times. Trajectories first go from the tokens to
+        the source, and then between source and entrance. A replica starts where its trajectory
+        passes the entrance for the last time. A loop is the time between two of these passages.
     replicas : int
         N, >= 2.
     killed : int or float
         k, from 1 (last particle) to N - 1; or a share of N, 0 < k/N < 1.
     repetitions : int
-        Number of independent runs, from which errors are taken, >= 2.
+        Number of independent runs, from which errors are estimated, >= 2.
     loops : int
-        Passages of the entrance by each trajectory, >= 2. The law of replicas at the start is that
-        of this passage, not of a late one: T has a bias if tokens remember more passages.
+        Passages of the entrance by each trajectory, >= 2. Replicas start with the law of the last
+        of these passages, instead of the stationary law of late passages. T has a bias if the
+        memory of tokens is longer.
     rng : int
         The seed, >= 0. Repetition i has the same numbers for any number of repetitions.
     dt : float, optional
         Length of steps, by default as in `solve`.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
-        How sums over tokens are done, as for `first_passages`.
+        Method to sum over tokens, as for `first_passages`.
     batch : int, optional
-        Largest number of repetitions that move in one array, and are stored together; 10 by
-        default.
+        Largest number of repetitions in one array, which are stored together; 10 by default.
     store, executor : optional
-        As for `sweep`, with repetitions as points: a run with the same store goes on where it was
-        interrupted, or with more repetitions. The numbers depend on neither.
+        As for `sweep`, with repetitions as points: a call with the same store continues an
+        interrupted run, or adds repetitions. The numbers depend on neither.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     SplittingStudy
-        After Ctrl-C its status is "interrupted", and it lacks the batches that were not finished.
+        After Ctrl-C its status is "interrupted", and unfinished batches are missing.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For models without noise or with parameters that change in time; if a trajectory comes
-        neither to the source nor to the target in 10^7 steps; if no repetition was finished.
+        For models without noise or with parameters that change in time; if a trajectory reaches
+        neither the source nor the target in 10^7 steps; if no repetition was finished.
     CheckpointError
         If the store is damaged, belongs to another study, or is in use.
 

@@ -193,23 +193,21 @@ def transition_path(
 ) -> TransitionPath:
     """The path of least action, or of least free energy, from one stable state to another.
 
-    If the model has a free energy, the path consists of both halves of the unstable manifold of the
-    saddle between the states. Else the part up to the
-    saddle is that of least action of Dawson and Gaertner. Saddles are found by `saddles`, around a
-    and the stable states beyond; of several ways from a to b, the one with the lowest highest
-    saddle is taken, without a free energy that of least action. If there is none, saddles are
-    sought on the path of the string method, for models with a free energy.
+    With a free energy the path consists of both halves of the unstable manifold of the saddle
+    between the states. Without one, the part up to the saddle minimises the Dawson-Gaertner action.
+    `saddles` finds the saddles around a and around the stable states beyond. Among several ways
+    from a to b, the one whose highest saddle is lowest is chosen, or the one of least action. If no
+    way is found and there is a free energy, saddles are sought on the path of the string method.
 
     Parameters
     ----------
     a, b : StationaryState
         Stable states of one model under isotropic noise, as for `saddles`, on one space.
     images : int
-        Number of densities along the path, from 9 to 10 000; raised where it is smaller than one
-        and four for each saddle.
+        Number of densities along the path, from 9 to 10 000, and at least 1 + 4 for each saddle.
     method : str
-        "manifold", or least action without a free energy; or "string", for the densities of the
-        string method themselves, with a free energy.
+        "manifold", which is the path of least action without a free energy; or "string", for the
+        densities of the string method, only with a free energy.
     symmetry : str or array, (k, 3, 3)
         Symmetry of the states among which saddles are sought, as for `stationary`.
     progress : bool, optional
@@ -218,10 +216,10 @@ def transition_path(
     Returns
     -------
     TransitionPath
-        The path ends in b and begins in a, or in an image of a under a rotation of the model that b
-        is not invariant under. Models that are invariant under all rotations of S^2 are an
-        exception for groups and without symmetry: the path keeps the frame of the saddle. Without a
-        saddle, or where its manifold leads elsewhere, the result is the string: see `converged`.
+        The path ends in b, and begins in a or a rotated image of a, if the model is invariant under
+        the rotation and b is not. For models invariant under all rotations of S^2, with a group or
+        without symmetry, the path keeps the frame of the saddle. Without a saddle, or if its
+        manifold leads elsewhere, the result is the string: see `converged`.
 
     Raises
     ------
@@ -237,18 +235,18 @@ def transition_path(
     The equation is solved down from the saddle by backward differentiation formulas with its
     Jacobian. The string begins with the mixtures of a and b. In each step all images follow the
     equation for a short time, as one ensemble of `solve`, and are then spaced equally in H^-1 by
-    cubic splines.
-    As soon as it moves slowly, its local maxima of F are moved to saddles by Newton's method, and
-    the parts between these converge. The error of the string is of fourth order in the spacing,
-    that of the manifold about 1e-8 in L^2. Both cost about 2 s on the circle, the manifold about
-    a minute or two on S^2 in a field; a string that does not converge ends after 400 steps.
+    cubic splines. Once the string moves slowly, Newton's method moves its local maxima of F to
+    saddles, and the parts between these converge. The error of the string is of fourth order in the
+    spacing, that of the manifold about 1e-8 in L^2. Both cost about 2 s on the circle, and the
+    manifold a minute or two on S^2 in a field. A string that does not converge ends after 400
+    steps.
 
     The path of least action is a polynomial of degree 12 to 40 in a multiple of its length, with
-    the symmetry that state and saddle share; it is found from the unstable manifold, reversed, by
-    L-BFGS preconditioned by the second derivatives of the action. The degree is raised until the
-    action changes by less than 1e-8. Where the slowest perturbations of a state decay in
-    oscillations the path is a spiral near it, which polynomials do not resolve: see `action_error`.
-    About 10 s on the circle; O(N^3) for N coefficients.
+    the common symmetry of state and saddle. L-BFGS, preconditioned by the second derivatives of the
+    action, starts from the reversed unstable manifold. The degree is raised until the action
+    changes by less than 1e-8. If the slowest perturbations of a state oscillate, the path is a
+    spiral near it, which polynomials do not resolve: see `action_error`. The cost is about 10 s on
+    the circle, and O(N^3) for N coefficients.
 
     References
     ----------

@@ -136,7 +136,7 @@ class HeadMatrices(NamedTuple):
 
 
 class Attention(_QKV):
-    """Attention of H heads: how n tokens of masses m_j pull on each of them.
+    """Attention of H heads among n tokens with masses m_j.
 
         A_i = sum_h O_h V_h sum_j m_j k_h(x_i, x_j) x_j / Z_h(x_i)
 
@@ -145,18 +145,19 @@ class Attention(_QKV):
     Parameters
     ----------
     Q, K : None, number, array of shape (k, d) or (H, k, d), PerLayer, or callable
-        Queries and keys, of equal shapes. None is the identity, a number c is c times it. An array
-        (R, H, k, d), or with more axes in front, makes an ensemble: each replica of tokens, or each
-        density, has matrices of its own, of H heads. It broadcasts with beta, kappa and the state.
+        Queries and keys, of equal shapes. None is the identity, a number c is c times the identity.
+        An array (R, H, k, d), or with more leading axes, makes an ensemble: each replica of tokens,
+        or each density, has separate matrices of H heads. It broadcasts with beta, kappa and the
+        state.
     V : the same, of shape (d, d) or (H, d, d); with `output`, (k, d) or (H, k, d)
-        Values. What has no axis of heads serves all heads.
+        Values. A matrix without the axis of heads is used by all heads.
     beta : float, array, PerLayer, or callable
         Inverse temperature, any finite number. An array makes an ensemble.
     weights : Weights, optional
         `Softmax()`, the default, `Unnormalised()`, `L2()`, `Sigmoid(bias)`, `Sinkhorn()`,
-        `Linear()`, or of a class of one's own.
+        `Linear()`, or of a user-defined class.
     output : None, or like Q, of shape (d, k) or (H, d, k)
-        O_h, which takes the values of a head back to R^d; without it O_h = 1.
+        O_h, which maps the values of a head back to R^d; by default O_h = 1.
     Q_bias, K_bias : None, array of shape (k,) or (H, k), PerLayer, or callable
         Added to queries Q x and keys K x. An array (R, H, k) makes an ensemble.
     V_bias : the same, of shape (d,) or (H, d); with `output`, (k,) or (H, k)
@@ -164,33 +165,33 @@ class Attention(_QKV):
     output_bias : the same, of shape (d,), or (R, d) for an ensemble
         Added once to A_i. With biases, attention moves tokens only, and has no potential.
     causal : bool
-        Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1. Weights that
-        are not normalised are not divided by the mass of these either: they mean what they mean
-        under ``Transformer(drift, causal="sum")``, which has "mean" too.
+        Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1. Sums of
+        unnormalised weights are not divided by the mass of these tokens, as under
+        ``Transformer(drift, causal="sum")``; use its "mean" to divide them.
     positions : PositionalEncoding, optional
-        What the places of tokens do: `Rotary(base)` turns queries and keys, `ALiBi(slopes)` and
+        Effect of positions: `Rotary(base)` rotates queries and keys, `ALiBi(slopes)` and
         `RelativeBias(values)` add terms to the logits beta <Qx, Ky>. For tokens only.
 
     Raises
     ------
     ValueError
-        For matrices that do not fit together, nan, inf, `causal` with weights that cannot be, or
-        positions that do not fit the heads or the weights.
+        For matrices that do not fit together, nan, inf, `causal` with weights that do not allow it,
+        or positions that do not fit the heads or the weights.
     TypeError
-        For parameters that are not real numbers, weights that are not an object of those, or
-        `causal` that is not a bool.
+        For parameters that are not real numbers, weights that are no `Weights` object, or `causal`
+        that is not a bool.
 
     Notes
     -----
-    A callable is a function t -> array. What it returns is checked whenever it is evaluated: it
-    must be finite and of the shape it had before. It makes no ensemble; a `PerLayer` does, with
-    values of shape (layers, R, H, k, d).
+    A callable is a function t -> array. Its values are checked at every evaluation: they must be
+    finite and of constant shape. A callable makes no ensemble; a `PerLayer` does, with values of
+    shape (layers, R, H, k, d).
 
-    A token of mass 0 is attended to by none, under all weights: that is a padding mask. It moves,
-    and counts as a place: i is that among all tokens.
+    Tokens of mass 0 receive no attention, under all weights: they act as a padding mask. They move,
+    and count in the numbering i of tokens.
 
-    Tokens have length 1, and heads of a network with RMSNorm see vectors of length sqrt(d): they
-    have beta = d / sqrt(d_head) and V = sqrt(d) W_V.
+    Tokens have length 1, but the input of a head of a network with RMSNorm has length sqrt(d):
+    such a head has beta = d / sqrt(d_head) and V = sqrt(d) W_V.
 
     References
     ----------
@@ -426,12 +427,12 @@ def alike(A: np.ndarray, B: np.ndarray) -> bool:
 
 
 class Hardmax(_QKV):
-    """Each token follows the others that it attends to most, not itself.
+    """Hardmax attention: each token follows the other tokens with the largest logit.
 
         A_i = sum_h V_h (mean of the x_j, j != i, that maximise <Q_h x_i, K_h x_j>)
 
-    weighted by their masses; those count that come within `ties` of the maximum. The velocity is
-    P_x A on the sphere and A in R^d.
+    The mean is weighted by masses, and includes all tokens within `ties` of the maximum. The
+    velocity is P_x A on the sphere and A in R^d.
 
     Parameters
     ----------
@@ -440,7 +441,7 @@ class Hardmax(_QKV):
     V : the same, of shape (d, d) or (H, d, d)
         Values.
     ties : float
-        How far below the maximum of <Q x_i, K x_j> a tie may lie, >= 0, absolute.
+        Largest difference from the maximum of <Q x_i, K x_j> that counts as a tie, >= 0, absolute.
 
     Raises
     ------
@@ -452,8 +453,8 @@ class Hardmax(_QKV):
 
     Notes
     -----
-    The velocity jumps where another token becomes the maximiser: a step across such a time has an
-    error of its own length, whatever the order of the scheme. Tokens without mass attract none.
+    The velocity jumps when another token becomes the maximiser. A step across such a jump has an
+    error of the order of its length, for any scheme. Tokens of mass 0 do not attract others.
 
     References
     ----------

@@ -119,9 +119,9 @@ class CommonNoise(Kind, family=True):
 class CommonRotations(CommonNoise):
     """dX_i = sqrt(2/kappa) sum_(j<k) L_jk X_i o dB_jk, the same B for all tokens of a replica.
 
-    L_jk = e_j e_k^T - e_k e_j^T, Stratonovich. One token alone is a Brownian motion, as under
-    isotropic noise; together they are turned like a rigid body, and inner products are kept to
-    rounding. Zonal drifts commute with rotations: their law is that without common noise, rotated.
+    L_jk = e_j e_k^T - e_k e_j^T, Stratonovich. A single token is a Brownian motion, as under
+    isotropic noise. All tokens rotate as a rigid body, and inner products are preserved to
+    rounding. Zonal drifts commute with rotations: the law is that without common noise, rotated.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ class CommonRotations(CommonNoise):
 class CommonTranslations(CommonNoise):
     """dX_i = sqrt(2/kappa) P_X_i o dB, the same Brownian motion B of R^d for all tokens.
 
-    Stratonovich. One token alone is a Brownian motion, as under isotropic noise. Together they are
-    moved by conformal maps, and approach each other at the mean rate (d - 1)/kappa.
+    Stratonovich. A single token is a Brownian motion, as under isotropic noise. Conformal maps move
+    all tokens together, which approach each other at the mean rate (d - 1)/kappa.
 
     Parameters
     ----------

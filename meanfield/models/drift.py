@@ -43,7 +43,7 @@ class Drift(Kind, family=True):
     is_zonal : bool
         Whether it depends on inner products alone, see `as_zonal`.
     normalised : bool
-        Whether v[c mu] = v[mu] for all c > 0, as if sums are divided by the sum of the weights.
+        Whether v[c mu] = v[mu] for all c > 0, as for sums divided by the sum of the weights.
     interacts : bool
         Whether v[mu] depends on the measure mu.
     why_no_density : str

@@ -35,8 +35,8 @@ class HigherOrder(Drift):
 
     Notes
     -----
-    Cost O(n) for n tokens: points of the same angle count together, i = j included. With
-    frequencies that are `Lorentzian`, densities are exact where |m| = 1.
+    Cost O(n) for n tokens; the sums include equal indices. With `Lorentzian` frequencies the
+    equation of densities is exact if |m| = 1.
 
     References
     ----------

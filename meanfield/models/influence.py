@@ -18,7 +18,7 @@ from .drift import Drift
 
 
 class Causal(Kind, family=True):
-    """Attention to what comes before: position s sees the positions tau <= s.
+    """Causal attention: position s attends to the positions tau <= s.
 
         v_s(x) = P_x int_0^s int w(s - tau) k(x, y) y dmu_tau(y) dtau / D_s(x)
 
@@ -29,19 +29,19 @@ class Causal(Kind, family=True):
     Parameters
     ----------
     divide : "mean" or "sum", optional
-        Which of them. Of normalised weights, such as those of `SA`, they are one, and it is left
-        out.
+        Denominator D_s for weights that are not normalised. Leave it out for normalised weights,
+        such as those of `SA`, for which both coincide.
     window : float, optional
-        Position s sees those with s - window <= tau <= s only. Without it all that came before.
+        Restricts attention to s - window <= tau <= s. By default all earlier positions.
     sink : float, optional
-        How much of the sequence, by mass from its beginning on, all that come after see too,
-        whatever the window is: of n tokens k/n is the first k; the mass of the atom of
-        ``Positions(sink=)`` is that atom. In (0, 1), with a window only. A decay acts on them too.
+        Mass of the first part of the sequence, to which all later positions attend in spite of the
+        window: k/n for the first k of n tokens; the mass of the atom of ``Positions(sink=)`` for
+        this atom. In (0, 1), with a window only. A decay acts on this part too.
     decay : callable, optional
-        w, a function of arrays of differences s - tau >= 0, with values >= 0; 1 by default. It has
-        to be smooth.
+        w, a smooth function of arrays of differences s - tau >= 0, with values >= 0; 1 by default.
     beta : callable, optional
-        The inverse temperature at position s, a function of arrays, in place of that of the drift.
+        The inverse temperature at position s, a function of arrays, which replaces that of the
+        drift.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class OfIndex(Frequency):
     Parameters
     ----------
     factor : float
-        What the index is multiplied by; 1 by default.
+        Multiplier of the index; 1 by default.
     """
 
     factor: float = 1.0
@@ -163,13 +163,13 @@ class OfIndex(Frequency):
 class Lorentzian(Frequency):
     """Natural frequencies with the law g(omega) = (width/pi)/((omega - centre)^2 + width^2).
 
-    A density on the circle is then that of all oscillators, the mean over omega: if all begin with
-    the same density, its moments z_k = int e^{ik theta} dmu follow
+    A density on the circle is then the mean over omega, the density of all oscillators. If the
+    initial density does not depend on omega, the moments z_k = int e^{ik theta} dmu follow
 
-        z_k' = (i k centre - k width - k^2/kappa) z_k + ...
+        z_k' = (i k centre - k width - k^2/kappa) z_k + ...,
 
-    as those of a density without frequencies do, apart from these terms: g has one pole in each
-    half-plane, at which the moments given omega are evaluated.
+    where the dots are the terms of a density without frequencies. The reason is that g has one pole
+    in each half-plane, at which the moments given omega are evaluated.
 
     Parameters
     ----------

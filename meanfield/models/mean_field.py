@@ -17,17 +17,17 @@ SPLINE_POINTS = 4  # points of a cubic spline
 class MeanField(Drift):
     """The velocity v[mu_t] of a run of densities, at any point x and time t of the run.
 
-    Independent tokens that move in it, with the noise of the run's model, are the nonlinear process
-    of McKean and Vlasov: each has the law mu_t if it starts from mu_0. With the same `rng` and `dt`
-    as a run of interacting tokens they have its Brownian increments too: the coupling by which
-    propagation of chaos is proved.
+    Independent tokens under this velocity, with the noise of the run's model, are the nonlinear
+    process of McKean and Vlasov: each has the law mu_t if it starts from mu_0. With the `rng` and
+    `dt` of a run of interacting tokens they have the same Brownian increments: the coupling that
+    proofs of propagation of chaos use.
 
     Parameters
     ----------
     run : Solution
-        Of a single density on the circle or S^2, under any drift, or on a torus. Between its
-        outputs coefficients are splines of order 4 in time: take outputs as close as the time steps
-        of the tokens.
+        A run of a single density on the circle, S^2 or a torus, under any drift. Between outputs
+        the coefficients are interpolated by splines of order 4: choose outputs as close as the time
+        steps of the tokens.
 
     Raises
     ------

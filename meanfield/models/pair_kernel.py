@@ -17,8 +17,8 @@ class PairKernel(Drift):
 
         v(x) = P_x int k(x, y) dmu(y) / int z(x, y) dmu(y)
 
-    on the sphere, without P_x in R^d. Drifts that have a class of their own are faster: zonal
-    kernels, in O(n), and `Attention`.
+    on the sphere, without P_x in R^d. Zonal kernels, with a cost of O(n), and `Attention` have
+    separate classes, which are faster.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class PairKernel(Drift):
     weight : callable, optional
         z > 0 of points as those of k; it returns numbers (...). 1 by default.
     tolerance : float
-        Of densities, relative to the largest value of k: that of the harmonics of y ↦ k(x, y) that
-        are left out, and of matrices of low rank in place of large ones.
+        For densities, relative to the largest value of k: bound of the neglected harmonics of
+        y ↦ k(x, y), and of the error of low-rank approximations of large matrices.
 
     Raises
     ------
@@ -42,13 +42,13 @@ class PairKernel(Drift):
 
     Notes
     -----
-    Tokens cost O(n^2) values of k. Of densities the matrix of k on the grid is dense where it has
-    up to 2^23 entries, else of low rank r by adaptive cross approximation: O(r N) a step. See
-    `engines.pair_kernels`.
+    Tokens cost O(n^2) values of k. For densities on N grid points the matrix of k is dense if it
+    has at most 2^23 entries. Otherwise adaptive cross approximation gives a rank r, at a cost of
+    O(r N) per step. See `engines.pair_kernels`.
 
     Examples
     --------
-    Attraction to points turned by a matrix R, with weights that fall with the distance:
+    Attraction to points rotated by a matrix R, with weights that decrease with the distance:
 
     >>> def k(x, y):
     ...     return np.exp(-((x - y) ** 2).sum(axis=-1, keepdims=True)) * (y @ R.T)

@@ -136,16 +136,16 @@ LAYER_LIST = _Layers("an array, one entry for each layer", _layers, {"type": "ar
 class PerLayer(MatrixInTime, BetaInTime):
     """A parameter that is constant within each layer of a Transformer and jumps between them.
 
-    Its value at time t is that of layer floor(t / duration); the first layer's before t = 0, and
-    the last one's for ever after, which the `message` of a longer run says. At a jump the later
-    layer's value holds.
+    The value at time t is that of layer floor(t / duration); before t = 0 it is that of the first
+    layer, and after the last layer that of the last one. The `message` of a longer run says so. At
+    a jump it is the value of the later layer.
 
     Parameters
     ----------
     values : array, shape (layers, ...)
         The value in each layer: numbers, matrices, or heads stacked.
     duration : float
-        Time that a layer lasts, > 0.
+        Duration of a layer, > 0.
 
     Raises
     ------

@@ -24,7 +24,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
     """Drift v(x) = grad_x int W(x - y) dmu(y) on the torus, for any smooth periodic W.
 
     W need not be even, nor a function of the inner product of x and y. It has the period 2 pi in
-    each angle; where it grows, points attract each other.
+    each angle. Points move towards larger W.
 
     Parameters
     ----------

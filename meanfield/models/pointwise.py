@@ -138,8 +138,8 @@ class Field(Pointwise):
     --------
     Attraction to the first axis: ``Field(lambda x: x * np.array([1.0, 0.0, 0.0]))``.
 
-    A speed s(theta) along the circle, here d theta/dt = sin 2 theta. A function of theta itself,
-    such as ``Field(lambda x: np.sin(2 * x))``, would be one of each coordinate:
+    A speed s(theta) along the circle, here d theta/dt = sin 2 theta. The argument is not theta:
+    ``Field(lambda x: np.sin(2 * x))`` would act on each coordinate of x.
 
     >>> def along(x):
     ...     theta = np.arctan2(x[..., 1], x[..., 0])
@@ -165,15 +165,15 @@ class Field(Pointwise):
 class Potential(Field):
     """The gradient of a function of points: v(x) = P_x grad V(x) on the sphere, grad V in R^d.
 
-    Tokens climb: V is added to W * mu. The energy of a model gains int V dmu, and the free energy
-    is F = entropy/kappa - E. With isotropic noise and nothing else the stationary density is
-    proportional to exp(kappa V).
+    Tokens move uphill: V is added to W * mu, and int V dmu to the energy E of a model. The free
+    energy is F = entropy/kappa - E. Under isotropic noise and without other drifts the stationary
+    density is proportional to exp(kappa V).
 
     Parameters
     ----------
     function : callable
-        V of points (..., d), any number of them at once; it returns an array (...). It is smooth
-        also near the sphere, where its gradient is taken. On the circle theta is
+        V of points (..., d), any number of them at once; it returns an array (...). It must be
+        smooth near the sphere, not only on it. On the circle theta is
         ``np.arctan2(x[..., 1], x[..., 0])``.
 
     Raises
@@ -185,9 +185,9 @@ class Potential(Field):
 
     Notes
     -----
-    The gradient is exact for functions of NumPy with rules in `core.dual`; of others it is a
-    central difference of order 10 along each axis, accurate to about 1e-12. Cost of d values of V,
-    or of 10 d and more.
+    The gradient is exact if V consists of NumPy functions with rules in `core.dual`, at the cost of
+    d values of V. Otherwise it is a central difference of order 10 along each axis, accurate to
+    about 1e-12, at the cost of 10 d values or more.
 
     Examples
     --------
@@ -251,8 +251,8 @@ class FeedForward(Pointwise):
     outer_bias : array, (d,), or PerLayer, optional
         Added to the result; none by default.
     gate : array, (k, d), number, or PerLayer, optional
-        Where it is given, the activation is that of gate x, and multiplies inner x + bias
-        coordinate by coordinate.
+        If given, the activation is applied to gate x, and multiplies inner x + bias coordinate by
+        coordinate.
     gate_bias : array, (k,), or PerLayer, optional
         Added to gate x; none by default.
 
@@ -263,8 +263,8 @@ class FeedForward(Pointwise):
 
     Notes
     -----
-    With a `PerLayer` it is another function in every layer, for tokens only; called itself, as a
-    function, it is that of the first layer.
+    With a `PerLayer` the function changes from layer to layer, for tokens only; a direct call
+    evaluates that of the first layer.
     """
 
     default_kind: ClassVar[str | None] = "FeedForward"

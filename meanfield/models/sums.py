@@ -32,8 +32,8 @@ class Sum(Drift):
     Raises
     ------
     TypeError, ValueError
-        If one of them is something else, there is no part, the numbers of parts and factors differ,
-        or the parts are for different dimensions or do not broadcast.
+        If an argument has a wrong type, there is no part, the numbers of parts and factors differ,
+        or the parts have different dimensions or do not broadcast.
 
     Notes
     -----

@@ -56,9 +56,9 @@ class Transformer(Kind, Shown, family=True):
         A kind of `Noise` of unit strength: `Isotropic()`, for which L is the Laplacian, or another
         with a finite kappa. ``Noise.kinds`` lists them.
     common : CommonNoise, optional
-        Noise that all tokens have in common, of another strength than `noise`: a kind of
-        `CommonNoise`, as ``CommonRotations(kappa)``. A density is then random: the law of the
-        tokens given the common noise.
+        Noise common to all tokens, with a strength of its own: a kind of `CommonNoise`, such as
+        ``CommonRotations(kappa)``. A density is then random: the law of the tokens given the
+        common noise.
     reaction : float
         alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu. The masses of tokens,
         and of the nodes of `Characteristics`, follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j
@@ -69,25 +69,25 @@ class Transformer(Kind, Shown, family=True):
         `steppers.Layers` and `LieTrotter` apply it after attention, and a part of
         `drift` together with it.
     causal : bool, "mean", "sum" or Causal, optional
-        Whether tokens and `Indexed` densities see only what has their place or one before. Under
-        "mean" sums over what they see are divided by its mass, under "sum" they are not; of
-        normalised weights the two are one, ``causal=True``. `Causal` adds windows, decay and
-        an inverse temperature that depends on the position.
+        Whether attention is restricted to the same and earlier positions, for tokens and `Indexed`
+        densities. "mean" divides sums over these positions by their mass, "sum" does not; for
+        normalised weights both coincide, ``causal=True``. `Causal` adds windows, a decay and an
+        inverse temperature that depends on the position.
     coupling : callable or array, optional
-        J of `Indexed` densities: tau acts on s with the weight J(s, tau). A function of arrays, or
-        a matrix of numbers, one for each pair of positions of the state.
+        J for `Indexed` densities: position tau acts on s with the weight J(s, tau). A function of
+        arrays, or a matrix with a number for each pair of positions of the state.
     frequency : Frequency or callable, optional
-        The angular velocity at which points of the circle turn, beside the drift: of `Indexed`
-        densities `OfIndex()` or a function of the index; of a density `Lorentzian(width)`, the law
-        of the frequencies of all oscillators.
+        Angular velocity of points of the circle, in addition to the drift. For `Indexed` densities
+        `OfIndex()` or a function of the index; for a density `Lorentzian(width)`, the law of the
+        frequencies of all oscillators.
 
     Raises
     ------
     TypeError
-        If one of them is of another kind.
+        If an argument is of another kind.
     ValueError
-        If kappa is not positive (nan included), or does not broadcast with the drift; for
-        another noise than Isotropic where kappa is infinite.
+        If kappa is not positive (nan included), or does not broadcast with the drift; for a noise
+        other than Isotropic if kappa is infinite.
 
     References
     ----------

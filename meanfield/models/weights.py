@@ -26,7 +26,7 @@ Squares = tuple[np.ndarray, np.ndarray]
 class Weights(Kind, family=True):
     """A kind of attention weights k(x, y); `Attention` takes one.
 
-    A kind of one's own has the method `of_logits`.
+    A user-defined kind has the method `of_logits`.
 
     Attributes
     ----------

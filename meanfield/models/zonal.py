@@ -71,8 +71,8 @@ def remembered(compute: Function) -> Function:
 class ZonalDrift(Drift):
     """v[mu] = grad (W * mu) / (Z * mu) on the unit sphere of R^d, W and Z functions of <x, y>.
 
-    A drift of one's own needs `slope`, which is W'; the rest follows from it, and what is given in
-    closed form is faster:
+    A user-defined drift needs `slope`, which is W'; everything else follows from it. Closed forms
+    of other methods are faster.
 
         v(x) = P_x sum_j m_j W'(<x, x_j>) x_j / sum_j m_j Z(<x, x_j>)
 

@@ -35,8 +35,8 @@ WEB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 def load(path: str | os.PathLike[str], dtype: DTypeLike = float) -> Network:
     """Read a Transformer: BERT, RoBERTa, ALBERT, DistilBERT, GPT-2, Llama, Mistral, Qwen2.
 
-    Files are not trusted: their sizes are compared with what config.json asks for, and with the
-    memory that there is, before tensors are read; a tokenizer.json runs in a process of its own.
+    Files are not trusted: before tensors are read, their sizes are compared with config.json and
+    with the available memory; a tokenizer.json runs in a separate process.
 
     Parameters
     ----------

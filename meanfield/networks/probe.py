@@ -35,8 +35,8 @@ def probe(
 ) -> xr.Dataset:
     """Quantities of the theory in the layers of a network, by text, layer, block and head.
 
-    Layer 0 is what enters the first block, layer l what block l gives. x_i = h_i/|h_i| is the
-    direction of a hidden state, all tokens of a text have the mass 1/n.
+    Layer 0 is the input of the first block, layer l the output of block l. x_i = h_i/|h_i| is the
+    direction of a hidden state, and all tokens of a text have the mass 1/n.
 
     Parameters
     ----------

@@ -227,21 +227,21 @@ def load(path: str | Path, *, model: Any = None) -> Any:
     path : path
         Name of the file.
     model : Transformer, Drift, class or callable, optional
-        The model that the result was computed with, as `solve` or `branches` got it, if it has
-        functions: a file holds their names alone. With it the result can be extended, evaluated
-        and measured as in memory. All of it but the functions must be as the file describes it,
-        and so must rates of change or residuals that are computed with the functions.
+        The model of the result, as passed to `solve` or `branches`, if it contains functions: a
+        file stores only their names. With the model the result can be extended, evaluated and
+        measured as in memory. All other parts of the model must agree with the file, and so must
+        the rates of change or residuals computed with the functions.
 
     Returns
     -------
     Solution, Diagram, Study, Sweep or another result
-        What was saved.
+        The saved result.
 
     Raises
     ------
     ValueError
-        If `model` differs from the description in the file, with the key and both values, or its
-        functions give other rates of change, or residuals, than those of the file.
+        If `model` differs from the description in the file (the message has the key and both
+        values), or its functions give rates of change or residuals different from the file.
     StorageError
         If the file does not exist, is damaged, or was not written by this package.
     TypeError

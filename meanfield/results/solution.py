@@ -79,23 +79,23 @@ MORE_DIMENSIONS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Result):
-    """States of a run at the times `t`, and how they were obtained.
+    """States of a run at the times `t`, with its model, status and statistics.
 
     Attributes
     ----------
     t : ndarray, (m,)
-        The requested times that were reached; the last is where the run ended.
+        The requested times that were reached, and the time at which the run ended.
     states : tuple of Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
-        The state at each time; densities are on as many modes as they needed.
+        The state at each time; each density has the number of modes that it needed.
     model : Transformer
     status : str
         "finished"; "steady" (the rate of change fell below the tolerance); "event" (a terminal
-        event); "stopped" (the callback said so); or, without success: "unresolved" (the
+        event); "stopped" (by the callback); or, without success: "unresolved" (the
         density needs more than max_degree modes), "blow-up" (a Gaussian becomes infinite at the
         time stats["blow_up_time"]), "interrupted" (Ctrl-C), "step_too_small",
         "not_finite", "max_steps".
     message : str
-        The same in words, and what to do about it.
+        The status as a sentence, with advice after a failure.
     stats : dict
         steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ... For an
         ensemble of densities, and for replicas with separate steps, entries that differ are arrays
@@ -106,9 +106,9 @@ class Solution(Result):
     options : dict
         The arguments of `solve` as plain data.
     rtol : float
-        The accuracy that was asked for.
+        The requested accuracy.
     stored : dict
-        Observables and tangents that were computed during the run, or read from a file.
+        Observables and tangents computed during the run, or read from a file.
     """
 
     made_by = "solve"

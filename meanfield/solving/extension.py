@@ -48,55 +48,54 @@ def extend(
     progress: bool | None = None,
     threads: Natural = 1,
 ) -> Solution:
-    """Go on with a run that has ended, to a later time.
+    """Continue a finished run to a later time.
 
-    The extension has the scheme, step, degree, statistics, random numbers and observables that the
-    run had at its end, and the states of the run before its own.
+    The extension continues with the scheme, step, degree, statistics, random numbers and
+    observables at the end of the run. Its states include those of the run.
 
     Parameters
     ----------
     run : Solution
         Run of `solve`, in memory or from a file.
     t_end : float
-        New last time, later than the last output of the run; or that time, if the run was
-        interrupted, or ended by `max_steps` or the callback, before it.
+        New last time, later than the last output of the run. For a run that was interrupted, or
+        ended early by `max_steps` or the callback, also its original last time.
     t_eval : array, optional
         Further output times, increasing, later than the last one of the run, up to `t_end`. By
-        default they have the mean distance of the outputs of the run, and end at `t_end`.
+        default they have the mean spacing of the outputs of the run, and end at `t_end`.
     breaks : sequence of float, optional
-        Times that no step passes, as for `solve`, after the end of the run, up to `t_end`. The
-        breaks of the run stay.
+        Additional times that no step passes, as for `solve`, after the end of the run, up to
+        `t_end`.
     events, callback, observe, until : optional
-        Functions as for `solve`. By default those of the run; a file holds no functions, so that
-        events and observables of a run from a file have to be given again.
+        Functions as for `solve`; by default the functions of the run. Files do not contain
+        functions: pass events and observables again for a run from a file.
     max_steps : int
-        Largest number of attempted steps, those of the run included.
+        Largest number of attempted steps, including the steps of the run.
     progress, threads : optional
         As for `solve`.
 
     Returns
     -------
     Solution
-        The whole run, from its first time to `t_end`. A run that ended before its last output,
-        for instance as steady, at an event or by a failure, is returned with its end, since the
-        longer run ends there too. A run that was interrupted, or ended by `max_steps` or the
-        callback, goes on.
+        The whole run, from its first time to `t_end`. A run that ended before its last output as
+        steady, at an event or by a failure is returned as it is, since the longer run ends there
+        too. A run that was interrupted, or ended by `max_steps` or the callback, is continued.
 
     Raises
     ------
     ValueError, TypeError
         If `t_end` is not later than the end of the run, or another argument is invalid.
     MeanfieldError
-        If the run keeps no end to go on from, or functions of a run from a file are missing.
+        If the end of the run was not stored, or functions of a run from a file are missing.
 
     Notes
     -----
-    The result equals the longer run, bit for bit, where steps do not depend on the end: with a
-    splitting, whose steps end at outputs, under common noise, and with fixed steps `dt` that the
-    times of both ends are multiples of without rounding, such as 1/64. With error control the last
-    two steps before an end are equal ones that reach it. The extension then differs from the
-    longer run by the error of the steps. A run that was interrupted before these steps is extended
-    bit for bit. The extension has no tangents, as they need the steps from the beginning.
+    The result equals the longer run bit for bit if steps do not depend on the end: with a
+    splitting, whose steps end at outputs; under common noise; and with a fixed step `dt`, such as
+    1/64, of which both ends are exact multiples. With error control the last two steps before an
+    end are shortened to equal lengths. The extension then differs from the longer run by the error
+    of these steps; a run that was interrupted before them is extended bit for bit. The extension
+    has no tangents, which need all steps from the beginning.
     """
     require("run", run, "a run of solve", isinstance(run, Solution), TypeError)
     if not run.stored.get("last"):

@@ -375,11 +375,17 @@ class SteppedIntegration(Integration):
         now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
+    def instability(self) -> str:
+        """The reason why a fixed dt is unstable, as a sentence; empty where stable or unknown."""
+        return ""
+
     def ending(self, cause: str, state: MovedState, t: float) -> JsonTable:
         """Status, message, warning and statistics of a run that ended in `state` at t."""
         stats = self.stats(state, t)
         situation = self.situation(stats)
         has_stopped = cause in FAILURES.values()
+        if has_stopped:
+            situation = situation._replace(instability=self.instability())
         text = self.motion.failure(cause, situation) if has_stopped else self._message(cause)
         has_failed = has_stopped and cause != "blow-up"
         warning = None if has_failed else self.motion.warning(state, t, situation)

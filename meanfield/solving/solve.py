@@ -83,10 +83,10 @@ def solve(
     ----------
     model : Transformer
         Drift and noise. Arrays of beta and kappa, and stacked initial densities, are broadcast to
-        an ensemble. Each member of it has its own steps, scheme, degree and end, and its result
-        has the same bits as a run of this member alone; see `stats` of `Solution`. Replicas of
-        tokens under error control are broadcast and moved in this way too; their matrices of
-        `Attention` may differ. Densities under common noise share their steps and their degree.
+        an ensemble. Each member has separate steps, scheme, degree and end, and its result agrees
+        bit for bit with a run of this member alone; see `stats` of `Solution`. The same holds for
+        replicas of tokens under error control, which may also differ in the matrices of
+        `Attention`. Densities under common noise share their steps and their degree.
         Characteristics need a single model without noise, a Gaussian a single model.
     state : State
         Initial state: one of the package, see ``State.kinds``, or of a class of your own that has
@@ -102,7 +102,7 @@ def solve(
         evaluates the functions before it only. The jumps of `PerLayer` are known without `breaks`.
     rtol : float
         Bound on the error of a step, 1e-13 to 1e-3. For a density: the error relative to the
-        state, both in H^-1 (the linearisation of W2); the number of modes is such that the last
+        state, both in H^-1 (the linearisation of W2); the number of modes is raised until the last
         coefficients are below rtol / 10. For characteristics: the error relative to W2 to a Dirac.
         For tokens: the error of the worst token, in radians. For a Gram matrix: the error of an
         inner product. For equiangular tokens: the relative error of 1 - rho and of
@@ -122,29 +122,30 @@ def solve(
     until : "steady" or function, optional
         A function (t, state) -> bool ends the run where it becomes True, located to rounding, or
         at the start. It is a terminal event, the last one in `t_events`. In an ensemble of
-        densities without common noise it ends each member by itself. In other ensembles, such as
-        replicas of tokens, it sees all members at the same time and ends all. With "steady" a run
-        ends when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
-        each member of an ensemble by itself; for characteristics, tokens and equiangular ones the
-        speed (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points
-        move and the law does not; for a Gram matrix the fastest change of an inner product.
+        densities without common noise it ends each member separately. In other ensembles, such as
+        replicas of tokens, it is called with all members at once and ends all of them. With
+        "steady" a run ends when the rate of change is <= `steady_tolerance`: for a density
+        |d mu/dt| in L2, for each member of an ensemble separately; for characteristics, tokens and
+        equiangular tokens the speed (int |v|^2 dmu)^(1/2); for a Gaussian the speed of the law in
+        W2, which is 0 if points move and the law does not; for a Gram matrix the fastest change of
+        an inner product.
     events : function or list of functions
         Functions g(t, state) -> float, whose zeros are located to rounding and returned in
         `t_events`; g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or
         falling zeros. In the steps of a splitting, and under common noise, the time of an event is
         the end of the step in which g changes its sign. In an ensemble of densities without common
         noise g is called with one member at a time, and a terminal event ends this member only. In
-        other ensembles, such as replicas of tokens, g is called with all members at the same time.
-        With events or a callback, replicas of tokens have common steps.
+        other ensembles, such as replicas of tokens, g is called with all members at once. With
+        events or a callback, replicas of tokens share their steps.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run. For an ensemble of densities without common noise it is called with all
         members, at outputs only.
     observe : mapping of str to function, optional
-        Functions f(state) -> real number, or array whose shape does not change. Their values at
-        the outputs are added to the `observables` of the result, and to its file; nan where a
-        function fails. A name is made of letters, digits and underscores, none of the digits
-        first, and is no observable, array, parameter or axis of the run.
+        Functions f(state) -> real number, or array of a fixed shape. Their values at the outputs
+        are added to the `observables` of the result, and to its file; nan where a function fails.
+        A name consists of letters, digits and underscores, does not begin with a digit, and differs
+        from all observables, arrays, parameters and axes of the run.
     tangents : list, optional
         Parameters and directions by which the result is differentiated; its `tangents` are the
         derivatives at every output. An entry is the name of a parameter of the model, such as
@@ -171,26 +172,26 @@ def solve(
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
-        How velocities of tokens are summed; by default Automatic().
+        Method to sum velocities of tokens; by default Automatic().
     merge : float, optional
-        Distance below which tokens become one, if the logarithms of their radii are as close. For
-        a single set of tokens without noise. By default tokens do not merge.
+        Distance below which tokens merge, if the logarithms of their radii are as close. For a
+        single set of tokens without noise. By default tokens do not merge.
     threads : int
-        Number of threads, which move groups of members of an ensemble of densities. The result
-        has the same bits for any number.
+        Number of threads, each for a group of members of an ensemble of densities. The result is
+        bit for bit the same for any number.
     rng : numpy.random.Generator or seed, optional
-        Source of the noise of tokens, and of common noise; without noise it is checked and not
-        read. By default a new seed, which `options["seed"]` records. Common noise is drawn from
+        Source of the noise of tokens, and of common noise; without noise it is checked, but not
+        used. By default a new seed, which `options["seed"]` records. Common noise is drawn from
         the first child, `rng.spawn(1)`: tokens and a density with the same seed and steps have
-        the same common noise. R replicas draw from the others of the children `rng.spawn(R + 1)`.
+        the same common noise. R replicas draw from the other children of `rng.spawn(R + 1)`.
     checkpoint : path, optional
         File of a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
-        Continue from the checkpoint if it exists: the result is the same to the last bit. If the
-        run was over, its result is returned, or extended if the end is later, see `extend`; if
-        the callback had ended it, the callback is called again.
+        Continue from the checkpoint if it exists: the result is bit for bit that of an
+        uninterrupted run. The result of a finished run is returned, or extended if the end is
+        later, see `extend`. If the callback had ended the run, the callback is called again.
     provenance : dict, optional
-        Plain data to be stored with the result, for instance a configuration.
+        Plain data to store with the result, for instance a configuration.
 
     Returns
     -------

@@ -8,7 +8,6 @@ import numpy as np
 from ..core.annotations import JsonTable, Snapshot
 from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
-from ..dynamics.motion import Failure
 from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.validity import tail_start
@@ -110,21 +109,24 @@ class SpectralIntegration(SteppedIntegration):
     def size(self) -> str:
         return f"degree {self.degrees.highest}"
 
-    def situation(self, stats: JsonTable) -> Failure:
-        """The situation at the end, with the bound by damping that a fixed dt exceeds, if any."""
-        end, scheme, dt = super().situation(stats), self.scheme, self.dt
+    @np.errstate(**NO_FLOAT_WARNINGS)
+    def instability(self) -> str:
+        """The bound that a fixed dt exceeds, by damping or by transport of the initial density."""
+        scheme, dt = self.scheme, self.dt
         if dt is None:
-            return end
-        for density in (self.first, self.state):
-            longest = self.stepper_for(density, scheme).longest_step(scheme, speed=0.0)
+            return ""
+        first = self.first.coefficients.reshape(self.members, -1)
+        fastest = self.stepper_for(self.first, scheme).speed_at(first)
+        for density, speed in ((self.first, fastest), (self.state, 0.0)):
+            longest = self.stepper_for(density, scheme).longest_step(scheme, speed)
             if dt > longest:
-                text = (
+                rate = "largest rate of transport and damping" if speed else "fastest damping"
+                return (
                     f"dt = {dt:g} exceeds {longest:.3g}, the longest stable step of "
                     f"{scheme.name} at degree {density.space.degree}: {scheme.stability:g} over "
-                    f"the fastest damping, {scheme.stability / longest:.4g}."
+                    f"the {rate}, {scheme.stability / longest:.4g}."
                 )
-                return end._replace(instability=text)
-        return end
+        return ""
 
     # Moving --------------------------------------------------------------------------------
 

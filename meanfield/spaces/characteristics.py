@@ -32,10 +32,10 @@ class Characteristics(State):
     nodes represent it to rounding.
 
     The nodes are graded: their number per e-fold of the distance from `limit`, and from its
-    antipode, is constant, and about half of them are in between. If the mass near the antipode is
-    the last to arrive, W2 to the limit is accurate down to 4e-11, on the circle to 3e-8. For a
-    density without symmetry the last mass comes from elsewhere: the run then reports the point,
-    and is to be repeated with this `limit`.
+    antipode, is constant, and about half of them are in between. If the mass near the antipode
+    arrives last, W2 to the limit is accurate down to 4e-11, on the circle down to 3e-8. For a
+    density without symmetry the last mass comes from elsewhere: the run then reports the limit
+    point; repeat it with this `limit`.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ class Characteristics(State):
 
     Notes
     -----
-    Velocities of zonal drifts are summed by harmonics, in which attention has few: O(n) for each.
-    They are exact to rounding relative to the largest velocity and, for SA, to the largest Z * mu:
-    far from all mass a relative error of 1e-16 e^(2 beta) remains. Those of other drifts are summed
-    over pairs of nodes, as tokens are. In R^d weighted `Tokens` are characteristics: see
-    `Gaussian.quadrature`.
+    Velocities of zonal drifts are sums over a small number of harmonics, at a cost of O(n) for
+    each. They are exact to rounding relative to the largest velocity and, for SA, to the largest
+    Z * mu: far from all mass a relative error of 1e-16 e^(2 beta) remains. Velocities of other
+    drifts are sums over pairs of nodes, as for tokens. In R^d use weighted `Tokens` as
+    characteristics: see `Gaussian.quadrature`.
     """
 
     has_table = False  # a configuration names the law of its density

@@ -145,9 +145,9 @@ class Positions(Index):
     order : int
         Nodes on each piece.
     sink : float
-        Mass in [0, 1) of an atom at s = 0, the attention sink. It has a node of its own. The
-        window, decay and beta of `Causal` go by s, of which the sink has none, whereas tokens have
-        positions by mass: with a sink the two are different models.
+        Mass in [0, 1) of an atom at s = 0, the attention sink, with a separate node. The window,
+        decay and beta of `Causal` are functions of s, in which the sink has no extent, whereas
+        positions of tokens are measured by mass: with a sink the two models differ.
 
     Raises
     ------

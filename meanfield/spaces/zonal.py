@@ -66,10 +66,10 @@ class Zonal(Space):
     Notes
     -----
     In high dimension nearly all of the sphere is within 1/sqrt(d) of the equator x = 0. Far from
-    it the weights are small and p_l is large: values have a rounding error over the square root of
-    the weight, and integrals of values an error eps |mu|_2, which for a cluster of concentration
-    274 in d = 50 is 4e-5. `minimum` uses only nodes of weight above 2^-40, and sets values that
-    are rounding errors to 0. Coefficients and moments are more accurate.
+    the equator the weights are small and p_l is large. The rounding error of a value is eps over
+    the square root of its weight, and that of integrals of values is eps |mu|_2, for example 4e-5
+    for a cluster of concentration 274 in d = 50. `minimum` uses only nodes of weight above 2^-40,
+    and sets values below their rounding error to 0. Coefficients and moments are more accurate.
     """
 
     dtype = np.dtype(float)

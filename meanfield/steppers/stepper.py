@@ -223,6 +223,13 @@ class Stepper:
         self.speed = speed
         return new, error
 
+    def speed_at(self, u: np.ndarray, elapsed: float = 0.0) -> float:
+        """The largest speed at a state u. `state` and `speed` do not change."""
+        before, self.speed = self.speed, 0.0
+        self._slope(self._in_loop(u), elapsed)
+        speed, self.speed = self.speed, before
+        return speed
+
     def _attempted(
         self, u: np.ndarray, dt: float, elapsed: float
     ) -> tuple[np.ndarray, float, float]:

@@ -37,10 +37,10 @@ def sweep(
     Parameters
     ----------
     f : callable, or dict
-        A function of the parameters by name, and of ``rng`` if it has that argument, that returns
-        a number, an array, a dictionary of them, an `xarray.Dataset`, or a `Solution`, which
-        stands for its observables and status. Other processes must be able to import it. Or a
-        configuration of `meanfield solve`, as a dictionary of its tables.
+        A function of the parameters by name, and of ``rng`` if it has that argument. It returns a
+        number, an array, a dictionary of these, an `xarray.Dataset`, or a `Solution`, of which the
+        observables and the status are kept. Other processes must be able to import the function. Or
+        a configuration of `meanfield solve`, as a dictionary of its tables.
     parameters : dict of str to sequence
         The values of every parameter: different numbers, texts or other objects. Parameters of a
         configuration are named by dotted keys such as "model.kappa".
@@ -53,9 +53,9 @@ def sweep(
         their noise and the seeds in [initial] from it.
     store : path, optional
         File to which the outcome of each point is written as soon as it is computed. If the file
-        exists, only points that it lacks are run, and those that failed unless errors are kept. It
-        may stem from a sweep over other values or numbers of replicas, of the same function with
-        the same `rng`.
+        exists, only missing points are run, and failed ones unless errors are kept. The file may
+        come from a sweep over other values or numbers of replicas, of the same function with the
+        same `rng`.
     executor : optional
         Where to run points: by default in this process, one after the other; "processes" for one
         process per core; the address of a dask scheduler, ``"tcp://127.0.0.1:8786"``; a

@@ -281,7 +281,7 @@ def test_a_checkpoint_of_another_seed_is_refused():
 
 
 @pytest.mark.bits
-@pytest.mark.parametrize("name", ["run", "noisy"])
+@pytest.mark.parametrize("name", ["run", pytest.param("noisy", marks=pytest.mark.long)])
 def test_a_killed_run_resumes_to_the_same_bits(name):
     """SIGKILL leaves no time to tidy up; thousands of steps take seconds."""
     text = NOISY.replace("dt = 0.02", "dt = 0.0005").replace("n = 32", "n = 8")
@@ -364,6 +364,7 @@ def test_files_of_other_commands_are_sent_there():
 # meanfield plot, doctor, schema ----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_plot_writes_figures_and_movies():
     meanfield("solve", "run.toml", "--quiet")
     begins = {"a.png": b"\x89PNG", "b.pdf": b"%PDF", "c.gif": b"GIF8"}
@@ -473,6 +474,7 @@ class Linear(mf.ZonalDrift):
 """
 
 
+@pytest.mark.long
 def test_a_file_with_a_drift_of_ones_own_is_imported(folder):
     """The drift is known by its name in files; the checksum of its file goes into the result."""
     write("linear_drifts.py", LINEAR)
@@ -560,6 +562,7 @@ def test_a_study_and_its_figure_are_not_overwritten(folder):
     meanfield("chaos", "study.toml", "--out", "folder.nc", code=2)
 
 
+@pytest.mark.long
 def test_without_distances_there_is_no_figure():
     write("study.toml", STUDY.replace("rng = 3", "rng = 3\ndistances = []\ncoupling = false"))
     assert "study.png" not in meanfield("chaos", "study.toml")[0]
@@ -664,6 +667,7 @@ def test_phase_diagrams_of_a_file_are_those_of_python(folder):
     assert mf.load("sa.nc").kappa("critical", 2.0) == sa.kappa("critical", 2.0)
 
 
+@pytest.mark.long
 def test_what_is_missing_is_said_and_the_exit_code_is_1():
     write("cut.toml", BRANCHES + "max_points = 3\n")
     out, err = meanfield("bifurcation", "cut.toml", code=1)
@@ -690,6 +694,7 @@ def after(number, monkeypatch):
     monkeypatch.setattr(Following, "at", interrupted)
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_the_branches_that_were_found(folder, monkeypatch):
     after(4, monkeypatch)
     out, err = meanfield("bifurcation", "diagram.toml", code=1)
@@ -704,9 +709,8 @@ def test_ctrl_c_keeps_the_branches_that_were_found(folder, monkeypatch):
     assert not (folder / "diagram.nc.checkpoint").exists()
 
 
-@pytest.mark.parametrize(  # on the branch, and on a curve
-    "number", [2, pytest.param(60, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [2, 60])  # on the branch, and on a curve
 def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
     after(number, monkeypatch)
     _, err = meanfield("phase-diagram", "plane.toml", code=1)
@@ -744,6 +748,7 @@ def test_a_drift_whose_phase_diagram_is_finished_is_not_followed_again(folder, m
     assert not list(folder.glob("*.checkpoint")) and not mf.load("plane_USA.nc").warnings
 
 
+@pytest.mark.long
 def test_diagrams_are_not_overwritten(folder):
     (folder / "plane_SA.nc").write_text("mine")
     assert "plane_SA.nc exists" in meanfield("phase-diagram", "plane.toml", code=2)[1]

@@ -55,6 +55,7 @@ def in_a_field():
                        vary={"factors[1]": (-0.3, 0.2)}, secondary=False)  # fmt: skip
 
 
+@pytest.mark.long
 def test_folds_of_noisy_kuramoto_in_a_field(in_a_field):
     """r = I_1/I_0 of x = kappa (r + h) folds where kappa (1 - r^2 - r/x) = 1."""
 
@@ -84,6 +85,7 @@ def test_cusp_of_noisy_kuramoto_in_a_field():
         assert abs(fold.value) == pytest.approx(2 / 3 * a * np.sqrt(16 * a / 3), rel=4 * a)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize(
     "model",
@@ -119,6 +121,7 @@ def test_reaction_moves_the_onset():
     assert float(first.kappa) * 0.75 - 1 == pytest.approx(expected, abs=5 * t**4)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("low", [-0.4, 0.0])
 def test_a_range_of_reactions_of_a_zonal_drift(low):
     """Onset at 1/kappa = 1/2 + alpha/2; at alpha = 0 alone there is an equation of moments."""
@@ -139,6 +142,7 @@ def test_a_range_of_reactions_of_a_zonal_drift(low):
         assert last.value > span[1]
 
 
+@pytest.mark.long
 def test_a_family_of_models():
     """The function of one number may change drift and kappa; states are those of its models."""
 
@@ -152,6 +156,22 @@ def test_a_family_of_models():
     assert state.model.kappa == 2.15
     direct = mf.stationary(family(0.3), state.density)
     np.testing.assert_allclose(direct.legendre_moments, state.legendre_moments, atol=1e-12)
+
+
+def test_models_of_a_family_are_made_once_for_many_differences():
+    """Models between which R is differenced lie on one grid of the range: 25 a point before."""
+    made = []
+
+    def family(s):
+        made.append(s)
+        return mf.Transformer(s * mf.USA(1.25) + 0.1 * PULL, 2.13)
+
+    found = mf.branches(family, mf.Circle(8), (0.8, 1.2), max_step=0.02)
+    count, named = found.data.sizes["point"], mf.Transformer(0.8 * mf.USA(1.25) + 0.1 * PULL, 2.13)
+    known = mf.branches(named, mf.Circle(8), vary={"factors[0]": (0.8, 1.2)}, max_step=0.02)
+    assert len(made) < 8 * count and len(made) < 1.1 * len(set(made))
+    folds = [[s.value for s in one.special("fold")] for one in (found, known)]
+    assert folds[0] == pytest.approx(folds[1], abs=1e-10) and folds[0]
 
 
 @pytest.mark.parametrize("high", [1.1, 1.3])
@@ -217,6 +237,7 @@ def test_derivatives_are_those_of_differences(space, order):
     assert (b - c) / (2 * h) == pytest.approx(exact[-2], abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_sphere_under_matrices():
     A = mf.Attention(np.diag([1.0, 0.8, 0.6]), np.eye(3), np.eye(3), 1.5)
     found = mf.branches(mf.Transformer(A, 1.0), mf.Sphere(8), (2.0, 3.2), max_step=0.3)
@@ -289,7 +310,9 @@ UNEVEN = mf.noise.Anisotropic(np.diag([1.3, 0.7]))
     [
         (mf.Transformer(MATRICES, 2.0), CIRCLE.uniform()),
         (mf.Transformer(mf.Kuramoto(), 3.0, noise=UNEVEN), CIRCLE.von_mises(0.0, 2.0)),
-        (mf.Transformer(mf.SA(1.0) + PULL, 2.0), SPHERE.uniform()),
+        pytest.param(
+            mf.Transformer(mf.SA(1.0) + PULL, 2.0), SPHERE.uniform(), marks=pytest.mark.long
+        ),
         (mf.Transformer(2.0 * mf.Kuramoto(), 2.0, frequency=mf.OfIndex(1.0)), FREQUENCIES),
     ],
 )
@@ -350,6 +373,7 @@ def test_a_wave_turns_as_runs_do_and_is_stable_in_its_frame(lagging):
     assert stability.stable and stability.neutral.tolist() == [True, False, False]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("space", "order"), [(CIRCLE, 0), (SPHERE, 0), (SPHERE, 1)])
 def test_derivatives_at_a_wave_are_those_of_differences(space, order):
     """Speed and tangent of a wave change with it; order 1 is odd along the axis of S^2."""
@@ -394,6 +418,7 @@ def test_a_wave_is_found_from_the_end_of_a_run(lagging):
     assert state.converged and state.speed == pytest.approx(lagging.states_at(2.8)[1][1].speed)
 
 
+@pytest.mark.long
 def test_a_wave_turns_about_the_axis_of_the_sphere():
     """V turns by LAG about e_3, along which a field pulls: the wave has no symmetry."""
     c, s = np.cos(LAG), np.sin(LAG)
@@ -442,6 +467,7 @@ def test_starts_of_branches_are_densities_on_their_space(start):
         mf.branches(mf.USA(4.0), mf.Zonal(3, 16), (1.0, 2.0), starts={1.5: start}, progress=False)
 
 
+@pytest.mark.long
 def test_random_starts_find_all_states_and_files_keep_them(tmp_path):
     model = mf.Transformer(mf.Kuramoto() + 0.3 * MATRICES, 5.0)
     states = mf.stationary_states(model, mf.Circle(16), starts=4, rng=0)

@@ -40,6 +40,7 @@ def test_two_attractors_share_the_starts(tmp_path):
     assert found.plot().axes
 
 
+@pytest.mark.long
 def test_ends_are_matched_along_a_parameter(tmp_path):
     """Two states in a weak field, one beyond the fold at h = 0.1140."""
     model = mf.Transformer(mf.Kuramoto() + 0.1 * EAST + 0.4 * AXIS, 3.0)
@@ -59,6 +60,7 @@ def test_ends_are_matched_along_a_parameter(tmp_path):
     assert found.plot().axes
 
 
+@pytest.mark.long
 def test_waves_and_runs_that_end_nowhere():
     c, s = np.cos(0.5), np.sin(0.5)
     lag = mf.Attention(np.eye(2), np.eye(2), np.array([[c, -s], [s, c]]), 0.0)
@@ -69,6 +71,7 @@ def test_waves_and_runs_that_end_nowhere():
     assert short.data.sel(end="nowhere").share.item() > 0.6
 
 
+@pytest.mark.long
 def test_the_cycle_of_active_rotators():
     """theta' = w - b sin theta with noise and no coupling but a weak one: order returns."""
     turn = mf.Field(lambda x: 1.0 * np.stack([-x[..., 1], x[..., 0]], -1))
@@ -85,7 +88,17 @@ def test_the_cycle_of_active_rotators():
         ((EAST, drawn), {}, TypeError, "model"),
         ((mf.Transformer(EAST, 2.0), drawn), {"level": 2.0, "rng": 0}, ValueError, "level"),
         ((mf.Transformer(EAST), drawn), {"rng": 0}, ValueError, "noise"),
-        ((mf.Transformer(EAST, 2.0), drawn), {"rng": 0, "vary": {}}, TypeError, "vary"),
+        *(
+            ((mf.Transformer(EAST, 2.0), drawn), {"rng": 0, "vary": vary}, error, "vary must be")
+            for vary, error in (
+                ({}, TypeError),
+                ({"b": (1, 2)}, TypeError),
+                ({3: (1, 2)}, TypeError),
+                ({"kappa": None}, TypeError),
+                ({"kappa": []}, ValueError),
+                ({"kappa": [[1, 2]]}, ValueError),
+            )
+        ),
     ],
 )
 def test_refusals(arguments, options, error, match):
@@ -93,6 +106,7 @@ def test_refusals(arguments, options, error, match):
         mf.basins(*arguments, **options)
 
 
+@pytest.mark.long
 def test_a_cycle_is_counted_with_its_own_period_and_under_its_own_name():
     """Outputs are farther apart than returns may be: twice the period was taken for it."""
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])

@@ -74,6 +74,7 @@ def test_first_order_transitions_on_the_sphere(beta, critical, fold, equal, jump
     assert change.state.order_parameter == pytest.approx(jump, abs=5.1e-5)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", [1, 2, 2.4])
 def test_continuous_transitions_have_neither_fold_nor_transition(beta):
     critical = beta / iv(1, beta)
@@ -252,6 +253,7 @@ def test_a_diagram_is_kept_in_a_file(tmp_path):
         wide_diagram().save(tmp_path / "nowhere" / "diagram.nc")
 
 
+@pytest.mark.long
 def test_observables_and_figures(tmp_path):
     found = mf.branches(
         mf.Kuramoto(), CIRCLE, (1.0, 4.0), observables={"top": lambda mu: mu.values.max()}
@@ -286,6 +288,7 @@ def test_bad_input(changes, error, match):
         mf.branches(**({"drift": mf.USA(1.0), "space": CIRCLE, "kappa": (1.0, 2.0)} | changes))
 
 
+@pytest.mark.long
 def test_a_diagram_of_many_matrices_is_saved(tmp_path):
     """More than 16 entries, which files of runs hold as arrays of their own."""
     identities = np.stack([np.eye(3)] * 3)

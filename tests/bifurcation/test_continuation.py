@@ -48,6 +48,7 @@ def test_branches_of_softmax_in_beta():
     assert 4.0 * weight == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_diagram_in_beta_is_kept_in_a_file_and_drawn(tmp_path):
     again = mf.Diagram.load(in_beta().save(tmp_path / "diagram.nc"))
     assert repr(again) == repr(in_beta()) and again.drift is mf.USA and again.kappa == 0.42
@@ -133,6 +134,7 @@ def test_deflation_finds_further_states():
         mf.stationary(model, guess, apart_from=[guess])
 
 
+@pytest.mark.long
 def test_states_with_one_to_five_clusters():
     states = mf.stationary_states(mf.Transformer(mf.USA(6.0), 1.0), CIRCLE)
     energies = [s.free_energy for s in states]

@@ -68,6 +68,7 @@ def test_a_period_that_takes_too_many_steps_is_refused(orbit, monkeypatch):
         mf.cycle(orbit.model, orbit.at(0.0), period=1e9)
 
 
+@pytest.mark.long
 def test_multipliers_are_those_of_tangents_over_one_period(orbit):
     """The derivative in the directions of the harmonics of degree 1 to 3, which are slow."""
     start = orbit.at(0.0)
@@ -88,6 +89,7 @@ def test_multipliers_are_those_of_tangents_over_one_period(orbit):
     assert values[:2] == pytest.approx(orbit.multipliers[:2], abs=1e-7)
 
 
+@pytest.mark.long
 def test_a_resolved_cycle_agrees_with_one_of_twice_the_degree(orbit):
     finer = mf.cycle(orbit.model, orbit.at(0.0).space.with_degree(2 * orbit.space.degree)
                      .density(lambda a: 1 + 0.5 * np.cos(a)), orbit.period, **COARSE)  # fmt: skip
@@ -95,6 +97,7 @@ def test_a_resolved_cycle_agrees_with_one_of_twice_the_degree(orbit):
     assert finer.space.degree == 2 * orbit.space.degree
 
 
+@pytest.mark.long
 def test_a_rotation_of_the_model_rotates_the_cycle(orbit):
     angle = 0.7
     turned = mf.cycle(rotators(0.8, angle=angle), CIRCLE.von_mises(angle, 0.3), **COARSE)
@@ -104,6 +107,7 @@ def test_a_rotation_of_the_model_rotates_the_cycle(orbit):
     assert turned.multipliers[1] == pytest.approx(orbit.multipliers[1], abs=1e-7)
 
 
+@pytest.mark.long
 def test_cycles_begin_at_a_hopf_point_and_grow_as_its_normal_form_says(hopf):
     lyapunov = mf.first_lyapunov(hopf)
     assert lyapunov < 0
@@ -122,6 +126,7 @@ def test_cycles_begin_at_a_hopf_point_and_grow_as_its_normal_form_says(hopf):
     assert branch.data.period.values[0] == pytest.approx(2 * np.pi / rate, rel=1e-3)
 
 
+@pytest.mark.long
 def test_the_cycle_from_a_hopf_point_is_the_end_of_a_run(hopf, orbit):
     found = mf.cycle(rotators(0.8), hopf, **COARSE)
     assert found.period == pytest.approx(orbit.period, abs=1e-8)
@@ -204,6 +209,7 @@ def test_files_give_back_every_bit(orbit, tmp_path):
         mf.load(tmp_path / "cycle.nc", model=rotators(0.8001))
 
 
+@pytest.mark.long
 def test_a_branch_is_followed_both_ways_saved_and_resumed(orbit, tmp_path):
     options = {"at": 0.8, "checkpoint": tmp_path / "kept", **COARSE}
     branch = mf.cycles(rotators, orbit, (0.75, 0.85), **options)
@@ -253,6 +259,7 @@ def test_too_few_intervals_and_too_low_a_degree_are_said():
     assert any("Degree 8" in warning for warning in rough.warnings)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("multiple", [2, 3])
 def test_a_cycle_has_its_least_period(orbit, multiple):
     """An orbit that is passed several times solves the equations too."""
@@ -261,6 +268,7 @@ def test_a_cycle_has_its_least_period(orbit, multiple):
     assert found.multipliers[1] == pytest.approx(orbit.multipliers[1], abs=1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("period", [0.01, 1.0])
 @pytest.mark.parametrize("model", [rotators(0.8), mf.Transformer(mf.Kuramoto(), 3.0)],
                          ids=["with a cycle", "without"])  # fmt: skip
@@ -270,6 +278,7 @@ def test_a_density_that_does_not_move_is_no_cycle(model, period):
         mf.cycle(model, CIRCLE.von_mises(0.0, 0.3), period, **COARSE)
 
 
+@pytest.mark.long
 def test_a_cycle_that_has_not_converged_is_not_called_stable():
     found = mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), 5.0, **COARSE)
     assert not found.converged
@@ -277,9 +286,15 @@ def test_a_cycle_that_has_not_converged_is_not_called_stable():
     assert "unknown" in repr(found)
 
 
-def test_what_is_no_cycle_is_refused(orbit, hopf):
+@pytest.mark.long
+def test_runs_that_rest_and_models_that_cycles_do_not_reach_are_refused(hopf):
     with pytest.raises(mf.MeanfieldError, match="comes to rest"):
         mf.cycle(rotators(0.8, 0.8), CIRCLE.von_mises(0.0, 0.3))
+    with pytest.raises(mf.MeanfieldError, match="do not reach"):
+        mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
+
+
+def test_what_is_no_cycle_is_refused(orbit):
     with pytest.raises(ValueError, match="guess"):
         mf.cycle(rotators(0.8), 3.0)
     with pytest.raises(ValueError, match="period must be at least 1e-100; got"):
@@ -294,8 +309,6 @@ def test_what_is_no_cycle_is_refused(orbit, hopf):
         mf.cycles(rotators, orbit, (0.9, 1.0), at=0.8)
     with pytest.raises(ValueError, match="Hopf"):
         mf.first_lyapunov(orbit)
-    with pytest.raises(mf.MeanfieldError, match="do not reach"):
-        mf.cycle(rotators(0.8, 1.0), hopf, **COARSE)
 
 
 def test_a_hopf_point_is_one_of_the_same_model(hopf):

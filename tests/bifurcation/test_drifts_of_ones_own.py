@@ -128,6 +128,7 @@ def test_branches_in_a_parameter_cross_zero():
     np.testing.assert_allclose(state.legendre_moments, exact.legendre_moments, atol=1e-12)
 
 
+@pytest.mark.long
 def test_derivatives_do_not_look_beyond_the_range():
     """Sink refuses a < -0.1; the onset is at a = kappa I_1/beta - I_0."""
     kappa = 3.2

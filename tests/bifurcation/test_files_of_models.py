@@ -21,9 +21,9 @@ def family(s):
     ("arguments", "options", "computable"),
     [
         ((mf.Transformer(mf.Kuramoto() + 0.3 * STRETCHED, 1.0), CIRCLE, (1.5, 2.5)), {}, True),
-        ((mf.Transformer(mf.Kuramoto() + 0.3 * STRETCHED, 2.0), CIRCLE),
-         {"vary": {"factors[1]": (0.1, 0.5)}}, True),
-        ((family, CIRCLE, (0.0, 0.3)), {}, False),
+        pytest.param((mf.Transformer(mf.Kuramoto() + 0.3 * STRETCHED, 2.0), CIRCLE),
+                     {"vary": {"factors[1]": (0.1, 0.5)}}, True, marks=pytest.mark.long),
+        pytest.param((family, CIRCLE, (0.0, 0.3)), {}, False, marks=pytest.mark.long),
         ((mf.Transformer(mf.Kuramoto() + 0.1 * EAST, 2.0), CIRCLE),
          {"vary": {"factors[1]": (0.05, 0.1)}}, False),
         ((mf.Transformer(mf.Kuramoto(), 2.0, coupling=np.ones((2, 2))), PAIR, (1.8, 2.2)), {},

@@ -15,6 +15,7 @@ CIRCLE = mf.Circle(16)
 EAST = mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x))
 
 
+@pytest.mark.long
 def test_high_orders_are_looked_at_where_high_degrees_are_attracted():
     """P_6 attracts only degree 6: perturbations of order 5 grow fastest."""
     drift = mf.Interaction(np.polynomial.legendre.Legendre.basis(6), name="P_6")
@@ -34,6 +35,7 @@ def test_high_orders_are_looked_at_where_high_degrees_are_attracted():
     assert every.gap < -0.1 and every.orders[0] >= 4
 
 
+@pytest.mark.long
 def test_the_axis_of_a_state_is_not_that_of_its_noise():
     model = mf.Transformer(mf.USA(6.0), kappa=1.0)
     states = mf.stationary_states(model, CIRCLE)
@@ -53,6 +55,7 @@ def test_a_transition_needs_the_first_onset():
             found.transition()
 
 
+@pytest.mark.long
 def test_a_branch_ends_at_a_kink_of_its_family_and_names_it(monkeypatch):
     """The amplitude of the field is |h|: before, 500 points, and advice to raise max_points."""
     monkeypatch.setattr(branch_switching, "SHORT_STEPS", 10)
@@ -121,6 +124,7 @@ def test_known_states_in_any_collection():
         mf.stationary(model, guess, apart_from=1.0)
 
 
+@pytest.mark.long
 def test_slow_decay_of_clusters_is_not_a_loss_of_symmetry():
     found = mf.branches(mf.USA(8.0), CIRCLE, (0.02, 0.6), degrees=[2, 3], max_points=60)
     assert all(s.status != "not located" for s in found.special_points)
@@ -178,6 +182,7 @@ def test_degrees(degrees, error, match):
         mf.phase_diagram(mf.USA, CIRCLE, (1.0, 2.0), degrees=degrees)
 
 
+@pytest.mark.long
 def test_questions_that_a_diagram_cannot_answer():
     found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(0.5, 2.0), stability=False)
     with pytest.raises(ValueError, match="has beta as its parameter"):
@@ -217,6 +222,7 @@ def test_branches_stop_where_they_are_told_and_say_so():
     assert r[-1] > 0.5 >= r[-2] and ordered.ends == ["stopped"]
 
 
+@pytest.mark.long
 def test_a_branch_through_a_state_stops_on_both_sides():
     model = mf.Transformer(mf.Kuramoto() + 0.05 * EAST, 3.0)
     start = mf.Circle(32).von_mises(np.pi, 3.0)

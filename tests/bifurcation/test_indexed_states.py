@@ -28,8 +28,9 @@ def normal_frequencies():
     return mf.branches(kuramoto(1.0), normal(0.3), (1.0, 1.5), secondary=False)
 
 
-def test_onset_of_normal_frequencies_with_noise(normal_frequencies):
+def test_onset_of_normal_frequencies_with_noise():
     """1 = int g(omega)/kappa / (1/kappa^2 + omega^2) domega: by the rule, and nearly in full."""
+    found = mf.branches(kuramoto(1.0), normal(0.3), (1.0, 1.2), secondary=False)
     index = normal(0.3).index
 
     def excess(kappa):
@@ -37,12 +38,13 @@ def test_onset_of_normal_frequencies_with_noise(normal_frequencies):
 
     rule = brentq(excess, 1.0, 1.5, xtol=1e-14)
     full = brentq(lambda k: np.sqrt(np.pi / 2) / 0.3 * erfcx(1 / (0.3 * k * 2**0.5)) - 1, 1, 1.5)
-    (onset,) = normal_frequencies.special("bifurcation", 0)  # one for a perturbation and its turn
+    (onset,) = found.special("bifurcation", 0)  # one for a perturbation and its turn
     assert onset.value == pytest.approx(rule, abs=1e-12) and onset.status == "converged"
-    assert not normal_frequencies.warnings
+    assert not found.warnings
     assert rule == pytest.approx(full, abs=1e-6)
 
 
+@pytest.mark.long
 def test_states_of_frequencies_are_ends_of_runs(normal_frequencies):
     (_, uniform), (_, state) = normal_frequencies.states_at(1.4)
     assert uniform.order_parameter == 0 and not uniform.stability(1).stable
@@ -55,12 +57,14 @@ def test_states_of_frequencies_are_ends_of_runs(normal_frequencies):
     assert abs(found.density.resample(degree).coefficients - run.final.coefficients).max() < 1e-9
 
 
+@pytest.mark.long
 def test_the_derivative_of_the_order_parameter(normal_frequencies):
     low, state, high = (normal_frequencies.states_at(k)[-1][1] for k in (1.3999, 1.4, 1.4001))
     difference = (high.order_parameter - low.order_parameter) / 2e-4
     assert state.derivative("kappa").order_parameter == pytest.approx(difference, rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_mean_frequency_turns_the_state(normal_frequencies):
     """In the frame that turns with the mean frequency the law is that of centred frequencies."""
     start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, normal(0.3, 0.7).index)
@@ -170,6 +174,7 @@ def test_derivatives_are_those_of_differences(model, start, kept):
         assert (b - c) / (2 * h) == pytest.approx(exact[i], abs=1e-7)
 
 
+@pytest.mark.long
 def test_states_of_many_classes_come_back_from_their_file(tmp_path):
     """More than 16 entries, which files hold apart; trials of Newton's method become infinite."""
     many = CIRCLE.indexed(UNIFORM, mf.Classes(np.arange(20.0)))

@@ -64,6 +64,7 @@ def test_the_fold_moves_with_the_coupling_as_the_closed_form_does(diagram):
     assert found == pytest.approx((4 * expected - third) / 3, rel=1e-6)
 
 
+@pytest.mark.long
 def test_branches_in_a_coupling_turn_at_the_same_fold():
     model = mf.Transformer(DRIFT, kappa=0.67)
     diagram = mf.branches(model, mf.Circle(16), vary={"factors[0]": (0.5, 3.5)})

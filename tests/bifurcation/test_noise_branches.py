@@ -192,6 +192,7 @@ def test_jacobian(drift):
     np.testing.assert_allclose(equation.by_log_kappa(mean), slope, atol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("a", [0.002, 0.008])
 def test_odd_scale_gives_an_imperfect_pitchfork(a):
     """No onset on the way; the fold is at 2 + 3 (a/2)^(2/3) to leading order."""
@@ -203,6 +204,7 @@ def test_odd_scale_gives_an_imperfect_pitchfork(a):
     assert coefficient == pytest.approx(3, abs=3 * (a / 2) ** (2 / 3))
 
 
+@pytest.mark.long
 def test_usa_leaves_a_gap_without_stable_states():
     """Beyond the subcritical onset along x order turns to y, where nothing holds it: a cycle."""
     diagram = mf.branches(mf.USA(4.0), CIRCLE, (0.34, 0.40), noise=UNEVEN)
@@ -215,6 +217,7 @@ def test_usa_leaves_a_gap_without_stable_states():
     assert all(not s.stability().stable for _, s in diagram.states_at(0.37))
 
 
+@pytest.mark.long
 def test_range_of_beta():
     diagram = mf.branches(
         mf.USA, CIRCLE, 0.4, beta=(3.0, 4.0), noise=UNEVEN, secondary=False, max_step=0.3

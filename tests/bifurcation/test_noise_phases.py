@@ -102,6 +102,7 @@ def test_arguments_of_branches_without_effect_are_refused(options):
         mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 2.0), noise=UNEVEN, **options)
 
 
+@pytest.mark.long
 @pytest.mark.bits
 def test_a_killed_diagram_is_resumed_to_the_same_bits(scaled, tmp_path, monkeypatch):
     class Killed(BaseException):

@@ -21,7 +21,9 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize(
+    "name", ["circle", "sphere", pytest.param("torus", marks=pytest.mark.long)]
+)
 def test_states_of_a_zonal_kernel_are_those_of_the_zonal_drift(name):
     start, kappa = STARTS[name]
     state = mf.stationary(mf.Transformer(SA, kappa), start)
@@ -69,6 +71,7 @@ def positive(x, y):
     return 1.5 + 0.4 * x[..., 0] * y[..., 1]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space, n, kappa", [(mf.Circle(24), 48, 2.0), (mf.Torus(6), 16, 0.7)],
                          ids=["circle", "torus"])  # fmt: skip
 def test_a_kernel_that_turns_against_dense_sums(space, n, kappa):

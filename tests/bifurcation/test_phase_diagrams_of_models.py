@@ -20,6 +20,7 @@ def bessel(x):
     return iv(1, x) / iv(0, x)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, tmp_path):
     """Folds h = x/kappa - r(x), kappa (1 - r^2 - r/x) = 1, meet at (h, kappa) = (0, 2)."""
@@ -182,6 +183,7 @@ def two_harmonics(w):
     return mf.Transformer(attraction + turn)
 
 
+@pytest.mark.long
 def test_cycles_change_their_stability_at_a_generalised_hopf_point(tmp_path):
     """The first Lyapunov coefficient of `branches` has opposite signs on both sides."""
     space = mf.Circle(12)

@@ -66,6 +66,7 @@ def test_a_point_that_was_not_located_is_a_doubt():
     found.plot().canvas.draw()  # in the colour of warnings
 
 
+@pytest.mark.long
 def test_doubts_of_curves():
     found = mf.phase_diagram(mf.USA, CIRCLE, (2.0, 3.0), degrees=(1,))
     assert found.ends == {"fold": ("tricritical", "range"), "transition": ("tricritical", "range")}
@@ -77,6 +78,7 @@ def test_doubts_of_curves():
     assert second.startswith("third was not found")
 
 
+@pytest.mark.long
 def test_a_range_beyond_the_tricritical_point_ends_at_its_ends():
     found = mf.phase_diagram(mf.USA, CIRCLE, (3.0, 4.0), degrees=(1,))
     assert found.ends == {"fold": ("range", "range"), "transition": ("range", "range")}

@@ -50,6 +50,7 @@ def test_a_branch_that_is_lost_on_its_way_down_is_missed():
     assert warning.endswith("take a range up to there.")
 
 
+@pytest.mark.long
 def test_a_branch_comes_in_after_it_has_turned_twice():
     """It falls to its fold at 4.42, rises to that at 5.22, and only then comes down to 4.14."""
     found = mf.branches(MEETS, mf.Zonal(5, 24), (4.1, 4.3), stability=False)
@@ -65,6 +66,7 @@ def test_a_branch_comes_up_into_the_range():
     assert found.transition().kappa == 2.0
 
 
+@pytest.mark.long
 def test_a_transition_below_the_range_is_that_of_a_wide_range():
     options = {"stability": False}
     above = mf.branches(mf.USA(4.0), CIRCLE, (0.5, 0.7), **options).transition()
@@ -93,6 +95,7 @@ def test_a_branch_that_turns_within_a_range_of_beta_enters_at_its_upper_end():
     assert not mf.branches(mf.USA, CIRCLE, 0.402, beta=(3.9, 3.94), stability=False).warnings
 
 
+@pytest.mark.long
 def test_a_branch_between_two_onsets_is_followed_once():
     """SA attracts degree 2 most at a medium beta: its branch begins and ends there."""
     found = mf.branches(mf.SA, CIRCLE, 12.0, beta=(0.5, 12.0), degrees=[2], stability=False)
@@ -165,6 +168,7 @@ ABOVE = [
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("c, space, span, kappa, energy", ABOVE)
 def test_a_branch_that_was_above_the_range_comes_back(c, space, span, kappa, energy):
     found = mf.branches(mf.Interaction.chebyshev(c), space, span, stability=False)
@@ -179,6 +183,7 @@ def test_a_transition_by_a_fold_beyond_the_range():
     assert found.hysteresis == pytest.approx((4.9689360588, 10.1265822785), abs=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("below", [1e-5, 1e-3])
 def test_a_range_may_end_just_below_an_onset(below):
     onset = 0.409858525749
@@ -188,6 +193,7 @@ def test_a_range_may_end_just_below_an_onset(below):
     assert values[1:-1].max() <= onset
 
 
+@pytest.mark.long
 def test_a_step_that_leads_to_another_curve_is_taken_again():
     drift = mf.Interaction.chebyshev([0, 1.38, -1, -0.01, -0.3, 0.74])
     found = mf.branches(drift, CIRCLE, (1.45, 6.1))

@@ -44,6 +44,7 @@ FIRST_ORDER = [
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("m", "kappa", "fold"), FIRST_ORDER)
 def test_first_order_transitions_next_to_a_resonance(m, kappa, fold):
     """Wrong before: continuous for 1 < m < 1.02, where a step passed the secondary bifurcation."""
@@ -70,6 +71,7 @@ def test_the_secondary_bifurcation_is_as_near_as_the_onsets():
         assert place.kappa * (1 + r) / 2 == pytest.approx(1, abs=1e-10)  # kappa E cos^2 = 1
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("m", [1.3, 1.5, 2.0])
 def test_far_from_the_resonance_the_transition_is_continuous(m):
     transition = diagram(m).transition()
@@ -141,6 +143,8 @@ def test_three_onsets_on_spheres_are_discontinuous(d):
 THREE = [((3, 4, 5), 1.9533300321265827), ((1, 3, 5), 1.8378694171289034)]
 
 
+@pytest.mark.long
+@pytest.mark.repeats
 @pytest.mark.parametrize(("degrees", "kappa"), THREE)
 def test_three_onsets_are_discontinuous_where_each_two_are_continuous(degrees, kappa):
     """Degrees 3, 4, 5 were said to be continuous."""
@@ -172,6 +176,7 @@ def test_onsets_that_the_normal_form_does_not_decide_are_named():
     assert found.transition().order == "discontinuous"  # by clustered states
 
 
+@pytest.mark.long
 def test_three_onsets_at_one_place():
     """The states of lowest free energy are found, whatever the rays of two amplitudes say."""
     drift = mf.CosineSeries([0.0, 1.0, 1.0, 1.0])
@@ -234,6 +239,7 @@ def test_a_transition_that_rounding_hides():
     assert 2 - transition.kappa == pytest.approx(0.75 * (2 - transition.hysteresis[0]), rel=1e-3)
 
 
+@pytest.mark.long
 def test_other_pairs_of_degrees():
     """Degrees 2 and 4 are degrees 1 and 2 of half the angle; 1 and 3 do not meet at second order;
     on S^2 even degrees are discontinuous anyway."""
@@ -247,6 +253,8 @@ def test_other_pairs_of_degrees():
         assert not odd.warnings
 
 
+@pytest.mark.long
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [3, 5])
 def test_resonances_on_spheres(d):
     """P_1 and P_2 with almost one multiplier: transition and both folds have a limit."""
@@ -281,6 +289,7 @@ def plane(low):
     return mf.phase_diagram(Cosines(1.0), mf.Circle(16), vary={"m": (low, 2.5)})
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("low", [0.4, 1.1])
 def test_a_phase_diagram_across_the_resonance(low):
@@ -295,6 +304,7 @@ def test_a_phase_diagram_across_the_resonance(low):
     assert end[:2] == pytest.approx((END, 2 / END), abs=1e-10)
 
 
+@pytest.mark.long
 def test_the_order_of_the_transition_across_the_resonance():
     found = plane(0.4)
     for m, order in [(0.45, "continuous"), (0.5, "continuous"), (0.5001, "discontinuous"),
@@ -317,6 +327,7 @@ def test_the_end_point_has_the_free_energy_of_the_uniform_state():
     assert r[0] > 0.4 and moments == pytest.approx(r, abs=1e-12) and abs(energy) < 1e-11
 
 
+@pytest.mark.long
 def test_a_phase_diagram_across_the_resonance_is_kept(tmp_path):
     found = plane(1.1)
     again = mf.load(found.save(tmp_path / "plane.nc"))
@@ -333,6 +344,7 @@ def test_no_transition_is_listed_where_the_uniform_state_is_unstable():
         found.special("folds")
 
 
+@pytest.mark.long
 def test_no_transition_is_listed_in_a_field():
     """The uniform density is not stationary there, and its free energy compares with nothing."""
     field = mf.Potential(lambda x: 1e-3 * x[..., 0])
@@ -352,6 +364,7 @@ class Paced(mf.ZonalDrift):
         return self.b + 4 * self.m * (1 + self.pace * (self.b - 1)) * t
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize(("pace", "m"), [(3.0, 1.0), (0.3, 1.01), (-1.0, 1.01)])
 def test_onsets_that_move_at_two_paces_along_a_parameter(pace, m):
@@ -381,6 +394,7 @@ def test_rays_at_two_paces(pace):
         assert a**2 == pytest.approx(2 * pace * b**2)
 
 
+@pytest.mark.long
 def test_an_onset_that_hardly_moves_with_the_parameter_is_named():
     """Degree 1 has nearly its onset for all strengths of degree 2: no ray tells its states."""
     drift = 1.0 * mf.Kuramoto() + 1.0 * mf.CosineSeries([0.0, 0.0, 1.0])
@@ -389,6 +403,7 @@ def test_an_onset_that_hardly_moves_with_the_parameter_is_named():
     assert any("of degrees 1 and 2 coincide" in text for text in found.warnings)
 
 
+@pytest.mark.long
 def test_a_special_point_of_a_finer_branch_is_that_of_a_coarser_one():
     """Raised an error: the branch of degree 2 is resolved by fewer moments than the other."""
     drift = 1.0 * mf.Kuramoto() + 1.0 * mf.CosineSeries([0.0, 0.0, 1.0])

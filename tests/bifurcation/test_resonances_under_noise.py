@@ -52,6 +52,7 @@ def test_the_secondary_bifurcation_next_to_the_onset_is_not_missed(m):
     assert m == 1 or "the onsets of degrees 1 and 2 differ by" in found.warnings[0]
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("m", [1.0008, 1.001, 1.01, 1.05])
 def test_distinct_onsets_close_together(m):
@@ -64,6 +65,7 @@ def test_distinct_onsets_close_together(m):
     assert secondary.value == pytest.approx(place.value, abs=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("strength", [0.05, 20.0])
 def test_distances_along_a_strength_are_those_of_log_kappa(strength):
@@ -84,6 +86,7 @@ def test_distances_along_a_strength_are_those_of_log_kappa(strength):
         assert own == pytest.approx(others, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("degrees", [(1, 3), (2, 3), (2, 4)], ids=str)
 @pytest.mark.parametrize("m", [1.0, 1.0001], ids=str)
@@ -170,6 +173,7 @@ def test_two_onsets_of_a_state_that_is_not_uniform():
         assert abs(t) < 0.025 and bent == pytest.approx(ray.quadratic, abs=2 * t**2)
 
 
+@pytest.mark.long
 def test_a_wave_next_to_another_onset_is_said():
     """Under a phase lag waves begin at 2/cos(lag), where m = cos(lag) gives degree 2 its onset."""
     lag = 0.5
@@ -182,6 +186,7 @@ def test_a_wave_next_to_another_onset_is_said():
     assert any("onsets of degrees 1 and 2 coincide" in warning for warning in found.warnings)
 
 
+@pytest.mark.long
 def test_clustered_states_are_looked_for_at_onsets_without_a_free_energy():
     """Under a reaction; with all branches these states lie on one of them."""
     model = mf.Transformer(waves(1, 2, last=1.1), 1.0, reaction=0.05)
@@ -194,6 +199,7 @@ def test_clustered_states_are_looked_for_at_onsets_without_a_free_energy():
     assert low < 1.6 and high == pytest.approx(short.transition().onset, abs=1e-12)
 
 
+@pytest.mark.long
 def test_points_under_noise_of_constant_scale_are_those_of_the_same_laplacian():
     """Kappa of a scale .7 is .49 kappa of isotropic noise; 1.7233286 by quadrature."""
     noise = mf.noise.MultiplicativeStratonovich(lambda x: 0.7 + 0 * x[..., 0])
@@ -209,6 +215,7 @@ def test_points_under_noise_of_constant_scale_are_those_of_the_same_laplacian():
     assert own.hysteresis == pytest.approx(np.multiply(isotropic.hysteresis, 0.49), rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("drift", [waves(1, 3, last=0.9), waves(1, 2, last=0.50001), mf.SA(2.0)])
 def test_transitions_under_a_multiple_of_the_laplacian_by_the_normal_form(drift):
@@ -267,6 +274,7 @@ def test_the_branch_off_the_axis_at_a_resonance_on_the_sphere():
     assert off_axis(known.density) == pytest.approx(off_axis(state.density), abs=1e-10)
 
 
+@pytest.mark.long
 def test_rays_off_the_axis_on_the_sphere():
     """Where onsets of degrees 1 and 2 are equal a dipole b leaves with y^2 - z^2 across it.
 
@@ -287,6 +295,7 @@ def test_rays_off_the_axis_on_the_sphere():
     assert len(shares) == 2 and np.array(shares) == pytest.approx(np.tile([5 / 12, 7 / 12], (2, 1)))
 
 
+@pytest.mark.long
 def test_rotations_of_a_state_are_no_neutral_perturbations():
     """A state about an axis is turned by rotations of the order in which it loses its symmetry."""
     drift = mf.Interaction(np.polynomial.Polynomial([0, 3, 15 * 0.999 / 2]), name="0.999")

@@ -209,6 +209,7 @@ def test_accuracy_that_cannot_be_had(options):
         mf.stationary(model(5, 0.25), CIRCLE.uniform(), **options)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("options", [{}, {"starts": 20, "rng": 0}], ids=["default", "random"])
 def test_the_saddle_between_two_stable_states_is_found(options):
     """Missed before by all starts: deflation leads away from it."""

@@ -94,6 +94,7 @@ def test_without_a_free_energy_the_flow_of_the_density_finds_states():
     assert run.final.moment(1) == pytest.approx(abs(moments[True]) * 1j, abs=1e-6)
 
 
+@pytest.mark.long
 def test_searches_repeat_themselves():
     """With random starts too: the same table from the same seed."""
     model = mf.Transformer(mf.USA(5.0), 0.1847)
@@ -102,6 +103,7 @@ def test_searches_repeat_themselves():
     assert len(one) == len(mf.stationary_states(model, mf.Circle(32)))
 
 
+@pytest.mark.long
 def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
     """USA(1) at kappa = 12 on the torus: the ordered state needs a degree above 64."""
     torus = mf.Torus(12, 2)

@@ -26,6 +26,7 @@ def test_a_potential_alone_has_its_gibbs_density():
     np.testing.assert_allclose(found, exact.coefficients, rtol=0, atol=1e-13)
 
 
+@pytest.mark.long
 def test_states_under_a_sum_of_kernels_and_potentials_are_products():
     """Free energies add, and growth rates are those of one factor; first moments agree."""
     models = [
@@ -90,6 +91,7 @@ def test_derivatives_by_fourier_coefficients_are_sums_over_nodes(circles, degree
         )
 
 
+@pytest.mark.long
 def test_iterated_growth_rates_are_those_of_the_circles():
     """Of one factor, and sums of those in the fields of both states, which move with neither."""
     circle, kappa, heights = mf.Circle(32), 1.2, (0.4, 0.2)

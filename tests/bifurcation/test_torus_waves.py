@@ -18,6 +18,7 @@ def order(kappa):
     return brentq(lambda r: iv(1, kappa * r) / iv(0, kappa * r) - r, 0.01, 1 - 1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("circles", [1, 2, 3])
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
 def test_functions_of_each_order_are_orthonormal_eigenfunctions(circles, symmetry):
@@ -130,6 +131,7 @@ def test_growth_rates_of_the_uniform_state():
     assert values == pytest.approx(sorted([expected[0]] * 4 + [expected[1]] * 4)[::-1], abs=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
 def test_order_parameters_are_those_of_runs_and_have_their_derivatives(symmetry):
     space = mf.Torus(12)
@@ -154,6 +156,7 @@ def test_what_has_no_stationary_equation_is_refused():
         mf.branches(mf.USA(1.0), space, kappa=(1, 2), symmetry="D4")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("circles", [1, 2, 3])
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
 @pytest.mark.parametrize("drift", [mf.USA(1.0), mf.SA(1.3)], ids=repr)

@@ -40,6 +40,7 @@ def small_study():
 SMALL_BATCHES = batches_of([16, 64], 70)
 
 
+@pytest.mark.long
 def test_tables_are_labelled():
     assert dict(small_study().data.sizes) == {"n": 2, "t": 2, "replica": 70}
     assert set(small_study().data) >= {"W1", "W2", "H^-1", "floor of W2", "coupling", "|m_1|^2"}
@@ -83,6 +84,7 @@ def test_coupled_tokens_have_the_same_noise():
     assert apart[1] < 0.15 and 1.4 < apart[0] / apart[1] < 2.8  # 2 for n^(-1/2)
 
 
+@pytest.mark.long
 def test_at_the_start_tokens_are_independent():
     """|m_1|^2 has the mean |m|^2 + (1 - |m|^2)/n, and distances are those of the floor."""
     table = study(sizes=[32], times=[0.0, 0.1], replicas=640, coupling=False)
@@ -124,6 +126,7 @@ def test_a_store_belongs_to_one_accuracy_of_the_density(tmp_path):
         study(**options, rtol=1e-6)
 
 
+@pytest.mark.long
 def test_fluctuations_of_the_uniform_phase():
     """n E|m_k|^2 = 1/(1 - kappa/kappa_k): 2 for k = 1 and kappa = 1, 1 for k = 2."""
     uniform = CIRCLE.uniform()
@@ -148,6 +151,7 @@ def test_on_the_sphere():
     assert found.rate("mmd").exponent == pytest.approx(-0.5, abs=0.12)
 
 
+@pytest.mark.long
 def test_on_the_torus():
     torus = mf.Torus(12)
     model, start = mf.Transformer(mf.USA(0.5), 1.0), torus.von_mises([0.3, 1.0], 0.7)
@@ -159,6 +163,7 @@ def test_on_the_torus():
     assert (coupled >= 0).all() and (coupled > 0).any()
 
 
+@pytest.mark.long
 def test_coupled_tokens_on_the_torus_move_in_the_field_of_the_density():
     """Without noise, tokens at quadrature nodes have the moments of the density they follow."""
     torus, times = mf.Torus(16), np.linspace(0, 0.5, 41)
@@ -219,6 +224,7 @@ def test_coupling_does_not_depend_on_the_last_time():
     np.testing.assert_allclose(short, long, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_a_study_of_one_distance_or_none_survives_its_file(tmp_path):
     for names in (["W2"], []):
         path = study(distances=names, sizes=[16], replicas=2).save(tmp_path / f"{len(names)}.nc")

@@ -141,6 +141,7 @@ for name, call in {calls!r}.items():
 """
 
 
+@pytest.mark.repeats
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="sizes are told by Linux only")
 @pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_sizes_beyond_a_ulimit_are_refused_before_they_are_taken(limit):

@@ -83,7 +83,7 @@ shapes = st.deferred(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=20)
 @given(shapes)
 def test_what_was_described_is_built_again_bit_for_bit(shape):
     arrays = {}

@@ -67,6 +67,7 @@ class Lorenz(Pointwise):
         return np.stack([10 * (b - a), a * (28 - c) - b, a * b - 8 / 3 * c], axis=-1)
 
 
+@pytest.mark.long
 def test_lorenz():
     """The sum of the exponents is -41/3 at all times, and the largest is near 0.9."""
     tokens = mf.Tokens([[1.0, 2.0, 20.0], [-3.0, 1.0, 25.0]], on_sphere=False)
@@ -86,6 +87,7 @@ def test_the_uniform_state():
     assert np.abs(found.late - (iv(1, 1.0) - 0.5)).max() < 1e-6
 
 
+@pytest.mark.long
 def test_gaussians():
     """At beta = 0 the mean follows a' = V a, and the covariance rests."""
     model = mf.Transformer(mf.Attention(V=-1.0, beta=0.0))

@@ -70,6 +70,7 @@ def test_zonal_drifts(kind, density, nodes):
     assert error_of(make, density, nodes, ["beta"]) < 1e-9
 
 
+@pytest.mark.long
 def test_parts_by_harmonics_and_over_pairs():
     names = ["drifts[0].beta", "drifts[1].beta", "factors[1]", "factors[2]"]
 

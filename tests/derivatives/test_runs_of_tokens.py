@@ -222,6 +222,7 @@ def test_replicas_have_their_own():
     assert run.tangents.observables.order_parameter.shape == (2, 2, 4)
 
 
+@pytest.mark.long
 def test_a_turned_start_has_turned_tangents():
     x, model = points(6, 4), mf.Transformer(mf.USA(beta=1.5))
     turn = np.linalg.qr(RNG.standard_normal((4, 4)))[0]
@@ -321,6 +322,7 @@ def test_refusals():
         solved([tangential(x)], kinked)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("d", "beta"), [(2, 3.0), (2, 20000.0), (3, 3.0)])
@@ -343,6 +345,7 @@ def test_modes_agree_with_pairs(kind, d, beta):
     assert np.abs((v - w).changes).max() < 1e-9 * max(1.0, beta) * largest
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("name", [None, "beta"])
 @pytest.mark.parametrize("drift", [mf.SA(beta=2.0), mf.USA(beta=-1.5)], ids=repr)
@@ -375,6 +378,7 @@ def test_velocities_without_tangents(n, d):
     assert not v.changes.size and np.abs(v.value - known).max() < 1e-13 * np.abs(known).max()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "engine, n, d", [(mf.engines.Direct(), 80, 9), (mf.engines.Modes(), 60, 3)]
 )
@@ -410,6 +414,7 @@ def test_modes_of_stages_are_taken_once(kind, monkeypatch):
     assert len(counted) == 1 and run.stats["evaluations"] > 10
 
 
+@pytest.mark.long
 def test_modes_move_a_run_as_pairs_do():
     x = points(300, 2)
     e = tangential(x)

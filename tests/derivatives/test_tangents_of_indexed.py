@@ -158,6 +158,7 @@ def test_the_same_beta_at_all_positions_has_the_tangents_of_one():
     assert np.abs(found[0] - found[1]).max() <= 1e-14
 
 
+@pytest.mark.long
 def test_a_density_with_lorentzian_frequencies_has_derivatives_by_them():
     """r^2 = 1 - 2 Delta/K at the end, without noise: dr/dDelta = -1/(K r)."""
     mu = circle.density(lambda x: 1 + 0.5 * np.cos(x))

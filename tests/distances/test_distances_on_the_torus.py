@@ -73,6 +73,7 @@ def test_squares_add_for_products():
     assert squared == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.long
 def test_densities_against_densities_and_tokens():
     """The distances of products are known, and lie within the bounds."""
     uniform = CIRCLE.uniform()

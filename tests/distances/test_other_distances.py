@@ -28,6 +28,7 @@ def test_slices_are_distances_on_great_circles():
     assert found.error == pytest.approx(error, rel=1e-12)
 
 
+@pytest.mark.long
 def test_a_library_agrees_on_slices():
     """POT's, with its own circles, in turns: four standard errors."""
     theirs = ot.sliced_wasserstein_sphere(X.x, Y.x, n_projections=2000, p=2, seed=0)

@@ -86,6 +86,7 @@ def test_symmetric_series_are_aligned_over_their_period():
     assert turned_by < 1e-7 and turned_by.error < 1e-6
 
 
+@pytest.mark.long
 def test_the_bound_holds_for_a_cost_with_many_minima():
     """W_2 of a density of 5 peaks from one of 5 unequal peaks has 5 minima."""
     first = mf.Circle(64).density(lambda t: 1 + 0.9 * np.cos(5 * t))

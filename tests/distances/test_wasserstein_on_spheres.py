@@ -151,6 +151,7 @@ def test_the_axisymmetric_circle_is_the_circle():
     )
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", [1, 2])
 def test_a_density_and_atoms_are_enclosed(p):
     """Two enclosures of one number, of different width, overlap; and so does a finer one."""

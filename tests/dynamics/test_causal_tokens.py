@@ -99,7 +99,7 @@ def test_replicas_are_what_they_are_alone(drift, kappa):
 
 
 @pytest.mark.bits
-@pytest.mark.parametrize("kappa", [np.inf, 5.0])
+@pytest.mark.parametrize("kappa", [np.inf, pytest.param(5.0, marks=pytest.mark.long)])
 def test_runs_are_resumed_to_the_last_bit(tmp_path, kappa):
     model = mf.Transformer(mf.SA(3.0), kappa, causal=True)
     options = {"t_span": (0, 0.5), "dt": 0.1, "engine": Modes()}

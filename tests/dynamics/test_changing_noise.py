@@ -28,6 +28,7 @@ def test_heat_flow_is_exact_in_the_integral_of_the_noise():
     np.testing.assert_allclose(low(run.final), expected, rtol=0, atol=2e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("noise", [mf.noise.Isotropic(), mf.noise.Anisotropic(np.diag([1.3, 0.7]))])
 def test_exponential_steps_have_order_four(noise):
     model = mf.Transformer(mf.SA(3.0), kappa=breathing, noise=noise)

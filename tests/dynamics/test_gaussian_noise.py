@@ -58,6 +58,7 @@ def attention(weights, beta=BETA):
     return mf.Transformer(drift, 2.0, noise=mf.Anisotropic(N), feedforward=lambda x: C - x)
 
 
+@pytest.mark.repeats
 @every_kind
 @pytest.mark.parametrize("law", [POINT, LAW], ids=["a point", "a regular law"])
 def test_the_covariance_equation_by_scipy(weights, seen, law):
@@ -78,6 +79,7 @@ def test_the_covariance_equation_by_scipy(weights, seen, law):
     assert np.abs(final.cov - exact[2:].reshape(2, 2)).max() < 1e-10
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kappa", [3.0, 1e6])
 def test_the_linear_case_rests_at_the_solution_of_lyapunovs_equation(kappa):
     """M S + S M^T + (2/kappa) N = 0 and M a + c = 0, from a point and from a regular law."""
@@ -121,6 +123,7 @@ def test_noise_that_changes_with_time():
     )
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("start", [0.0, 0.3])
 def test_a_blow_up_with_noise_in_closed_form(start):
     """S' = p S^2 + q blows up at (pi/2 - atan(S_0 (p/q)^(1/2))) / (p q)^(1/2)."""
@@ -153,6 +156,7 @@ def test_speed_is_that_of_the_law():
     assert motion.measure(POINT)["speed"] == np.inf  # W2 grows like the root of time
 
 
+@pytest.mark.repeats
 @every_kind
 def test_tangents_are_differences_of_the_same_steps(weights, seen):
     """By beta, from a point too, and in a direction in which a singular covariance changes."""
@@ -176,6 +180,7 @@ def test_tangents_are_differences_of_the_same_steps(weights, seen):
     assert np.abs(run.tangents["drifts[0].beta"][-1].cov - expected).max() < 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("noise", [mf.Isotropic(), mf.Anisotropic(N)], ids=repr)
 def test_tokens_have_the_covariance_within_four_standard_errors(noise):
     """Mean and covariance of 500 interacting tokens; kurtosis 3 of their law gives the errors."""

@@ -51,6 +51,7 @@ def test_they_are_the_peaks_of_a_fine_grid(n, seed, exponent, circle):
     np.testing.assert_allclose(modes.heights, estimate(tokens, beta, modes.places), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_they_are_where_softmax_attention_stands_still():
     tokens, beta = mf.Tokens.uniform(500, 2, rng=0), 60.0
     places = mf.kernel_modes(tokens, beta).places
@@ -157,6 +158,7 @@ def test_bounds_of_the_second_derivative_hold():
     assert np.abs(np.gradient(slopes, inside)).max() < bound
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_tokens():
     tokens = mf.Tokens.uniform(100_000, 2, rng=4)
     modes = mf.kernel_modes(tokens, 2e4)

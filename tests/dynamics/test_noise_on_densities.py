@@ -95,6 +95,7 @@ def test_with_a_drift_it_is_the_solution_of_a_dense_system(start, which, drift):
     assert difference(solved(model, start).final, expected) < 1e-10
 
 
+@pytest.mark.repeats
 @everywhere
 def test_with_attention_too(start):
     d, rng = start.space.dimension, np.random.default_rng(4)
@@ -149,6 +150,7 @@ def test_what_is_turned_with_its_noise_is_solved_alike(which):
     assert difference(here, there) < 1e-11
 
 
+@pytest.mark.repeats
 @everywhere
 def test_noise_of_strength_one_is_isotropic(start):
     options = {"dt": 0.05, "scheme": Krogstad}
@@ -210,6 +212,7 @@ def test_a_run_ends_in_the_stationary_density():
     np.testing.assert_allclose(run.final.values, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("which", [0, 2], ids=["anisotropic", "ito"])
 def test_tokens_agree(which):
     """Means of 10^5 tokens within 4.5 standard errors."""

@@ -123,6 +123,7 @@ def test_clusters_are_single_linkage(n, d, angle, seed):
     assert groups_of(cluster_labels(tokens.gram(), angle)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("angle", [0.01, 0.02, 0.1])

@@ -78,6 +78,7 @@ def test_clusters_and_distances_of_characteristics_are_those_of_the_torus():
     assert one.w2_to_dirac() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.long
 def test_characteristics_are_saved_and_resumed_bit_by_bit(tmp_path):
     start = mf.Characteristics(mf.Torus(8).von_mises([0.3, 1.0], 0.4), nodes=900)
     model, path = mf.Transformer(mf.SA(1.5)), tmp_path / "kept.npz"

@@ -40,6 +40,7 @@ def tokens(d, n=30):
     return mf.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("pair", [(USA, mf.USA(1.0)), (SA, mf.SA(1.0))], ids=["USA", "SA"])
 def test_zonal_kernels_are_equal_to_theirs(pair):
     for state in (tokens(2), tokens(3)):
@@ -167,6 +168,7 @@ def test_sources_resolve_the_kernel_and_the_weight_to_the_tolerance(part, tolera
     assert sizes[degree + 1] < tolerance * sizes[0] < sizes[degree // 4]
 
 
+@pytest.mark.long
 def test_blocks_of_tokens_and_characteristics(monkeypatch):
     """Sums by blocks of one row, and nodes that are moved as tokens are."""
     x = tokens(2, 20).x[None]

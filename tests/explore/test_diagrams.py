@@ -33,6 +33,7 @@ def test_the_uniform_state_is_stable_below_its_onset():
     assert {s["stable"] for s in found["stretches"] if max(s["order"]) > 0.5} == {True, False}
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("drift", ["USA", "SA", "Kuramoto"])
 def test_the_critical_curve_of_the_plane_is_the_onset(drift):

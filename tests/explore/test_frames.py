@@ -101,6 +101,7 @@ def test_values_on_the_torus_are_those_of_both_angles():
     assert first.shape == (200, 2) and (first @ [1, 0]).mean() > 0.9 < (second @ [1, 0]).mean()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", ["Circle", "Torus"])
 def test_tokens_follow_their_density(space):
     """Order parameters agree to the sampling error, 1/sqrt(n), of 1000 tokens."""

@@ -202,6 +202,7 @@ def rest(connection):
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("text", ["", "GET / HT", HANDSHAKE], ids=["silent", "half", "page"])
 def test_connections_that_say_nothing_are_closed(monkeypatch, text):
     """A page that is gone without a word among them, as it does not answer to pings."""

@@ -67,6 +67,7 @@ def test_a_scene_is_accepted_played_and_drawn(studio):
     assert {m["name"] for m in box.of("diagram")} == {"plane", "branches"}
 
 
+@pytest.mark.long
 def test_diagrams_that_are_known_are_sent_at_once(studio):
     box, session = Mailbox(), None
     session = studio.open(box)

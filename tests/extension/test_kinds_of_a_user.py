@@ -191,6 +191,7 @@ def test_equiangular_tokens_are_tokens():
     np.testing.assert_allclose((tokens.x @ tokens.x.T)[0, 1], rho, atol=1e-7)
 
 
+@pytest.mark.long
 def test_stationary_states_and_branches_in_kappa_and_in_its_own_parameter():
     """kappa_1 = 2 whatever b is, and on the circle kappa_2 = 8/b."""
     found = mf.branches(LinearAttention(b=1.0), CIRCLE, kappa=(1, 4))

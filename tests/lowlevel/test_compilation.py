@@ -194,6 +194,7 @@ print([f(1.0) for f in compiled], whole(1.0))
 """
 
 
+@pytest.mark.long
 def test_code_is_kept_for_the_numbers_that_it_was_compiled_with(tmp_path):
     """Those of closures, of modules, and of compiled functions that are called."""
     script = tmp_path / "constants.py"
@@ -249,6 +250,7 @@ print(*sorted(used()))
 """
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("state", "kappa", "most"),
     [("mf.Characteristics(density)", "np.inf", 3), ("tokens", "np.inf", 5), ("density", 6.0, 4)],

@@ -108,6 +108,7 @@ def test_the_gradient_of_the_action_is_its_derivative():
     assert gradient == pytest.approx((above - below) / 2e-5, rel=1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("model", "space"),
     [
@@ -129,6 +130,7 @@ def test_with_a_free_energy_it_is_twice_the_barrier(model, space):
     np.testing.assert_allclose(flow.coefficients(found.rows[-1]), top, atol=1e-10)
 
 
+@pytest.mark.long
 def test_a_path_of_sa_climbs_to_the_saddle_and_follows_the_flow_down():
     """Ends and saddle to 1e-10; the action is that of a relaxation in time, `validation/`."""
     model = in_a_field()

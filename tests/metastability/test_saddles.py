@@ -82,6 +82,7 @@ def test_barriers_on_the_circle_are_those_of_fixed_points(beta, kappa, low, high
     assert abs(saddle.barrier - energy) < 1e-11
 
 
+@pytest.mark.long
 def test_both_stable_states_have_the_same_saddle_with_the_ends_exchanged():
     (one,), (other,) = saddles_beside(ordered=False), saddles_beside(ordered=True)
     assert abs(one.state.order_parameter - other.state.order_parameter) < 1e-10
@@ -91,6 +92,8 @@ def test_both_stable_states_have_the_same_saddle_with_the_ends_exchanged():
     assert one.direction[1].real * other.direction[1].real < 0
 
 
+@pytest.mark.long
+@pytest.mark.repeats
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_direction_leads_to_the_stable_state_whatever_the_sign_of_the_mode(monkeypatch, sign):
     """An eigenvector has no sign; it is set here, where it is computed."""
@@ -141,6 +144,7 @@ def test_the_saddle_with_a_group_and_without_is_the_axisymmetric_one(symmetry):
         assert abs(here.order_parameter - there.order_parameter) < 1e-10
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "order", "ordered"), [("fold", 1.5, True), ("bifurcation", 2.0, False)]
@@ -185,6 +189,7 @@ def test_tokens_without_interaction_have_no_saddle_but_wells():
     assert "mf.escape_time(state, 1)" in found.warnings[0]
 
 
+@pytest.mark.long
 def test_searches_show_what_they_do(capfd):
     state = stable(mf.USA(4.0), 0.39, mf.Circle(32))
     (saddle,) = mf.saddles(state, progress=True)

@@ -66,6 +66,7 @@ def test_the_probability_of_a_walk_has_no_bias(killed):
     assert error < 0.2 / 8
 
 
+@pytest.mark.long
 def test_the_mean_time_of_a_walk_is_its_height_squared():
     rows = [walk(seed, height=8, killed=1, replicas=30, entrance=1) for seed in range(200)]
     time = SplittingStudy.of(rows, {"entrance": 1.0}).mean_time
@@ -151,6 +152,7 @@ def test_common_noise_moves_trajectories_independently():
     assert 0 < one.probability.value < 1
 
 
+@pytest.mark.long
 def test_the_start_may_be_drawn_from_replicas():
     """Of two starts, one near the target and one near the source."""
     near, far = (mf.Tokens([[np.cos(a), np.sin(a)]]) for a in (2.0, 0.3))
@@ -256,6 +258,7 @@ def test_numbers_of_numpy_are_numbers(name, given, as_python):
     assert found.data.identical(same.data)
 
 
+@pytest.mark.long
 def test_a_target_out_of_reach_has_probability_0():
     """No order parameter is above 1; the result says so."""
     found = study(target=1.5, repetitions=2, replicas=8)
@@ -272,6 +275,7 @@ def test_a_source_out_of_reach_ends_with_an_error(monkeypatch):
         study(source=0.0, target=1.5, repetitions=2)
 
 
+@pytest.mark.long
 def test_the_mean_time_counts_trajectories_that_come_to_the_target_before_the_source():
     """Half of the trajectories from 4 to 8 do, for a walk that is not stopped at 0."""
     rows = [walk(seed, height=8, killed=1, replicas=30, entrance=1, start=4) for seed in range(200)]

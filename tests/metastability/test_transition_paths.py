@@ -74,6 +74,7 @@ def test_the_barrier_of_usa_is_the_known_one():
     assert abs(here.saddle.state.order_parameter - 0.2201262640) < 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize(("model", "space"), CASES[:3:2], ids=str)
 def test_the_string_is_the_unstable_manifold(model, space):
@@ -125,6 +126,7 @@ def test_the_action_up_to_the_saddle_is_twice_the_barrier():
     assert abs(action - 2 * here.barrier) < 1e-6 * here.barrier
 
 
+@pytest.mark.long
 def test_the_path_back_is_the_path_reversed():
     a, b = states(USA, mf.Circle(32))
     forth, back = path(USA, mf.Circle(32)), mf.transition_path(b, a)
@@ -194,6 +196,7 @@ def cubic_wells():
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["manifold", pytest.param("string", marks=pytest.mark.long)])
 def test_paths_in_a_field_end_in_the_state_asked_for_and_not_turned(method):
     """One saddle stands for two mirror images. Free energies on the path are those of its states.
@@ -215,6 +218,7 @@ def test_paths_in_a_field_end_in_the_state_asked_for_and_not_turned(method):
         assert path.exponent == pytest.approx(3.0 * path.barrier, rel=1e-12)
 
 
+@pytest.mark.long
 def test_a_path_from_a_mirrored_state_begins_in_it_and_not_in_its_image():
     """From b and from c to a, which is its own mirror image; then from b over a to c."""
     a, b, c = cubic_wells()
@@ -237,6 +241,7 @@ def test_a_path_from_a_mirrored_state_begins_in_it_and_not_in_its_image():
     assert manifold_course(b, c, [ways[0], ways[0]]) is None
 
 
+@pytest.mark.long
 def test_a_path_joins_a_state_and_its_mirror_image_in_a_field():
     """Over a, which lies lower: tokens wait there, and their time has the exponent from a."""
     a, b, c = cubic_wells()
@@ -262,6 +267,7 @@ def test_the_string_in_a_field_begins_with_the_states_themselves(monkeypatch):
         assert np.abs(away).max() < 1e-12
 
 
+@pytest.mark.long
 def test_symmetries_of_a_model_map_states_and_others_do_not():
     """On S^2 in a field along an axis rotations about it and a mirror; on the torus half turns."""
     rng = np.random.default_rng(1)

@@ -49,6 +49,7 @@ def test_without_noise_tokens_are_carried_by_the_flow(space):
     assert mf.sobolev_distance(final, run.final, degree=8).value < 1e-7
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", STARTS)
 def test_with_noise_each_token_has_the_law_of_the_density(space):
     """The mean of 20000 independent tokens, 4.5 standard errors."""
@@ -60,6 +61,7 @@ def test_with_noise_each_token_has_the_law_of_the_density(space):
         assert abs(final.x[:, c].mean() - mean) < 4.5 * final.x[:, c].std() / 20_000**0.5
 
 
+@pytest.mark.long
 def test_the_synchronous_coupling_is_of_order_one_half():
     """Root mean square of |X_i - Xbar_i| at t = 1 for n = 64 and 1024: a factor 4, within 20 %."""
     start = STARTS["circle"]
@@ -105,6 +107,7 @@ def test_what_is_no_field_is_refused():
         mf.solve(model, start, (0, 1))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", STARTS)
 def test_the_field_of_attention_with_matrices_is_that_of_the_density(space):
     """Nodes that are carried by it keep integrating the density."""

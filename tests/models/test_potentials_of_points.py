@@ -60,6 +60,7 @@ def test_a_potential_is_a_field_with_an_energy():
     assert (np.diff(F) < 0).all()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", [CIRCLE, SPHERE], ids=repr)
 def test_alone_it_rests_at_its_exponential(space):
     """exp(kappa V)/const, of the least free energy -log(int exp(kappa V))/kappa."""

@@ -56,6 +56,7 @@ def test_with_noise_the_truth_is_within_three_standard_errors(noisy):
     assert noisy.model.kappa == pytest.approx(noisy["kappa"])
 
 
+@pytest.mark.long
 def test_the_ends_of_an_interval_are_where_a_score_test_rejects(noisy):
     """Two-sided at the level 0.95: 1.96 standard deviations of the model there, to 3 %."""
     ends = np.where(
@@ -71,6 +72,7 @@ def test_the_ends_of_an_interval_are_where_a_score_test_rejects(noisy):
     assert abs(ends - plain).max() > 1e-3  # the variance is not the same there
 
 
+@pytest.mark.long
 def test_a_turned_system_has_the_same_fit_to_rounding():
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     first, second = (fit(x, noise=False, verdict=False) for x in (layers(), layers() @ turn))
@@ -99,6 +101,7 @@ def test_time_and_a_factor_of_the_drift_are_told_only_as_a_product():
     assert fit(layers(), family, fixed={"time": 0.5}, noise=False)["factor"] == pytest.approx(1.0)
 
 
+@pytest.mark.long
 def test_few_tokens_that_move_little_are_not_unrelated():
     found = fit(layers(n=3, count=1), noise=False)
     assert found.status == "fitted" and found.rejected is False
@@ -176,6 +179,7 @@ def test_where_no_root_was_found_nothing_else_is_said(noisy):
     assert lost.verdict.startswith("No root") and "p =" not in lost.verdict
 
 
+@pytest.mark.long
 def test_layers_without_noise_are_told_to_be_fitted_without(noisy):
     with pytest.warns(UserWarning, match="kappa has run off.*noise=False"):
         lost = fit(layers(), verdict=False)

@@ -228,6 +228,7 @@ def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text(
     assert "by their ids" in page and "5 ×12" in page
 
 
+@pytest.mark.long
 def test_words_that_no_file_can_hold_are_escaped(tmp_path):
     words = ["a\ud800", "b"] * 11 + ["x" * 10**6, "\0<b>"]
     found = clustered(words=[words])
@@ -243,6 +244,7 @@ def test_clusters_have_three_tokens_and_more():
     assert clusters_of(trace)[1] == [list("abgh"), list("cef")]
 
 
+@pytest.mark.long
 def test_one_cloud_is_told_from_clusters():
     """Of 30 tokens 20 are near one place: at the least beta they would be one cluster of all."""
     rng = np.random.default_rng(0)
@@ -342,6 +344,7 @@ def test_the_page_is_complete_and_can_be_read_out(found, tmp_path):
         assert one.topic in str(found)
 
 
+@pytest.mark.long
 def test_the_command_writes_the_page_of_hidden_states(tmp_path):
     states, out = tmp_path / "states.npz", tmp_path / "page.html"
     rng = np.random.default_rng(0)
@@ -425,6 +428,7 @@ def test_changes_of_the_size_of_rounding_are_told_as_such(precision):
     assert first.verdict == second.verdict == HOLDS
 
 
+@pytest.mark.long
 def test_a_fit_of_unrelated_layers_is_not_told():
     """Numbers fitted to noise mean nothing: neither they nor a test of fit are in the report."""
     h = np.random.default_rng(2).standard_normal((5, 20, 6))
@@ -467,6 +471,7 @@ def test_a_network_needs_texts():
         report(spread(BERT))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("depth", [1, 4, 8, 10])
 def test_the_lowest_histogram_of_each_column_has_the_numbers_of_its_axis(depth):
     h = np.random.default_rng(0).standard_normal((depth + 1, 12, 4))

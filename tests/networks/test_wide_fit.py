@@ -38,6 +38,7 @@ def layers(n, d, kappa, count, seed, drift=FLOW, dt=0.1):
     return np.array(found)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [32, 128])
 def test_means_and_variances_are_those_of_replicas_up_to_one_part_in_d(d):
     x, kappa = start(20, d, np.random.default_rng(0)), 2.0 * d
@@ -104,6 +105,7 @@ def test_what_the_limit_does_not_tell_is_not_told():
     assert far.status == "not identified" and "beta" in far.unidentified
 
 
+@pytest.mark.long
 def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
     """Replicas of many steps against the means of few: T = 2 moves tokens far."""
     rng = np.random.default_rng(3)

@@ -82,6 +82,7 @@ def test_replicas_of_several_parameters_have_a_band_for_each():
     assert "4 replicas" in words(figure) and r"$\beta = 4$" in words(figure)
 
 
+@pytest.mark.long
 def test_the_overview_of_replicas_shows_the_first_and_says_so(replicas):
     assert "member 0, 8 tokens" in words(replicas.plot())
     assert "member 4, 8 tokens" in words(replicas.plot(member=4))
@@ -91,6 +92,7 @@ def test_the_overview_of_replicas_shows_the_first_and_says_so(replicas):
         replicas.plot(member=11)
 
 
+@pytest.mark.long
 def test_of_very_many_tokens_some_are_drawn_and_the_figure_says_how_many():
     run = crowded(100_000)
     figure = trajectories(run)

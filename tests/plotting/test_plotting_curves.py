@@ -138,6 +138,7 @@ def test_the_distribution_ends_at_the_whole_mass_and_jumps_at_clusters(parted, z
     assert ax.get_xlim() == (0, np.pi)
 
 
+@pytest.mark.long
 def test_shares_of_clusters_add_up(circle, parted, zonal, sphere):
     for run, kind in [(circle, "trajectories"), (zonal, "trajectories"), (sphere, "map")]:
         assert shares(run.plot(kind))[-1] == 100
@@ -179,6 +180,7 @@ def test_pieces_share_out_the_mass_evenly_over_the_sphere(sphere):
     assert np.linalg.norm(mean - exact) < 0.02
 
 
+@pytest.mark.long
 def test_dots_have_areas_in_proportion_to_masses_and_follow_the_flow(sphere):
     figure = sphere.plot("orthographic", times=[0, 10])
     (first,), (last,) = [
@@ -265,6 +267,7 @@ def test_dots_on_a_meridian_have_a_mirror_image(zonal, circle):
     np.testing.assert_allclose(angles, np.sort(np.arctan2(*nodes.T[::-1])), atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("space", ["circle", "zonal", "sphere"])
 def test_a_gif_has_one_frame_for_each_state(space, request, tmp_path):

@@ -74,6 +74,7 @@ def test_a_close_up_of_those_with_a_fold():
     assert phases(sa_plane(), relative=True).axes[0].get_yscale() == "log"
 
 
+@pytest.mark.long
 def test_the_legend_of_a_phase_diagram_names_the_tricritical_point():
     (legend,) = phases(usa_plane(), relative=True).legends
     assert [text.get_text() for text in legend.get_texts()].count("tricritical") == 1
@@ -146,6 +147,7 @@ def test_several_quantities_do_not_fit_into_one_axes():
         judged().plot(y=["order_parameter", "free_energy"], ax=theme.figure().subplots())
 
 
+@pytest.mark.long
 def test_narrow_figures_have_legible_panels_and_a_legend_beneath():
     both = ["order_parameter", "free_energy"]
     for figure in (short().plot(width=3.4), short().plot(both, width=3.4)):

@@ -174,6 +174,7 @@ def test_a_mean_that_stays_zero_has_no_panel():
     assert any("mean" in ax.get_ylabel() for ax in run().plot("observables").axes)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("sign", [-1.0, 1.0], ids=["clustering", "blow-up"])
 def test_a_movie_shows_the_ellipse(sign, tmp_path):
     solution = run(sign=sign, t_eval=np.linspace(0, 0.3, 4) if sign < 0 else [0, 0.1, 0.2, 1])
@@ -182,12 +183,14 @@ def test_a_movie_shows_the_ellipse(sign, tmp_path):
     )  # not the state next to infinity
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [1, 4])
 def test_in_other_dimensions_a_line_runs_through_the_variances(d, tmp_path):
     solution = run(d, t_eval=[0, 0.5, 1])
     assert frames(solution.animate(tmp_path / "film.gif", dpi=40)) == 3
 
 
+@pytest.mark.long
 def test_the_command_line_writes_a_movie_of_equiangular_tokens(tmp_path):
     model, path, film = mf.Transformer(mf.SA(1.0)), tmp_path / "run.nc", tmp_path / "film.gif"
     mf.solve(model, mf.Equiangular(8, 0.1), (0, 1), t_eval=[0, 0.5, 1]).save(path)
@@ -208,6 +211,7 @@ def test_times_spaced_by_factors_are_shown_on_a_logarithmic_axis(times, scale):
     assert {ax.get_xscale() for ax in figure.axes} == {scale}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("first", "last"),
     [

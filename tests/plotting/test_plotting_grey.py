@@ -73,6 +73,7 @@ def figures(name, kinds):
     return [run.plot(kind) for kind in kinds or kinds_of(run)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
@@ -89,6 +90,7 @@ def test_no_text_is_cut_off_or_covered(name, kinds, written):
         tell_apart(figure)
 
 
+@pytest.mark.long
 def test_diagrams_hold_their_texts(written):
     figures = [
         mf.branches(mf.USA(4.0), CIRCLE, (0.37, 0.42), stability=False).plot(),

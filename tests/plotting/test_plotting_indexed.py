@@ -209,6 +209,7 @@ def test_kinds_of_densities_draw_the_marginal():
     assert "marginal" not in words(CIRCLE.uniform().plot("snapshots"))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["overview", "observables", "map", "order", "order_map"])
 @pytest.mark.parametrize(
     "name",
@@ -223,6 +224,7 @@ def test_every_kind_is_drawn_of_every_index(kind, name):
     assert INDICES[name].label in words(figure)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["overview", "observables", "map", "order", "order_map", "polar"])
 def test_members_have_panels(kind):

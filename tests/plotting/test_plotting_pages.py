@@ -74,6 +74,7 @@ def sum_of_drifts():
     return mf.solve(mf.Transformer(drift, kappa=4.0), BUMP, (0, 0.2), t_eval=[0, 0.1, 0.2])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("options", [{}, {"width": 3.4}, {"title": " ".join(["long"] * 40)}])
 def test_a_heading_is_broken_where_the_figure_is_too_narrow(options):
     figure = sum_of_drifts().plot("polar", **options)
@@ -88,6 +89,7 @@ def test_a_heading_is_broken_where_the_figure_is_too_narrow(options):
     assert " ".join(lines) == whole
 
 
+@pytest.mark.long
 def test_the_heading_of_a_narrow_movie_keeps_its_lines(tmp_path):
     path = sum_of_drifts().animate(tmp_path / "movie.gif", dpi=30, title="a b " * 60)
     assert frames(path) == 3
@@ -175,6 +177,7 @@ def test_the_uniform_state_is_drawn(single):
     assert any((np.asarray(line.get_ydata()) == 1).all() for line in bar.lines)
 
 
+@pytest.mark.long
 def test_a_scale_for_heavy_peaks_is_named(single):
     assert choose_scale(np.array([1e-9, 1.0, 29.0])).name == "linear"
     assert choose_scale(np.array([1e-9, 1.0, 31.0])).name == "log"
@@ -214,6 +217,7 @@ def test_the_free_energy_is_drawn_only_where_it_exists(softmax):
         softmax.plot("observables", names=["free_energy"])
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unresolved_solution_is_framed_in_red(unresolved, single, kind, tmp_path):
@@ -247,6 +251,7 @@ def test_time_is_hatched_after_the_last_resolved_state(unresolved, kind):
         assert box.x1 > unresolved.t[-1]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("run", ["single", "ensemble"])
 def test_a_gif_has_one_frame_for_each_state(run, request, tmp_path):
     run = request.getfixturevalue(run)
@@ -254,11 +259,13 @@ def test_a_gif_has_one_frame_for_each_state(run, request, tmp_path):
         assert (movie.n_frames, movie.info["duration"]) == (len(run.t), 100)
 
 
+@pytest.mark.long
 def test_frames_of_an_unresolved_movie_are_framed_in_red(unresolved, tmp_path):
     path = unresolved.animate(tmp_path / "movie.gif", dpi=50)
     np.testing.assert_allclose(read(path)[0, 0], RED, atol=8)
 
 
+@pytest.mark.long
 def test_an_mp4_has_one_frame_for_each_state(single, tmp_path):
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
     path = single.animate(tmp_path / "movie.mp4", fps=10, dpi=51)

@@ -114,7 +114,11 @@ def test_every_kind_is_drawn_with_room_for_its_panels(run, kind):
         assert ax.get_xlabel() or ax.get_ylabel() or ax.get_title() or ax.get_title(loc="left")
 
 
-@pytest.mark.parametrize("run", SPACES, indirect=True)
+@pytest.mark.parametrize(
+    "run",
+    [pytest.param(n, marks=[pytest.mark.long] * (n == "high")) for n in SPACES],
+    indirect=True,
+)
 def test_the_space_of_tokens_is_told_from_what_they_are(run, request):
     name = request.node.callspec.params["run"]
     assert space_of(run) == SPACES[name]
@@ -142,6 +146,7 @@ def test_a_curve_that_crosses_pi_is_seen_once_and_does_not_jump(circle):
     assert ax.get_ylim() == (-np.pi, np.pi)
 
 
+@pytest.mark.long
 def test_fewer_curves_are_drawn_of_tokens_that_wander(circle):
     """Their vertical paths add up to 100 heights of the panel; `count` is taken as it is."""
     model, times = mf.Transformer(mf.USA(1.0), kappa=1.0), np.linspace(0, 2, 101)
@@ -187,6 +192,7 @@ def test_histograms_are_densities_and_densities_can_be_drawn_over_them(circle):
         circle.plot("histogram", bins=0)
 
 
+@pytest.mark.long
 def test_a_density_is_drawn_beneath_trajectories_and_around_the_circle(circle, sphere, tmp_path):
     bump = mf.Circle(32).von_mises(1.0, 1.0)
     density = mf.solve(mf.Transformer(mf.SA(1.0), 20.0), bump, (0, 12), t_eval=[0, 6, 12])

@@ -93,10 +93,12 @@ def test_all_views_have_one_colour_scale(single):
     assert images[0].norm.vmax == pytest.approx(single.final.at(np.array([0, 0, 1.0])), rel=1e-3)
 
 
+@pytest.mark.long
 def test_a_scale_for_heavy_peaks_is_named(single):
     assert "(log scale)" in words(single.plot("map", scale="log"))
 
 
+@pytest.mark.long
 def test_members_are_rows_and_can_be_chosen(ensemble, crowd):
     figure = ensemble.plot("orthographic", times=[0, 1])
     labels = [ax.get_ylabel() for ax in panels(figure)]
@@ -136,6 +138,7 @@ def test_clusters_are_marked_on_request(single):
     assert "%" not in words(single.plot("orthographic"))
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unresolved_solution_is_framed_in_red(unresolved, kind):
@@ -144,6 +147,7 @@ def test_an_unresolved_solution_is_framed_in_red(unresolved, kind):
     assert figure.patch.get_edgecolor() == matplotlib.colors.to_rgba(theme.WARNING)
 
 
+@pytest.mark.long
 def test_times_that_are_not_resolved_are_red(single, monkeypatch):
     known = single.t < 0.5
     monkeypatch.setattr(layouts, "resolved_states", lambda solution: known)
@@ -207,12 +211,14 @@ def test_a_peak_keeps_its_colour_in_a_gif(tmp_path):
     assert np.abs(pixels - top).max(axis=-1).min() < 20
 
 
+@pytest.mark.long
 def test_an_mp4_has_one_frame_for_each_state(single, tmp_path):
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
     path = single.animate(tmp_path / "movie.mp4", dpi=50)
     assert imageio_ffmpeg.count_frames_and_secs(str(path))[0] == len(single.t)
 
 
+@pytest.mark.long
 def test_the_bar_beside_a_low_row_of_maps_is_as_wide_as_others_and_holds_its_label():
     sphere = mf.Sphere(24).von_mises_fisher([0, 0, 1], 2.0)
     page = sphere.plot("map", scale="log")

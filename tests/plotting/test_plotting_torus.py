@@ -27,7 +27,8 @@ def test_a_map_has_the_values_of_the_density_of_the_first_two_angles():
     np.testing.assert_allclose(plane_values(solid), shown, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("torus", [mf.Torus(8), mf.Torus(5, 3)], ids=repr)
+@pytest.mark.repeats
+@pytest.mark.parametrize("torus", [mf.Torus(5, 3), mf.Torus(8)], ids=repr)
 @pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
 def test_maps_are_drawn_at_times_and_in_the_overview(torus):
     run = run_on(torus)
@@ -120,6 +121,7 @@ def test_a_cluster_across_the_edge_of_the_square_is_one():
     assert words(state.plot()).count("50%") == 2
 
 
+@pytest.mark.long
 def test_the_overview_of_tokens_shows_them_at_several_times_above_observables(tokens):
     maps = [ax for ax in panels(tokens.plot()) if drawn(ax, EllipseCollection)]
     assert [ax.get_title() for ax in maps] == ["$t = 0$", "$t = 1$", "$t = 20$"]
@@ -151,6 +153,7 @@ def test_a_density_is_drawn_beneath_tokens_and_nodes(tokens, density):
             assert grey.get_zorder() < drawn(ax, EllipseCollection)[0].get_zorder()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
 def test_a_density_that_does_not_fit_is_refused(tokens):
     with pytest.raises(ValueError, match="as many angles as the points, 2; got 3"):
@@ -159,6 +162,7 @@ def test_a_density_that_does_not_fit_is_refused(tokens):
         tokens.plot("map", density=run_on(mf.Torus(12, 1)))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["tokens", "density"])
 def test_a_film_has_one_frame_for_each_state(kind, request, tmp_path):
     run = request.getfixturevalue(kind)
@@ -182,6 +186,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", PAIRS)
 def test_with_one_angle_everything_is_drawn_as_on_the_circle(name, tmp_path):
     runs = [mf.solve(MODEL if name == "densities" else GATHERING, state, (0, 1), t_eval=[0, 1])

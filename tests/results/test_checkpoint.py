@@ -135,7 +135,7 @@ def test_a_run_killed_again_and_again_is_the_unbroken_run(tmp_path, unbroken):
 
 @pytest.mark.bits
 def test_every_checkpoint_leads_to_the_same_end(tmp_path, unbroken):
-    """One after every step; each of a dozen of them, early and late, is resumed from."""
+    """One after every step; seven of them, early and late, are resumed from."""
     path, copies = tmp_path / "run.ckpt", []
 
     def keep(_t, _density):
@@ -144,7 +144,7 @@ def test_every_checkpoint_leads_to_the_same_end(tmp_path, unbroken):
 
     solve(checkpoint=path, checkpoint_every=0, callback=keep)
     assert len(copies) > 200
-    for copy in [*copies[:3], *copies[3 :: len(copies) // 8], copies[-1]]:
+    for copy in [*copies[:2], *copies[2 :: len(copies) // 4], copies[-1]][:7]:
         assert_same_bits(solve(checkpoint=copy, resume=True), unbroken)
 
 

@@ -105,7 +105,7 @@ def test_what_may_go_on_does_when_it_is_let(tmp_path, status):
 def test_a_finished_run_has_the_outputs_asked_for_and_no_more():
     """start + (end - start) is not always the end, to the last bit."""
     rng = np.random.default_rng(0)
-    for start, end in zip(rng.uniform(0, 3, 60), rng.uniform(4, 9, 60), strict=True):
+    for start, end in zip(rng.uniform(0, 3, 20), rng.uniform(4, 9, 20), strict=True):
         model, state = mf.Transformer(mf.SA(1.0)), mf.Equiangular(4, 0.3)
         run = mf.solve(model, state, (start, end), t_eval=[start, end])
         assert run.t.tolist() == [start, end]

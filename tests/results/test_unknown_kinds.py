@@ -72,6 +72,7 @@ def test_numbers_are_kept_and_evaluating_is_refused(run, tmp_path):
     assert again.final.coefficients.tobytes() == run.final.coefficients.tobytes()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("vary", [{}, {"kappa": 2.5, "vary": {"b": (0.5, 3.5)}}], ids=str)
 def test_branches_of_a_drift_that_is_not_known(tmp_path, vary):
     diagram = mf.branches(Tilted(b=1.0), mf.Circle(8), **({"kappa": (1.0, 3.0)} | vary))

@@ -54,7 +54,7 @@ class Worker:
 def test_bad_calls(attack):
     worker, number, seen = Worker(), 0, 0
     try:
-        while seen < attack.rounds(120, 25_000):
+        while seen < attack.rounds(60, 25_000):
             call, came = worker.called(number)
             seen, number = seen + bool(came), number + 1
             if came.startswith("FAILED: "):

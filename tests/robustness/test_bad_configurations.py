@@ -299,6 +299,8 @@ def test_names_that_are_no_files_are_refused(name):
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONCOERCECLOCALE": "0"}
 
 
+@pytest.mark.long
+@pytest.mark.repeats
 @pytest.mark.parametrize("there", [True, False], ids=["there", "not there"])
 def test_names_that_are_no_utf_8(there, tmp_path):
     """The name is not to be written on this terminal: it is escaped."""

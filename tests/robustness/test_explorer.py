@@ -166,9 +166,8 @@ def test_a_flood_of_scenes_by_one_page(attack, tmp_path):
         ends_well(attack, server)
 
 
-@pytest.mark.parametrize(
-    "scene", [CHEAP, pytest.param(SPHERE, marks=pytest.mark.long)], ids=["circle", "sphere"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("scene", [CHEAP, SPHERE], ids=["circle", "sphere"])
 def test_pages_that_close_in_the_middle_and_an_end_while_diagrams_are_computed(
     attack, tmp_path, scene
 ):
@@ -188,6 +187,7 @@ def test_pages_that_close_in_the_middle_and_an_end_while_diagrams_are_computed(
         asyncio.run(visit(server))
 
 
+@pytest.mark.long
 def test_connections_beyond_the_file_descriptors(attack, tmp_path):
     """The log stays short, and whoever comes is served, while they are held and afterwards."""
 

@@ -318,6 +318,7 @@ runpy.run_path({program!r}, run_name="__main__")
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("tokenizers")
 def test_tokenizers_work_and_end_without_limits_of_processes_as_on_windows(
     folder, tmp_path, monkeypatch

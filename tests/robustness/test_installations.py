@@ -122,6 +122,7 @@ def test_where_code_can_be_kept_nowhere_it_is_said_once_and_by_doctor(installati
     assert "NUMBA_CACHE_DIR" in installation.run(DOCTOR, status=1)[0]
 
 
+@pytest.mark.long
 def test_code_that_was_compiled_before_is_used_where_nothing_can_be_written(installation):
     """As in a container whose image was built with `meanfield doctor --compile`."""
     for mode in (0o755, 0o555):

@@ -383,7 +383,7 @@ def main(name, folder, length="long"):
     for kind in kinds:
         written = Written(kind, folder)
         if name == "kill":
-            found += killed_at_every_call(written, 1 if length == "long" else 3)
+            found += killed_at_every_call(written, 1 if length == "long" else 5)
         elif name == "full":
             found += killed_at_a_size(written)
         elif name == "stop":

@@ -25,6 +25,7 @@ CALLS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", CALLS)
 def test_underflow_is_no_error_though_the_caller_made_it_one(name):
     expected = CALLS[name]()

@@ -106,8 +106,8 @@ def distances(k):
 
 def branch(k):
     def job():
-        diagram = mf.branches(mf.USA(beta=3.0 + k / 10), mf.Circle(12), kappa=(0.5, 0.9))
-        states = mf.stationary_states(mf.Transformer(mf.USA(beta=4.0), 0.45), mf.Circle(16))
+        diagram = mf.branches(mf.USA(beta=3.0 + k / 10), mf.Circle(8), kappa=(0.7, 0.9))
+        states = mf.stationary_states(mf.Transformer(mf.Kuramoto(), 2.5), mf.Circle(8))
         points = [state.legendre_moments for state in states]
         return bits(*points, *(diagram.data[name].values for name in ("kappa", "order_parameter")))
 
@@ -306,6 +306,7 @@ def solved(k):
     return mf.solve(NOISY, mf.Circle(20 + k).von_mises(0.3, 1.0), (0, 0.1), t_eval=[0, 0.1])
 
 
+@pytest.mark.long
 @pytest.mark.bits
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_give_the_bits_of_this_one(method):

@@ -212,6 +212,7 @@ def test_a_run_inside_a_run_has_its_own_checkpoint(tmp_path):
     assert solved(tmp_path / "outer.checkpoint", callback=runs).success and done[0].success
 
 
+@pytest.mark.long
 def test_a_second_command_is_refused(attack, tmp_path):
     """Exit code 2 and one message; the first goes on and leaves nothing but its result."""
     (tmp_path / "run.toml").write_text(CONFIGURATION)
@@ -297,6 +298,7 @@ def test_processes_that_save_to_one_path_while_others_load_it(attack, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
 
 
+@pytest.mark.long
 def test_two_processes_killed_while_they_save_to_one_path(attack, tmp_path):
     """The file stays whole, and the next save removes what they left."""
     path, chance = tmp_path / "run.nc", random.Random(0)

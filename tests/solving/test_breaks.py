@@ -108,6 +108,7 @@ def test_a_function_that_jumps_at_a_break_is_a_parameter_by_layers(name):
         np.testing.assert_array_equal(one, same)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", DENSITIES)
 def test_densities_see_the_same_jump(name):
     """To `rtol`: a function of t costs another estimate of errors."""

@@ -36,6 +36,7 @@ def solve(model, start, t=1.0, **options):
 # Mass and energy ---------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @every_start
 @every_model
@@ -176,6 +177,7 @@ FINE = {
 every_fine_start = pytest.mark.parametrize("start", FINE.values(), ids=FINE)
 
 
+@pytest.mark.repeats
 @every_fine_start
 def test_fixed_steps_have_order_eight(start):
     """Two-sided: 8 +- 0.3, between 3e-11 and 7e-14. Measured: 8.22 and 8.06."""

@@ -106,6 +106,7 @@ def test_multiples_of_the_identity_are_sa(start, beta):
     np.testing.assert_allclose(by_pairs.points, by_harmonics.points, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_fixed_steps_have_order_eight_though_parameters_change():
     """Two-sided: 8 +- 0.4."""
     model = mf.Transformer(mf.Attention(Q2, K2, V2, lambda t: 2 + np.sin(2 * t)))

@@ -396,6 +396,7 @@ def test_a_run_that_is_cut_short_says_so_whatever_became_of_a_member():
     assert short.stats["status"].tolist() == ["unresolved", "stopped"]
 
 
+@pytest.mark.long
 def test_a_member_that_cannot_go_on_has_a_gradient_at_its_end():
     model = mf.Transformer(mf.USA([1.0, 4.0]), [3.0, 40.0])
     with pytest.warns(mf.UnresolvedWarning):
@@ -442,6 +443,7 @@ def test_an_interrupted_ensemble_goes_on_with_the_same_bits(tmp_path):
         del options["checkpoint"]
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @pytest.mark.parametrize("saves", [1, 4, 15, 40])
 def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(

@@ -215,6 +215,7 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(mf.Transformer(mf.SA([1.0, 2.0])), mf.Equiangular([3, 4, 5], 0.0), (0, 1))
 
 
+@pytest.mark.long
 def test_at_the_end_of_the_longest_span_tokens_are_one():
     """z' = 2 for tokens that are one: 1.8e308 would be reached at t = 9e307."""
     model, start = mf.Transformer(mf.SA(1.0)), mf.Equiangular(10, 0.0)

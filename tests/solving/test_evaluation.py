@@ -51,7 +51,7 @@ RUNS = {
 SPAN, EVERY = (0.5, 2.5), [1.0, 2.5]
 
 
-def times(name, count=200):
+def times(name, count=50):
     if name == "layers":
         return np.sort(0.5 + np.random.default_rng(0).choice(128, 20, replace=False) / 64)
     return np.sort(np.random.default_rng(0).uniform(*SPAN, count))
@@ -68,9 +68,17 @@ def numbers(state):
     return np.concatenate([np.ravel(values) for _, values in state.arrays().values()])
 
 
-@pytest.mark.parametrize("name", RUNS)
+VARIANTS = (
+    "density, DormandPrince", "jumps", "ensemble that ends as steady", "attention with matrices",
+    "replicas with a callback",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in VARIANTS)) for n in RUNS]
+)
 def test_a_run_is_evaluated_at_any_time(name, tmp_path):
-    """At 200 random times it is the run with outputs there, bit for bit, also from a file."""
+    """At 50 random times it is the run with outputs there, bit for bit, also from a file."""
     at = times(name)
     run = solved(name, dense=True)
     expected = solved(name, [*at, 2.5])

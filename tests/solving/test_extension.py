@@ -135,9 +135,12 @@ BREAKING = {
     "characteristics": ("drift", mf.Characteristics(BUMP), FIXED),
     "gaussian": ("drift", mf.Gaussian([0.5, -0.2], [[0.1, 0.03], [0.03, 0.05]]), {"dt": 1 / 256}),
 }
+QUICK = ("density", "tokens")
 
 
-@pytest.mark.parametrize("name", BREAKING)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n not in QUICK)) for n in BREAKING]
+)
 @pytest.mark.parametrize("early", [[], pytest.param([0.625], marks=pytest.mark.long)])
 def test_an_extension_has_breaks_of_its_own_beside_those_of_the_run(name, early):
     kind, state, options = BREAKING[name]
@@ -247,17 +250,22 @@ def test_shorter_ends_are_refused(tmp_path):
         run.extend(2.0, t_eval=[1.5, 2.5])
 
 
+@pytest.mark.long
+def test_the_engine_of_a_run_is_that_of_its_extension():
+    options = {**FIXED, "engine": mf.engines.Modes(1e-3)}
+    whole = mf.solve(SA, STARTS, (0, 2), t_eval=EARLY + LATE, **options)
+    short = mf.solve(SA, STARTS, (0, 1), t_eval=EARLY, **options)
+    np.testing.assert_equal(contents(short.extend(2.0, t_eval=LATE)), contents(whole))
+
+
 def test_options_of_the_run_hold_in_its_extension():
-    """Engine and callback: equal bits; `max_steps` counts the attempts of the run as well."""
+    """A callback: equal bits; `max_steps` counts the attempts of the run as well."""
     seen = []
-    for model, state, options in (
-        (SA, STARTS, {**FIXED, "engine": mf.engines.Modes(1e-3)}),
-        (SA, X, {**FIXED, "callback": lambda t, state: seen.append(t)}),
-    ):
-        whole = mf.solve(model, state, (0, 2), t_eval=EARLY + LATE, **options)
-        called = len(seen)
-        short = mf.solve(model, state, (0, 1), t_eval=EARLY, **options)
-        np.testing.assert_equal(contents(short.extend(2.0, t_eval=LATE)), contents(whole))
+    options = {**FIXED, "callback": lambda t, state: seen.append(t)}
+    whole = mf.solve(SA, X, (0, 2), t_eval=EARLY + LATE, **options)
+    called = len(seen)
+    short = mf.solve(SA, X, (0, 1), t_eval=EARLY, **options)
+    np.testing.assert_equal(contents(short.extend(2.0, t_eval=LATE)), contents(whole))
     assert set(seen[called:]) == set(seen[:called]) and called > 0
     cut = short.extend(4.0, max_steps=128)  # of 1/64
     assert cut.status == "max_steps" and cut.t[-1] == 2
@@ -330,11 +338,15 @@ def test_warnings_of_an_extension_are_about_the_line_that_asks_for_it():
         assert [one.filename for one in caught] == [__file__]
 
 
-def test_replicas_keep_common_or_separate_steps():
-    """Common steps with tangents, which an extension has not; no events for separate ones."""
+@pytest.mark.long
+def test_replicas_keep_common_steps():
+    """They have tangents, which an extension has not."""
     common = mf.solve(SA, STARTS, (0, 1), t_eval=[1.0], tangents=["beta"]).extend(2)
     whole = mf.solve(SA, STARTS, (0, 2), t_eval=[1.0, 2.0], tangents=["beta"])
     assert np.allclose(common.final.x, whole.final.x, rtol=0, atol=1e-6)
+
+
+def test_replicas_that_take_separate_steps_have_no_events():
     separate = mf.solve(SA, STARTS, (0, 1), t_eval=[1.0])
     for name, function in (("events", crosses), ("until", crosses), ("callback", crosses)):
         with pytest.raises(mf.MeanfieldError, match="take separate steps"):

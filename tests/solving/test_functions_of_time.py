@@ -50,7 +50,7 @@ def across(before, after, d=2):
 
 
 @every_scheme
-@pytest.mark.parametrize("rtol", [1e-5, 1e-8])
+@pytest.mark.parametrize("rtol", [1e-5, pytest.param(1e-8, marks=pytest.mark.long)])
 def test_heat_with_a_fast_oscillation(scheme, rtol):
     """m_1(1) = m_1(0) exp(-int 1/kappa), 1/kappa = 1 + .9 sin 400 t: it was off by 0.02 at 1e-5."""
     model = mf.Transformer(HEAT, kappa=lambda t: 1 / (1 + 0.9 * np.sin(400 * t)))

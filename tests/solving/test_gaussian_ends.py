@@ -81,6 +81,7 @@ def test_no_blow_up_is_certified_in_fixed_steps():
     assert mf.solve(model(), LINE, (0, 30)).stats["blow_up_time"] == pytest.approx(T, abs=1e-8)
 
 
+@pytest.mark.long
 def test_the_loss_of_an_integral_is_named():
     """L2, beta < 0, V = -1: s' = 1.2 s^2 / (1 - 0.6 s) until s = 5/3."""
     with pytest.warns(mf.UnresolvedWarning, match="integral over the law"):

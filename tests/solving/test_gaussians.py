@@ -71,7 +71,6 @@ def test_l2_and_sinkhorn_grow_without_blow_up(kind):
 
 
 @pytest.mark.long
-@pytest.mark.long
 def test_exponential_growth_until_numbers_end_is_no_blow_up():
     model = mf.Transformer(mf.Attention(0.0))
     with pytest.warns(mf.UnresolvedWarning, match="law grows exponentially"):

@@ -130,6 +130,7 @@ def test_tokens_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, tokens, 
     np.testing.assert_array_equal(last.final.x, whole.final.x)
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @pytest.mark.parametrize(("members", "kappa"), [(False, np.inf), (True, 4.0)])
 def test_densities_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, members, kappa):

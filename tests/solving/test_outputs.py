@@ -155,7 +155,9 @@ def test_every_state_within_a_step_has_the_modes_of_the_step():
 
 
 @pytest.mark.bits
-@pytest.mark.parametrize("name", ["circle, two schemes", "sphere, noise", "tokens"])
+@pytest.mark.parametrize(
+    "name", ["circle, two schemes", pytest.param("sphere, noise", marks=pytest.mark.long), "tokens"]
+)
 def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, name):
     """Between two outputs within a step, too: checkpoints are kept at each of them."""
     model, state, t = (DENSITIES | POINTS)[name]
@@ -168,7 +170,7 @@ def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, name):
     options = {"t_eval": times, "checkpoint_every": 0}
     whole = mf.solve(model, state, (0, t), checkpoint=path, callback=keep, **options)
     assert len(copies) > whole.stats["steps"] + 10  # some of them are within a step
-    for copy in copies[:: len(copies) // 6]:
+    for copy in copies[:: len(copies) // 3]:
         again = mf.solve(model, state, (0, t), checkpoint=copy, resume=True, **options)
         assert_same_end(again, whole)
         for one, other in zip(again, whole, strict=True):

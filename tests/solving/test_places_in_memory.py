@@ -64,6 +64,7 @@ def negative():
 
 
 RUNS = {}
+SIMILAR = ("Unnormalised", "L2", "Sigmoid", "Linear")  # kinds of weights: one kernel as Softmax
 for weights in (
     mf.Softmax(), mf.Unnormalised(), mf.L2(), mf.Sigmoid(0.3), mf.Linear(), mf.Sinkhorn(1e-12)
 ):  # fmt: skip
@@ -125,7 +126,10 @@ def quickly():
         yield
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.long] * n.endswith(SIMILAR)) for n in RUNS],
+)
 def test_a_run_has_the_same_bits_wherever_its_arrays_lie(name):
     usual = numbers(*RUNS[name])
     with random_places(1):

@@ -73,8 +73,13 @@ def assert_members_are_alone(model, state, **options):
     return whole
 
 
+LONG = ("heads", "Sinkhorn", "function", "reaction")
+
+
 @pytest.mark.bits
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in MODELS]
+)
 def test_a_replica_is_what_it_is_alone(name):
     run = assert_members_are_alone(MODELS[name], tokens())
     assert len(set(run.stats["steps"].tolist())) > 1 or name == "directions"

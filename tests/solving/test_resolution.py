@@ -1,5 +1,7 @@
 """Adaptivity: the error follows rtol, the modes follow the density, the outputs are exact."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -240,6 +242,17 @@ def test_a_fixed_step_beyond_the_bound_of_stability_is_named_with_the_bound():
     run = unresolved(model, mu0, (0, 2), dt=7 / 1024, **options)
     assert all(number in run.message for number in ("0.00537", "degree 32", "5.5", "1024"))
     assert mf.solve(model, mu0, (0, 2), dt=5.5 / 1024, **options).success
+
+
+def test_a_run_that_is_not_finite_names_the_bound_of_its_step_too():
+    """At degree 16 and kappa = 1 the fastest damping is 256, to which transport adds little."""
+    mu0, model = mf.Circle(16).von_mises(0.0, 0.3), mf.Transformer(mf.Kuramoto(), kappa=1.0)
+    with pytest.warns(mf.UnresolvedWarning, match="degree 16: 5.5 over the largest rate"):
+        run = mf.solve(model, mu0, (0, 40), dt=2.0, scheme=mf.steppers.DormandPrince)
+    assert run.status == "not_finite"
+    bound = float(re.search(r"exceeds ([0-9.]+),", run.message)[1])
+    assert 5.5 / 256 / 1.05 < bound < 5.5 / 256 * 1.001
+    assert mf.solve(model, mu0, (0, 2), dt=bound, scheme=mf.steppers.DormandPrince).success
 
 
 def test_states_before_the_end_of_an_unresolved_run_are_right():

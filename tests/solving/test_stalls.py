@@ -63,6 +63,7 @@ def test_where_the_clock_is_to_blame_it_is_named_and_the_advice_works():
     assert mf.solve(model, tokens, (0, 1), t_eval=[1.0], merge=1e-8).success
 
 
+@pytest.mark.long
 def test_where_tokens_cannot_merge_a_run_from_the_last_state_is_advised():
     """Turning at the rate 1e30, for ever."""
     turn = 1e30 * np.array([[0.0, -1.0], [1.0, 0.0]])

@@ -117,6 +117,7 @@ def test_what_is_not_stiff_stays_explicit():
     assert set(run.stats["schemes"]) == {"DormandPrince"}
 
 
+@pytest.mark.long
 def test_outputs_may_be_closer_than_the_first_implicit_step():
     """The plan of explicit steps, which pass outputs, ends with them."""
     few, many = (mf.solve(MODEL, LAW, (0, 4.5), t_eval=np.linspace(0, 4.5, n)) for n in (2, 400))

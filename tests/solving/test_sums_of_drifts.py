@@ -234,6 +234,7 @@ def test_a_series_is_the_sum_of_its_terms(space):
     alike(ends[0].coefficients, ends[1].coefficients, times=1000)
 
 
+@pytest.mark.long
 def test_the_factor_of_a_part_is_followed_as_a_parameter():
     """The uniform state loses stability at kappa (0.5 w_1 + c / 2) = 1."""
     drift, circle, kappa = 0.5 * mf.USA(2.0) + mf.Kuramoto(), mf.Circle(16), 2.0

@@ -49,6 +49,7 @@ def test_tokens_at_the_same_place_are_one_from_the_beginning(second):
     assert found[0] == 0 and found[1] > 10 and left.tolist() == [2, 1]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("scheme", "end"), [(mf.PostLN(), 200.0), (mf.PreLN(), 1e7)], ids=repr)
 def test_every_merge_has_its_own_time(scheme, end):
     """Also of those within one step: few outputs, many, and a small rtol."""
@@ -64,6 +65,7 @@ def test_every_merge_has_its_own_time(scheme, end):
         assert run.stats["steps"] < 300
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("rtol", [1e-8, 1e-10])
 def test_radii_that_come_as_close_are_part_of_it(rtol):
     """log(r_1/r_2) falls like 1/t, and last: its error is about rtol/merge of t."""
@@ -137,6 +139,7 @@ def test_a_run_that_merges_within_steps_resumes(tmp_path, stop):
         np.testing.assert_array_equal(one.x, two.x)
 
 
+@pytest.mark.long
 @pytest.mark.bits
 def test_masses_of_clusters_are_those_of_the_unbroken_run(tmp_path):
     """Sums of masses depend on the order of mergers in their last bits, which move the rest."""

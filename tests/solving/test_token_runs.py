@@ -35,6 +35,7 @@ def test_merging_changes_nothing_else():
     np.testing.assert_allclose(merged.final.x, plain.final.x, rtol=0, atol=2e-6)
 
 
+@pytest.mark.long
 def test_a_staircase_over_120_orders_of_magnitude():
     """USA, beta = 200: pairs at angles below 90 degrees merge at once, others after ages."""
     times = [1e-80, 1e-40, 1e-10, 1.0, 1e40]

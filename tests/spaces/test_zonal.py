@@ -93,6 +93,7 @@ def test_von_mises_fisher_in_closed_form(d):
     assert mf.Zonal(d, 40).von_mises_fisher(-k).moment(1) == pytest.approx(-density.moment(1))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "d", [2, 3, 8, *(pytest.param(d, marks=pytest.mark.long) for d in (4, 5, 64, 1024))]
 )

@@ -103,6 +103,7 @@ def free_port():
         return one.getsockname()[1]
 
 
+@pytest.mark.long
 def test_a_scheduler_and_two_workers_give_the_same_numbers_though_they_are_killed(dask, tmp_path):
     address, at = f"tcp://127.0.0.1:{(port := free_port())}", {"i": range(40)}
     scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port)

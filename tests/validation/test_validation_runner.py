@@ -143,7 +143,6 @@ def test_the_time_it_takes_is_said_and_what_was_measured(project, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.long
 def test_one_failure_is_shown_at_once_and_gives_exit_code_1(project, tmp_path):
     done = run(project({"holds": HOLDS, "fails": FAILS}))
     assert done.returncode == 1
@@ -162,7 +161,6 @@ def test_a_script_that_compares_nothing_is_skipped_and_does_not_hold(project, tm
     assert set(json.loads((tmp_path / "kept.json").read_text())) == {"holds.py"}
 
 
-@pytest.mark.long
 @pytest.mark.long
 def test_nothing_is_recorded_as_holding_that_did_not_show_it(project, tmp_path):
     """Left half way, empty, an exit code that wraps to 0, comparisons that fail and an exit 77."""

@@ -72,6 +72,7 @@ def drift_of_the_mean(noise, density, f, s, points=256):
     return change
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("power, kind", [(1, MultiplicativeStratonovich), (2, MultiplicativeIto)])
 def test_stationary_density_is_one_over_a_power_of_the_scale(power, kind):
     """1/scale for Stratonovich and 1/scale^2 for Ito: a step changes its means by O(s^3)."""

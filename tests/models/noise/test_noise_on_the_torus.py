@@ -39,6 +39,7 @@ def on_grid(n, power):
     )
 
 
+@pytest.mark.repeats
 @each_kind
 def test_densities_follow_the_adjoint_of_the_generator(kind):
     """int L* mu f = int mu L f, by derivatives on another grid."""
@@ -53,6 +54,7 @@ def test_densities_follow_the_adjoint_of_the_generator(kind):
         assert np.mean(space.at(change, points) * f) == pytest.approx(expected, abs=2e-12)
 
 
+@pytest.mark.repeats
 @each_kind
 def test_the_stationary_density_is_a_power_of_the_scale(kind):
     space = mf.Torus(16)
@@ -118,6 +120,7 @@ def test_a_step_of_tokens_has_a_local_error_of_third_order(noise):
     np.testing.assert_allclose(orders, 3, atol=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.repeats
 @each_kind
 def test_tokens_have_the_law_of_the_density(kind):
