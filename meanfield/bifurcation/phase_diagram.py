@@ -24,6 +24,7 @@ from ..models import Drift, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..spaces import Space
+from ..spaces.indexed import Indexed
 from ..sweeps.execution import run_points
 from ..sweeps.points import Function, Grid
 from .bases import AXISYMMETRIC, ISOTROPIC
@@ -69,7 +70,7 @@ INTERRUPTED_AT = "the search was interrupted at {name} = {value:g}."
 @checked_call("drift", "vary", "executor")
 def phase_diagram(
     drift: Drift | type[ZonalDrift] | Transformer | Callable[[float], Transformer],
-    space: Space,
+    space: Space | Indexed,
     beta: tuple[float, float] | None = None,
     *,
     vary: Mapping[str, tuple[float, float]] | None = None,
@@ -109,8 +110,9 @@ def phase_diagram(
         The class `USA` or `SA`, or any drift or class of zonal drifts, user-defined ones included,
         that has the parameter that varies; a model with fields, matrices, frequencies or another
         noise, whose kappa is replaced; or a function s -> `Transformer`, to vary s.
-    space : Circle, Sphere, Torus or Zonal
-        Sets the dimension, and a lower bound of the degree at which the search begins.
+    space : Circle, Sphere, Torus or Zonal; or Indexed
+        Sets the dimension, and a lower bound of the degree at which the search begins. Of indexed
+        densities space and index count, the densities do not.
     beta : (float, float)
         0 < first < last: the range of beta; of s for a function of s.
     vary : mapping of str to (float, float)
@@ -176,6 +178,7 @@ def phase_diagram(
     Mun and Rosenzweig, arXiv:2604.16288 and 2606.05140, with K = kappa/2, for tricritical points;
     Govaerts, Numerical Methods for Bifurcations of Dynamical Equilibria (2000), for the curves.
     """
+    space = space.space if isinstance(space, Indexed) else space
     drift, noise, ranges = _asked(drift, noise, beta, vary, kappa)
     name, span = next(iter(ranges.items()))
     if not isinstance(drift, Drift | type) and len(ranges) == 1:

@@ -546,8 +546,9 @@ class SpecialCurve(DenseCurve):
                 force = self.bordered(z)[2]() @ by_second[self._part.members]
                 return 1 if self.folding(z)[0] * force > 0 else -1
             gain = self._gain(z)
-            unstable_pair = self.kind == "Hopf" or gain == (1 if self.character(z) > 0 else -1)
-            return gain if unstable_pair else 0
+            if self.kind == "Hopf" or abs(character := self.character(z)) < RING_OF_STATES:
+                return gain
+            return gain if gain == (1 if character > 0 else -1) else 0
 
         return int(self.recalled("change", (z,), find).item())
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.special import erfcx
+from scipy.optimize import brentq, fsolve
+from scipy.special import erfcx, ive
 
 import meanfield as mf
 from meanfield.bifurcation.families import basis_of, equation_of
@@ -184,6 +184,27 @@ def test_states_of_many_classes_come_back_from_their_file(tmp_path):
     assert loaded.model == model and loaded[0].density.space == found[0].density.space
     apart = loaded[0].density.coefficients - found[0].density.coefficients
     assert np.abs(apart).max() < 1e-15
+
+
+def test_folds_of_groups_in_a_field_in_the_plane_of_two_parameters(tmp_path):
+    """Group s feels c_s r + h, r = E b(kappa (c_s r + h)), b = I_1/I_0; folds where dr/dh = inf."""
+    strengths, pull = np.array([1.3, 0.7]), mf.Field(lambda x: np.array([1.0, 0.0]) + 0 * x)
+    model = mf.Transformer(mf.Kuramoto() + 0.05 * pull, 2.4, coupling=np.outer(strengths, [1, 1]))
+    start = mf.Circle(8).indexed(UNIFORM, mf.Classes([0.0, 1.0]))
+    ranges = {"kappa": (2.3, 2.4), "factors[1]": (0.005, 0.06)}
+    found = mf.phase_diagram(model, start, vary=ranges, places=1, progress=False)
+
+    def system(unknowns, kappa):
+        r, h = unknowns
+        x = kappa * (strengths * r - h)
+        b = ive(1, x) / ive(0, x)
+        return r - b.mean(), 1 - (kappa * strengths * (1 - b / x - b**2)).mean()
+
+    assert not found.warnings
+    for kappa in (2.33, 2.4):
+        _, h = fsolve(system, (0.45, 0.03), (kappa,), xtol=1e-14)
+        assert found.kappa("fold 1", kappa) == pytest.approx(h, abs=1e-11)
+    assert mf.load(found.save(tmp_path / "plane.nc")).data.identical(found.data)
 
 
 def test_refusals():

@@ -114,6 +114,19 @@ def test_a_plane_of_two_parameters_has_the_folds_and_the_cusp_of_kuramoto_in_a_f
         found.stable_counts(span[0])
 
 
+def test_a_ring_of_states_without_a_field_exchanges_one_stable_state():
+    """At h = 0 all dipoles are states: one along the field gains stability, one against it loses.
+
+    Both were 0 or 1 at random before, as no pair bifurcates from a ring.
+    """
+    model = mf.Transformer(mf.Kuramoto() + 0.01 * PULL, kappa=2.4)
+    ranges = {"kappa": (2.3, 2.35), "factors[1]": (-0.015, 0.015)}
+    found = mf.phase_diagram(model, mf.Circle(8), vary=ranges, places=1, progress=False).data
+    assert np.abs(found["factors[1]"]).max() < 1e-12
+    each = [found.change.values[found.curve.values == name] for name in np.unique(found.curve)]
+    assert sorted(map(set, map(np.ndarray.tolist, each)), key=max) == [{-1}, {1}]
+
+
 @pytest.mark.long
 def test_hopf_points_in_the_plane_of_drive_and_field_are_those_in_kappa():
     """Active rotators at kappa = 1.2: a pair of growth rates lies on the axis."""
