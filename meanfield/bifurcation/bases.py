@@ -296,6 +296,13 @@ class Basis(ReadOnlyArrays, ABC):
         """Moments of the other states equal to one up to symmetries of the model."""
         return [signs * m for signs in self.images(m)]
 
+    def placements(self, m: np.ndarray) -> list[np.ndarray] | None:
+        """Moments of all states in the basis to which symmetries of the model may map a state.
+
+        Empty if these are circles or tori of states, None if they are not known.
+        """
+        return distinct([m, *self.equivalents(m)])
+
     def mirrored(self, direction: np.ndarray) -> bool:
         """Whether small perturbations of the uniform state with opposite signs are equivalent."""
         degrees = self.degrees[direction != 0]
@@ -477,7 +484,11 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
 
 
 class OnCircle(AxialHarmonics, names=(AXISYMMETRIC,), space=Circle):
-    """Even states on the circle, moments int cos(k (theta - axis)) dmu; the axis is an angle."""
+    """Even states on the circle, moments int cos(k (theta - axis)) dmu; the axis is an angle.
+
+    It is one at which the first moment k that does not vanish is positive, or another multiple of
+    pi/k from there if only that makes the density even.
+    """
 
     axis = 0.0
 
@@ -485,8 +496,13 @@ class OnCircle(AxialHarmonics, names=(AXISYMMETRIC,), space=Circle):
         c = density.coefficients[1:]
         k, sizes = np.arange(1, len(c) + 1), np.abs(c)
         seen = np.flatnonzero((sizes > VISIBLE_MOMENT * sizes.max()) & (sizes > NO_MOMENT))
-        angle = -np.angle(c[seen[0]]) / k[seen[0]] if seen.size else 0.0
-        return (c * np.exp(1j * k * angle)).real, float(angle)
+        first = int(seen[0]) if seen.size else 0
+        angles = (np.arange(2 * first + 2) * np.pi - np.angle(c[first]) * bool(seen.size)) / (
+            first + 1
+        )
+        odd = np.linalg.norm((c * np.exp(1j * np.outer(angles, k))).imag, axis=1)
+        best = 0 if odd[0] <= VISIBLE_MOMENT * np.linalg.norm(c) else int(odd.argmin())
+        return (c * np.exp(1j * k * angles[best])).real, float(angles[best])
 
     def density(self, m: np.ndarray, axis: Any) -> Density:
         series = np.concatenate([[1.0], m])
@@ -520,6 +536,15 @@ class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
         space = Sphere(self.degree)
         moments = np.concatenate([[1.0], m])[space.degrees]
         return Density(space, moments * np.conj(harmonics_at(axis, self.degree)))
+
+
+def distinct(moments: list[np.ndarray]) -> list[np.ndarray]:
+    """Moments of states without those that differ from others by rounding only."""
+    found: list[np.ndarray] = []
+    for m in moments:
+        if all(np.abs(m - one).max() > SYMMETRY_ROUNDING for one in found):
+            found.append(m)
+    return found
 
 
 def fold_of(basis: Basis, m: np.ndarray) -> int:

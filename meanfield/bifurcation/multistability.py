@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -14,11 +16,13 @@ from ..core.errors import StorageError
 from ..core.forms import Natural
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result, dataset_of, stored_model
 from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
-from .families import basis_of, equation_of
+from .families import basis_of, equation_of, known_symmetry
+from .index_sums import index_sum, placed
 from .stability import GROWING_RATE
 from .stationary import (
     AT_STATE,
@@ -27,6 +31,7 @@ from .stationary import (
     check_model,
     check_stationary,
     l2_distance,
+    recognised,
     settled,
     state_near,
 )
@@ -47,6 +52,7 @@ MOST_STATES = 20  # by default
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
 MIXTURES = (0.15, 0.3, 0.5, 0.7, 0.85)  # shares of another stable state in guesses
+DISPLACEMENTS = (0.5, 0.2), (0.1, 0.05), (0.025, 0.0125)  # L^2, of starts, by rounds
 SEARCHED_PARTS = 4  # of the flow from an unstable state, in which it comes to another one
 
 
@@ -70,6 +76,11 @@ class StationaryStates(Result, Sequence[StationaryState]):
     cut_off : bool
         Whether the search ended because it had as many states as its `count` allows.
     symmetry : str or array
+    index_sum : int or None
+        Sum over these states and their images of (-1)^k, k the number of growing perturbations with
+        the symmetry of the search. It is 1 if no state is missing: another sum is a warning, but
+        missing states may cancel, as two do that are born at a fold. None if it is not known: with
+        a group on S^2, at a bifurcation, or in older files.
     data : xarray.Dataset
         On `state`: order_parameter, free_energy, speed, growth (the largest growth rate, rotations
         excluded) and residual.
@@ -86,6 +97,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
     unresolved: int
     cut_off: bool
     symmetry: Any
+    index_sum: int | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -106,6 +118,12 @@ class StationaryStates(Result, Sequence[StationaryState]):
             sentences.append(
                 "None of these states is stable. Others exist, perhaps without this symmetry, or "
                 "waves or cycles: solve the model from a density near to one of them."
+            )
+        if self.index_sum not in (None, 1) and not (self.unresolved or self.cut_off):
+            sentences.append(
+                f"The indices (-1)^k of these states, with k growing perturbations, and of their "
+                f"images sum to {self.index_sum}, not 1: at least one state is missing. Search "
+                "from more starts, such as starts=20 with rng=0."
             )
         return sentences
 
@@ -178,11 +196,13 @@ def stationary_states(
     rng: Any = None,
     symmetry: str | np.ndarray = AXISYMMETRIC,
     count: Natural = MOST_STATES,
+    progress: bool | None = None,
 ) -> StationaryStates:
     """Compute several stationary states of a model, by deflation from many starts.
 
     From each start, Newton's method with deflation is repeated until it fails to converge. Unstable
-    states lead to others along their unstable modes, see `starts`.
+    states lead to others along their unstable modes, see `starts`. No search is sure to find all
+    states: `index_sum` of the result shows most failures.
 
     Parameters
     ----------
@@ -196,16 +216,20 @@ def stationary_states(
         By default the uniform density, exp(p_l)/const and exp(-p_l)/const for the first six
         functions p_l of the symmetry and, for drifts with a potential, the results of 30 steps
         mu <- exp(kappa g[mu])/const from them, which lower the free energy if W is positive.
-        Afterwards, without deflation: the flow of the density from both sides of each state of
-        index one among states of its symmetry; and mixtures of the state that the uniform density
-        leads to with each other state, if both are stable. Both are repeated for new states. With a
-        given sequence no other starts are used.
+        Afterwards each unstable state, displaced along each unstable mode of the symmetry of the
+        search by 0.5 and 0.2 in L^2, and by 0.1 to 0.0125 while `index_sum` is not 1. Then, without
+        deflation: the flow of the density from both sides of each state of index one among states
+        of its symmetry; and mixtures of the state that the uniform density leads to with each other
+        state, if both are stable. These are repeated for new states. With a given sequence no other
+        starts are used.
     rng : numpy.random.Generator or seed, optional
         Source of the random starts.
     symmetry : str
         As for `stationary`.
     count : int
         Largest number of states.
+    progress : bool, optional
+        Show what is computed; by default on a terminal and in a notebook.
 
     Returns
     -------
@@ -217,13 +241,20 @@ def stationary_states(
     ------
     TypeError, ValueError, MeanfieldError
         As `stationary`.
+
+    References
+    ----------
+    Farrell, Birkisson and Funke, SIAM J. Sci. Comput. 37 (2015), for deflation; Yin, Wang, Chen,
+    Zhang and Zhang, Phys. Rev. Lett. 124, 090601 (2020), for searches down from states of high
+    index.
     """
     space = space.space if isinstance(space, Density) else space
     wanted = "a space such as Circle(32), or a density on one"
     require("space", space, wanted, isinstance(space, Space), TypeError)
     check_model(model, space)
-    with one_blas_thread():
-        return deflated_states(model, space, symmetry, starts, rng, count)
+    with one_blas_thread(), Progress("stationary states", progress, form=SEARCH_FORMAT) as bar:
+        watch = partial(bar.show, 0.0)
+        return deflated_states(model, space, symmetry, starts, rng, count, watch)
 
 
 def deflated_states(
@@ -234,42 +265,59 @@ def deflated_states(
 
     `symmetry` may be what `known_symmetry` returned.
     """
-    basis = basis_of([model], space, symmetry)
+    known = known_symmetry(model, space, symmetry)
+    basis = basis_of([model], space, known)
     states: list[StationaryState] = []
-    tried = begun = unresolved = 0
+    seen: list[StationaryState] = []  # with those that no degree resolves, which are avoided too
+    tried = begun = 0
+
+    def added(new: StationaryState) -> bool:
+        nonlocal tried
+        tried += 1
+        if new.status == "unresolved":
+            seen.append(new)
+        elif new.converged and not any(same_state(new, state) for state in states):
+            seen.append(new)
+            states.append(new)
+            return len(states) < count
+        return False
+
     for guess, repeated in _starts(model, space, basis, starts, rng):
         begun += 1
-        while len(states) < count:
+        more = len(states) < count
+        while more:
             watch(f"{len(states)} stationary states from {begun} starts")
-            new = state_near(model, guess, symmetry, states)
-            tried += 1
-            unresolved += new.status == "unresolved"
-            if new.converged:
-                states.append(new)
-            if not (new.converged and repeated):
-                break
-        if len(states) == count:
+            more = added(state_near(model, guess, known, seen)) and repeated
+    examined, rounds = 0, () if np.iterable(starts) else DISPLACEMENTS
+    for sizes in rounds:
+        number = 0
+        while number < len(states) < count:
+            one, number = states[number], number + 1
+            others = states_around(one, known, seen, basis.degree, sizes)
+            beside = _others(one, states[0], known, seen) if number > examined else ()
+            for new in chain(others, beside):
+                begun += 1
+                added(new)
+                watch(f"{len(states)} stationary states, from state {number} to others")
+                if len(states) == count:
+                    break
+        examined = len(states)
+        if index_sum(states) in (None, 1):
             break
-    examined = len(states) if np.iterable(starts) else 0
-    while examined < min(len(states), count):
-        one = states[examined]
-        examined += 1
-        watch(f"{len(states)} stationary states, from state {examined} to others")
-        if not one.stable:
-            ends = states_beside(one, symmetry)
-        elif one is not states[0] and states[0].stable:
-            ends = states_between(states[0], one, symmetry)
-        else:
-            continue
-        for end in ends:
-            begun, tried = begun + 1, tried + 1
-            watch(f"{len(states)} stationary states from {begun} starts")
-            if not any(same_state(end, state) for state in states) and len(states) < count:
-                states.append(end)
     energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
     ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
-    search = (tried, begun, unresolved, len(states) == count, symmetry)
-    return StationaryStates(_table(ordered), model, ordered, *search)
+    search = (tried, begun, len(seen) - len(states), len(states) == count, symmetry)
+    return StationaryStates(_table(ordered), model, ordered, *search, index_sum(ordered))
+
+
+def _others(
+    one: StationaryState, first: StationaryState, symmetry: Any, seen: Sequence[StationaryState]
+) -> Iterator[StationaryState]:
+    """States to which an unstable state leads, or mixtures of a stable one with the first."""
+    if not one.stable:
+        yield from states_beside(one, symmetry, seen)
+    elif one is not first and first.stable:
+        yield from states_between(first, one, symmetry, seen)
 
 
 def _table(states: Sequence[StationaryState]) -> "xr.Dataset":
@@ -308,9 +356,12 @@ def _starts(
 
 
 def states_between(
-    one: StationaryState, other: StationaryState, symmetry: Any
+    one: StationaryState,
+    other: StationaryState,
+    symmetry: Any,
+    known: Sequence[StationaryState] = (),
 ) -> Iterator[StationaryState]:
-    """States found by Newton's method from mixtures (1 - s) one + s other.
+    """States found by Newton's method from mixtures (1 - s) one + s other, `known` ones excepted.
 
     Mixtures are turned to the axis of the state that is not uniform. Without deflation, which leads
     away from saddles between two states.
@@ -320,17 +371,48 @@ def states_between(
     axis = one.axis if one.order_parameter > other.order_parameter else other.axis
     for share in MIXTURES:
         guess = wide.density((1 - share) * m + share * k, axis)
-        new = state_near(one.model, guess, symmetry)
-        if new.converged:
-            yield new
+        if recognised(guess, known, symmetry) is None:
+            new = state_near(one.model, guess, symmetry)
+            if new.converged:
+                yield new
 
 
-def states_beside(state: StationaryState, symmetry: Any) -> Iterator[StationaryState]:
+def states_around(
+    state: StationaryState,
+    symmetry: Any,
+    known: Sequence[StationaryState],
+    degree: int,
+    sizes: Sequence[float],
+) -> Iterator[StationaryState]:
+    """Results of Newton's method with deflation from a state displaced along its unstable modes.
+
+    By several distances in L^2; the method begins at a degree of truncation.
+
+    A state of index k is connected to some of index k - 1 along its unstable modes. Images of the
+    state on other axes, which have other modes, are displaced too.
+    """
+    basis = state.equation.basis
+    rates: list[np.ndarray] = []
+    for image in placed(state) or [state]:
+        modes = [mode for mode in unstable_modes(image) if searched(basis, mode[1])]
+        growing = np.array([rate for rate, *_ in modes])
+        if any(np.array_equal(growing.round(9), other.round(9)) for other in rates):
+            continue
+        rates.append(growing)
+        for (_, order, mode), size in product(modes, sizes):
+            for sign in _sides(image, order, mode):
+                guess = displaced(image, order, sign * mode, size).resample(degree)
+                with suppress(ValueError):  # the axis of the guess is not that of the state
+                    yield state_near(state.model, guess, symmetry, known)
+
+
+def states_beside(
+    state: StationaryState, symmetry: Any, known: Sequence[StationaryState] = ()
+) -> Iterator[StationaryState]:
     """The first states on both sides of an unstable one, along the flow of an unstable mode.
 
     For each order whose only unstable mode is the only one with its symmetry: such a state is a
-    saddle of index one among densities of that symmetry, which the flow keeps. One side is enough
-    if a symmetry of the model exchanges both.
+    saddle of index one among densities of that symmetry, which the flow keeps.
     """
     modes = unstable_modes(state)
     counts = Counter(order for _, order, _ in modes)
@@ -338,11 +420,16 @@ def states_beside(state: StationaryState, symmetry: Any) -> Iterator[StationaryS
         there = counts[order] + (counts[0] if order else 0)
         if there > 1 or not searched(state.equation.basis, order):
             continue
-        wide = basis_without(state, order)
-        sides = [wide.moments(displaced(state, order, sign * mode, 1.0))[0] for sign in (1, -1)]
-        for sign in (1, -1)[: 1 if _equivalent(wide, *sides) else 2]:
-            ends = states_along(state, rate, order, sign * mode, symmetry, SEARCHED_PARTS)
+        for sign in _sides(state, order, mode):
+            ends = states_along(state, rate, order, sign * mode, symmetry, SEARCHED_PARTS, known)
             yield from islice((end for end in ends if not same_state(end, state)), 1)
+
+
+def _sides(state: StationaryState, order: int, mode: np.ndarray) -> tuple[int, ...]:
+    """Signs of a mode; 1 alone if a symmetry of the model exchanges both sides of the state."""
+    wide = basis_without(state, order)
+    sides = [wide.moments(displaced(state, order, sign * mode, 1.0))[0] for sign in (1, -1)]
+    return (1,) if _equivalent(wide, *sides) else (1, -1)
 
 
 def states_along(
@@ -352,19 +439,22 @@ def states_along(
     mode: np.ndarray,
     symmetry: Any,
     parts: int = MOST_FLOW_PARTS,
+    known: Sequence[StationaryState] = (),
 ) -> Iterator[StationaryState]:
     """States to which `flow_from` comes close, one for each part of the way that ends at one.
 
-    The way ends at a state that no allowed degree resolves.
+    Those of `known` stand for their images. The way ends at a state that no allowed degree
+    resolves.
     """
     for density in islice(flow_from(state, rate, order, mode), parts):
         try:
-            end = state_near(state.model, density, symmetry)
+            end = recognised(density, known, symmetry, AT_STATE)
+            end = state_near(state.model, density, symmetry) if end is None else end
         except ValueError:  # the density on the way lacks the symmetry
             continue
         if end.status == "unresolved":
             return
-        if end.converged and l2_distance(end.density, density) < AT_STATE:
+        if end.converged and (end in known or l2_distance(end.density, density) < AT_STATE):
             yield end
 
 

@@ -541,6 +541,9 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
                     degrees.append(l)
         return sorted(degrees)
 
+    def placements(self, m: np.ndarray) -> list[np.ndarray] | None:
+        return None  # a state has as many as there are ways to place the group in its own
+
     def images(self, m: np.ndarray) -> list[np.ndarray]:
         images: list[np.ndarray] = []
         for signs in self._signs:

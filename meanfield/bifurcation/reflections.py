@@ -451,6 +451,12 @@ class Reflected(Basis):
             images[image] = np.where(self.all.odd(image), -1.0, 1.0)
         return list(images.values())
 
+    def placements(self, m: np.ndarray) -> list[np.ndarray] | None:
+        turning = sum(self.of_order(order).rotations(m) for order in range(self.orders))
+        if turning == 2 and self.dimension == 3:  # a sphere of states about an axis
+            return None
+        return [] if turning else super().placements(m)
+
     def symmetrised(self, m: np.ndarray) -> np.ndarray:
         """The mean of a state and its images; zeros if it has no images."""
         images = [signs * m for signs in self.images(m)]

@@ -170,6 +170,27 @@ class StationaryState(Shown):
         """
         return state_derivative(self, parameter)
 
+    @cached_property
+    def _truncations(self) -> dict[int, Density]:
+        """Results of `truncated` for each degree."""
+        return {}
+
+    def truncated(self, degree: int) -> Density:
+        """The solution near the state of the equation truncated at a degree, or at its own if less.
+
+        The coefficients of the state up to the degree if Newton's method from them leads away.
+        """
+        equation = self.equation.finer(degree) if degree < self.equation.degree else self.equation
+        if equation is self.equation:
+            return self.density
+        if degree not in self._truncations:
+            basis, m = equation.basis, self.legendre_moments[: len(equation.degrees)]
+            iteration = _solved(equation, self.kappa, m, STATE_TOLERANCE, [])
+            away = np.linalg.norm(basis.norms * (iteration.x - m))
+            kept = iteration.x if iteration.converged and away < AT_STATE else m
+            self._truncations[degree] = basis.density(kept, self.axis)
+        return self._truncations[degree]
+
     def for_file(self) -> Density:
         """The density, from which `multistability.state_of` computes the state."""
         return self.density
@@ -303,7 +324,11 @@ def state_near(
     basis, m = basis.fitted(m)
     equation, excluded = equation_of(model, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
-        iteration = _solved(equation, kappa, m, tolerance, _excluded_moments(excluded, basis))
+        there = _excluded_moments(excluded, basis)
+        iteration = _solved(equation, kappa, m, tolerance, there)
+        known = iteration.converged and any(_same(basis, other, iteration.x) for other in there)
+        if known:
+            iteration = iteration._replace(status="known")
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             if equation.negativity(equation.mean(iteration.x, kappa)) > CLEARLY_NEGATIVE:
                 break
@@ -314,7 +339,7 @@ def state_near(
             basis = equation.basis
             iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
-    if any(_same(basis, other, m) for other in _excluded_moments(excluded, basis)):
+    if not known and any(_same(basis, one, m) for one in _excluded_moments(excluded, basis)):
         status = "known"
     negativity = equation.negativity(equation.mean(m, kappa)) if status == "converged" else 0.0
     if negativity > NEGATIVE_SHARE:
@@ -522,9 +547,32 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     return states
 
 
+def recognised(
+    guess: Density, states: Sequence[StationaryState], symmetry: Any, within: float = np.inf
+) -> StationaryState | None:
+    """The first of `states` to which, or to an image of it, Newton's method leads from a guess.
+
+    At the degree of the guess, where states are compared without refinement. None if there is no
+    such state, or if the solution is not `within` a distance in L^2 of the guess.
+    """
+    if not states:
+        return None
+    model = states[0].model
+    basis, kappa = basis_of([model], guess.space, symmetry), float(model.kappa)
+    basis, m = basis.fitted(basis.moments(guess)[0])
+    with one_blas_thread():
+        iteration = _solved(equation_of(model, basis), kappa, m, STATE_TOLERANCE, [])
+        if not iteration.converged or np.linalg.norm(basis.norms * (iteration.x - m)) > within:
+            return None
+        for state in states:
+            if any(_same(basis, one, iteration.x) for one in _excluded_moments([state], basis)):
+                return state
+    return None
+
+
 def _excluded_moments(excluded: list[StationaryState], basis: Basis) -> list[np.ndarray]:
     """Moments, in a basis, of the states to exclude and of their mirror images."""
-    here = [basis.moments(state.density)[0] for state in excluded]
+    here = [basis.moments(state.truncated(basis.degree))[0] for state in excluded]
     images = [image for m in here for image in basis.equivalents(m)]
     return here + [m for m in images if not any(np.array_equal(m, other) for other in here)]
 

@@ -32,6 +32,7 @@ from .bases import (
     UNIFORM_MOMENT,
     VISIBLE_MOMENT,
     Basis,
+    distinct,
 )  # fmt: skip
 
 SQUARE, EVEN = "square", "even"
@@ -500,13 +501,9 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         return list(images.values())
 
     def equivalents(self, m: np.ndarray) -> list[np.ndarray]:
-        found = [m]
-        for signs in (np.ones_like(m), *self.images(m)):
-            for turn in self.orbits_of_waves.turns:
-                other = (signs * m)[turn]
-                if all(np.abs(other - one).max() > SYMMETRY_ROUNDING for one in found):
-                    found.append(other)
-        return found[1:]
+        signs = np.ones_like(m), *self.images(m)
+        turned = [(one * m)[turn] for one in signs for turn in self.orbits_of_waves.turns]
+        return distinct([m, *turned])[1:]
 
     def mirrored(self, direction: np.ndarray) -> bool:
         others = self.equivalents(direction)

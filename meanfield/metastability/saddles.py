@@ -227,7 +227,8 @@ def saddles(
     Zonal perturbations that turn with an axis come in pairs, so that a saddle of index one is
     unstable to a perturbation with its own symmetry. The cost is that of `stationary_states`,
     `branches` and of two runs for each saddle: about 2 s on the circle, 10 to 25 s on S^2 with a
-    group or without.
+    group or without. On the torus of two angles in a potential it is minutes: with twelve states,
+    one and a half for the states, and at least as long for the branches.
 
     References
     ----------
@@ -237,7 +238,9 @@ def saddles(
     check_stable("state", state)
     check_model(state.model, state.density.space)
     with one_blas_thread(), Progress("saddles", progress, form=SEARCH_FORMAT) as bar:
-        search = SaddleSearch(state, symmetry, lambda text: bar.show(0.0, f"saddles: {text}"))
+        search = SaddleSearch(
+            state, symmetry, lambda text: bar.show(0.0, f"saddles: {text}"), progress
+        )
         around = search.around(state)
     return saddles_of(search.stable[0], around, len(search.known), symmetry)
 
@@ -251,21 +254,32 @@ class SaddleSearch:
         Symmetry of the states, as `known_symmetry` returned it.
     watch : callable
         Function that is called with what is done next.
+    progress : bool, optional
+        Whether branches show a bar of their own.
     known : list of StationaryState
         The stationary states that were examined.
     stable : list of StationaryState
         Those around which saddles were sought.
     """
 
-    def __init__(self, state: StationaryState, symmetry: Any, watch: Watch = str):
-        self._asked, self._start, self.watch = symmetry, state, watch
+    def __init__(
+        self, state: StationaryState, symmetry: Any, watch: Watch = str,
+        progress: bool | None = False,
+    ):  # fmt: skip
+        self._asked, self._start, self.watch, self.progress = symmetry, state, watch, progress
         self.known: list[StationaryState] = []
         self.stable: list[StationaryState] = []
         self._manifolds: dict[int, Manifold | None] = {}
 
     @cached_property
     def symmetry(self) -> Any:
-        return known_symmetry(self._start.model, self._start.density.space, self._asked)
+        return known_symmetry(self._start.model, self._space, self._asked)
+
+    @property
+    def _space(self) -> Any:
+        """The space of the least degree, at which searches begin: they refine what they find."""
+        space, basis = self._start.density.space, self._start.equation.basis
+        return space.with_degree(min(space.degree, basis.least))
 
     def around(self, state: StationaryState) -> list[Saddle]:
         """Saddles around a stable state, lowest first."""
@@ -289,12 +303,9 @@ class SaddleSearch:
     def _candidates(self, state: StationaryState) -> Iterator[StationaryState]:
         """Stationary states of the model, by deflation, from mixtures and on branches.
 
-        Searches begin at the least degree, whatever that of the state: they refine what they find.
         Around a second state only mixtures with it are new.
         """
-        model, symmetry = state.model, self.symmetry
-        basis, space = state.equation.basis, state.density.space
-        space = space.with_degree(min(space.degree, basis.least))
+        model, symmetry, space = state.model, self.symmetry, self._space
         first = not self.stable
         yield state
         if first:
@@ -303,14 +314,15 @@ class SaddleSearch:
         for other in others:
             if not any(same_state(other, one) for one in self.stable):
                 self.watch(f"{len(self.known)} stationary states, mixtures of two")
-                yield from states_between(state, other, symmetry)
+                yield from states_between(state, other, symmetry, self.known)
         if first:
             kappa = state.kappa
             span = kappa / NEAREST_KAPPA, kappa * NEAREST_KAPPA
             self.watch(f"{len(self.known)} stationary states, branches through them")
             diagram = branches(
-                model.drift, space, span, noise=model.noise, symmetry=self._asked, progress=False
-            )
+                model.drift, space, span, noise=model.noise, symmetry=self._asked,
+                progress=self.progress,
+            )  # fmt: skip
             for _, one in diagram.states_at(kappa):
                 yield state_near(model, one.density, symmetry)
 

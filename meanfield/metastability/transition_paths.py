@@ -260,7 +260,9 @@ def transition_path(
     wanted = '"manifold" or "string"'
     require("method", method, wanted, method in ("manifold", "string"))
     with one_blas_thread(), Progress("transition path", progress, form=SEARCH_FORMAT) as bar:
-        search = SaddleSearch(a, symmetry, lambda text: bar.show(0.0, f"transition path: {text}"))
+        search = SaddleSearch(
+            a, symmetry, lambda text: bar.show(0.0, f"transition path: {text}"), progress
+        )
         if np.isnan(a.free_energy):
             course, action, error = course_of_least_action(a, b, method, search)
         else:

@@ -115,3 +115,56 @@ def test_a_kernel_that_turns_against_dense_sums(space, n, kappa):
     np.testing.assert_allclose(
         np.sort(np.abs(found.imag)), np.sort(np.abs(first.imag)), rtol=0, atol=1e-6
     )
+
+
+def polynomials(x, degree):
+    """Polynomials up to a degree on S^2, (n, M), and their tangential gradients, (3, n, M)."""
+    powers = [(a, b, c) for c in (0, 1) for a in range(degree + 1 - c)
+              for b in range(degree + 1 - c - a)]  # fmt: skip
+    values = np.array([np.prod(x**p, axis=1) for p in powers])
+    slopes = np.array([
+        [p[i] * np.prod(x ** np.maximum(0, np.subtract(p, np.eye(3, dtype=int)[i])), axis=1)
+         for p in powers] for i in range(3)
+    ])  # fmt: skip
+    return values, slopes - x.T[:, None] * np.einsum("ni,inp->pn", x, slopes.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("weight", [None, positive], ids=["Z = 1", "Z"])
+def test_a_kernel_on_unequal_footing_on_the_sphere_against_dense_quadrature(weight):
+    """Galerkin's equation in orthonormal polynomials: no harmonics, no eigenvalues of Laplacians.
+
+    The kernel is that of no symmetry: x counts by its first coordinate, y by its third, turned.
+    """
+    kappa, degree = 2.0, 12
+    z, heights = np.polynomial.legendre.leggauss(24)
+    phi = 2 * np.pi * np.arange(48) / 48
+    sines = np.sqrt(1 - z**2)[:, None]
+    x = np.stack([sines * np.cos(phi), sines * np.sin(phi), z[:, None] + 0 * phi], -1)
+    x, masses = x.reshape(-1, 3), np.repeat(heights / 2, 48) / 48
+
+    def one_sided(x, y):
+        turned = y @ np.array([[0.8, 0.6, 0], [-0.6, 0.8, 0], [0, 0, 1.0]])
+        return (0.8 + 0.5 * x[..., :1] * y[..., 2:]) * turned + 0.3 * x[..., 1:2] * y
+
+    values, slopes = polynomials(x, degree)
+    for _ in range(2):  # orthonormal to rounding, the constant first
+        triangle = np.linalg.cholesky((values * masses) @ values.T)
+        values = np.linalg.solve(triangle, values)
+        slopes = np.array([np.linalg.solve(triangle, one) for one in slopes])
+    stiffness = np.einsum("inp,imp,p->nm", slopes, slopes, masses, optimize=True)
+    k = one_sided(x[:, None], x[None])
+    below = np.ones((len(x), len(x))) if weight is None else weight(x[:, None], x[None])
+
+    def equation(c):
+        mu = 1 + c @ values[1:]
+        velocity = np.einsum("pqi,q->ip", k, masses * mu) / (below @ (masses * mu))
+        force = np.einsum("inp,ip,p->n", slopes, velocity, masses * mu, optimize=True)
+        return (force - stiffness[:, 1:] @ c / kappa)[1:]
+
+    exact = root(equation, np.zeros(len(values) - 1), tol=1e-13)
+    assert np.abs(equation(exact.x)).max() < 1e-11
+    model = mf.Transformer(mf.PairKernel(one_sided, weight=weight), kappa)
+    state = mf.stationary(model, mf.Sphere(12).uniform())
+    here = state.density.space.at(state.density.coefficients, x)
+    assert state.converged and np.ptp(here) > 0.05
+    np.testing.assert_allclose(here, 1 + exact.x @ values[1:], rtol=0, atol=1e-9)

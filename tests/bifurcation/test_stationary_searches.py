@@ -1,12 +1,15 @@
 """Searches for all states of a model: none of those on branches is missed, and no order matters."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import root
 from scipy.special import iv, spherical_in
 
 import meanfield as mf
+from meanfield.bifurcation.index_sums import index_sum
 from meanfield.bifurcation.multistability import states_beside
 
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 0.7, 0.95, 0.99, 0.998)
@@ -143,3 +146,103 @@ def test_both_sides_of_a_saddle_are_followed():
     (saddle,) = (state for state in states if not state.stable)
     ends = sorted(end.order_parameter for end in states_beside(saddle, "axisymmetric"))
     assert ends == pytest.approx([0.0, 0.751354], abs=1e-6)
+
+
+def moments_at_rest(law, m):
+    """All solutions of m = E x, with respect to exp(law(m)) on points x of a circle, by SciPy."""
+    found = []
+    for start in m:
+        end = root(lambda z: law(z) - z, start, tol=1e-14)
+        near = any(np.abs(end.x - other).max() < 1e-6 for other in found)
+        if np.abs(law(end.x) - end.x).max() < 1e-11 and not near:
+            found.append(end.x)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("share, kappa", [(0.8, 2.6), (1.0, 2.2), (0.8, 4.0), (-0.5, 3.0)])
+def test_above_the_second_onset_too_all_even_states_are_found(share, kappa):
+    """At 2.6 and 2.2 a state with two unstable modes was missed: the sum of indices says so."""
+    angles = 2 * np.pi * np.arange(128) / 128
+    waves = np.array([np.cos(angles), np.cos(2 * angles)])
+
+    def law(m):
+        masses = np.exp(kappa * (m * [1.0, share]) @ waves)
+        return waves @ masses / masses.sum()
+
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 12), np.linspace(-1, 1, 24)), -1).reshape(-1, 2)
+    wanted = {tuple(np.abs(m) if abs(m[0]) < 1e-6 else [abs(m[0]), m[1]])
+              for m in moments_at_rest(law, grid).round(7)}  # fmt: skip
+    states = mf.stationary_states(
+        mf.Transformer(mf.CosineSeries([0.0, 1.0, share]), kappa), mf.Circle(32)
+    )
+    found = [state.legendre_moments[:2].round(7) for state in states]
+    found = [np.abs(m) if abs(m[0]) < 1e-6 else np.array([abs(m[0]), m[1]]) for m in found]
+    np.testing.assert_allclose(sorted(map(tuple, found)), sorted(wanted), rtol=0, atol=1e-6)
+    assert states.index_sum == 1 and states.warnings == []
+    assert index_sum(states[1:]) == -1  # without both images of the stable state
+
+
+def test_a_missing_state_is_a_warning():
+    """On Zonal the branch of degree 3 above its onset was missed; without it the sum is -1."""
+    states = mf.stationary_states(mf.Transformer(mf.USA(4.0), 3.0), mf.Zonal(3, 24))
+    branches = mf.branches(mf.USA(4.0), mf.Zonal(3, 24), (2.0, 3.2), progress=False)
+    wanted = sorted(state.order_parameter for _, state in branches.states_at(3.0))
+    assert sorted(s.order_parameter for s in states) == pytest.approx(wanted, abs=1e-8)
+    assert states.index_sum == 1 and states.warnings == []
+    others = [s for s in states if not 1e-3 < s.order_parameter < 0.1]
+    assert len(others) == len(states) - 1 and index_sum(others) == -1
+    assert "sum to -1, not 1" in "".join(replace(states, index_sum=-1).warnings)
+
+
+def test_the_sum_of_indices_without_symmetry_and_where_it_is_not_known(tmp_path):
+    """With a potential every image counts; with a group on S^2 their number is not known."""
+    wells = mf.Potential(lambda x: 0.3 * x[..., 0] ** 2 + 0.05 * x[..., 0])
+    states = mf.stationary_states(
+        mf.Transformer(2.0 * mf.Kuramoto() + wells, 2.5), mf.Circle(16), progress=False
+    )
+    assert len(states) == 4 and states.index_sum == 1
+    saddle = next(s for s in states if s.leading.eigenvalues[0] > 0 > s.leading.eigenvalues[1])
+    assert index_sum([s for s in states if s is not saddle]) == 3  # it has two images
+    states.save(tmp_path / "states.nc")
+    assert mf.load(tmp_path / "states.nc", model=states.model).index_sum == 1
+    group = mf.stationary_states(
+        mf.Transformer(mf.USA(4.0), 0.7), mf.Sphere(12), symmetry="D2h", count=2
+    )
+    assert group.index_sum is None
+
+
+def test_searches_show_what_they_do(capfd):
+    model = mf.Transformer(mf.Kuramoto(), 3.0)
+    mf.stationary_states(model, mf.Circle(16), progress=True)
+    assert "stationary states from" in capfd.readouterr().err
+    mf.stationary_states(model, mf.Circle(16), progress=False)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.long  # two minutes
+def test_all_products_of_states_are_found_on_the_torus():
+    """Two of the twelve were missed, one of them the lowest saddle, in which x alone is turned.
+
+    A sum of kernels and potentials of each angle has products of states of the circle, found here
+    by SciPy from the equation of their means.
+    """
+    angles, kappa = 2 * np.pi * np.arange(256) / 256, 1.25
+    x = np.array([np.cos(angles), np.sin(angles)])
+    grid = np.stack(np.meshgrid(*2 * (np.linspace(-0.9, 0.9, 13),)), -1).reshape(-1, 2)
+    factors = []
+    for well in (0.3 * x[0] ** 2 + 0.05 * x[0], 0.4 * x[0] ** 2):
+
+        def law(m, well=well):
+            masses = np.exp(kappa * (2 * m @ x + well))
+            return x @ masses / masses.sum()
+
+        factors.append({round(float(np.hypot(*m)), 8) for m in moments_at_rest(law, grid)})
+    wanted = sorted(float(np.hypot(a, b) / 2**0.5) for a in factors[0] for b in factors[1])
+    potential = mf.Potential(
+        lambda x: 0.3 * x[..., 0] ** 2 + 0.05 * x[..., 0] + 0.4 * x[..., 2] ** 2
+    )
+    states = mf.stationary_states(
+        mf.Transformer(2.0 * mf.Kuramoto() + potential, kappa), mf.Torus(8)
+    )
+    assert len(states) == 12 and states.index_sum == 1
+    assert sorted(s.order_parameter for s in states) == pytest.approx(wanted, abs=1e-6)
