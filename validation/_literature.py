@@ -104,8 +104,8 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
     lines = [
         "## Last runs of the scripts\n",
         "Recorded by `make validate VALIDATE_ARGS=--record`. *In part* marks quick runs,",
-        "*changed since* marks scripts whose text, comments included, has changed after the run, and",
-        "`-dirty` marks versions with uncommitted changes.\n",
+        "*changed since* marks scripts whose text, comments included, has changed after the run,",
+        "and `-dirty` marks versions with uncommitted changes.\n",
         "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
     ]
     for script in named:
