@@ -167,11 +167,13 @@ def phase_diagram(
     Under anisotropic and multiplicative noise, with fields or matrices, the disordered state is not
     uniform. The curves are its onsets, one for each direction, folds, losses of symmetry and Hopf
     points. They start from the special points that `branches` finds at a few values of beta; curves
-    that reach none of these values are missed. Curves meet in cusps. There is no free energy and no
-    transition: `NoisePhaseDiagram.stable_counts` shows bistability, and ranges without stable
-    states. Cusps and Bogdanov-Takens points are located on curves of folds, generalised Hopf
-    points on curves of Hopf points, Hopf-fold points on both; the other curve through a
-    Bogdanov-Takens or Hopf-fold point is followed too.
+    that reach none of these values are missed. If kappa is the first of two parameters, these are
+    for instance onsets at one kappa, for all values of the other: ``vary={"b": ...}, kappa=...``
+    finds them. Curves meet in cusps. There is no free energy and no transition:
+    `NoisePhaseDiagram.stable_counts` shows bistability, and ranges without stable states. Cusps and
+    Bogdanov-Takens points are located on curves of folds, generalised Hopf points on curves of Hopf
+    points, Hopf-fold points on both; the other curve through a Bogdanov-Takens or Hopf-fold point
+    is followed too.
 
     References
     ----------
