@@ -350,8 +350,9 @@ class CurveSearch:
             basis = basis.finer(basis.next_degree)
         for piece, ends in pieces:
             middle = (piece.points[0, -1] + piece.points[-1, -1]) / 2
-            z = piece.at_value(between(piece.points, middle), middle)
-            if z is not None and self._followed(start.kind, start.order, middle, piece.level(z)):
+            there = piece.at_value(between(piece.points, middle), middle)
+            q = None if there is None else piece.level(there)
+            if q is not None and self._followed(start.kind, start.order, middle, q):
                 continue  # rotated states, beyond a point at which the states are uniform
             self.curves.append((start.kind, piece, ends))
             for z, end in zip(piece.points[[0, -1]], ends, strict=True):

@@ -611,6 +611,7 @@ def test_an_interrupted_study_goes_on(folder, monkeypatch):
 # meanfield bifurcation, phase-diagram ----------------------------------------------------------
 
 
+@pytest.mark.long
 def test_branches_of_a_file_are_those_of_python(folder):
     out, err = meanfield("bifurcation", "diagram.toml")
     plain_class = mf.branches(mf.Kuramoto(), mf.Circle(16), (1.5, 3.0), save_at=[2.5])

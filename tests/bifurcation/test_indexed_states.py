@@ -28,6 +28,7 @@ def normal_frequencies():
     return mf.branches(kuramoto(1.0), normal(0.3), (1.0, 1.5), secondary=False)
 
 
+@pytest.mark.long
 def test_onset_of_normal_frequencies_with_noise():
     """1 = int g(omega)/kappa / (1/kappa^2 + omega^2) domega: by the rule, and nearly in full."""
     found = mf.branches(kuramoto(1.0), normal(0.3), (1.0, 1.2), secondary=False)

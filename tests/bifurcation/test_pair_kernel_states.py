@@ -129,6 +129,7 @@ def polynomials(x, degree):
     return values, slopes - x.T[:, None] * np.einsum("ni,inp->pn", x, slopes.transpose(0, 2, 1))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("weight", [None, positive], ids=["Z = 1", "Z"])
 def test_a_kernel_on_unequal_footing_on_the_sphere_against_dense_quadrature(weight):
     """Galerkin's equation in orthonormal polynomials: no harmonics, no eigenvalues of Laplacians.

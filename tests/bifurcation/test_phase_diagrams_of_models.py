@@ -114,6 +114,7 @@ def test_a_plane_of_two_parameters_has_the_folds_and_the_cusp_of_kuramoto_in_a_f
         found.stable_counts(span[0])
 
 
+@pytest.mark.long
 def test_a_ring_of_states_without_a_field_exchanges_one_stable_state():
     """At h = 0 all dipoles are states: one along the field gains stability, one against it loses.
 

@@ -81,6 +81,7 @@ def test_the_sphere_has_the_states_of_its_zonal_densities():
     assert one == pytest.approx(other, abs=1e-9)
 
 
+@pytest.mark.long
 def test_without_a_free_energy_the_flow_of_the_density_finds_states():
     """Anisotropic noise: waves along x are saddles, and along y stable; none was found before.
 
@@ -159,6 +160,7 @@ def moments_at_rest(law, m):
     return np.array(found)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("share, kappa", [(0.8, 2.6), (1.0, 2.2), (0.8, 4.0), (-0.5, 3.0)])
 def test_above_the_second_onset_too_all_even_states_are_found(share, kappa):
     """At 2.6 and 2.2 a state with two unstable modes was missed: the sum of indices says so."""

@@ -304,6 +304,7 @@ def test_a_file_of_kinds_is_imported_by_the_command_line(tmp_path):
     assert drawn.returncode == 0 and (tmp_path / "fig.png").exists(), drawn.stderr
 
 
+@pytest.mark.long
 def test_a_result_of_a_kind_that_is_not_known_has_its_numbers(tmp_path):
     run = mf.solve(mf.Transformer(LinearAttention(1.0), 5.0), START, (0, 0.1), t_eval=[0, 0.1])
     run.save(tmp_path / "run.nc")

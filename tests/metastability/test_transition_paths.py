@@ -91,6 +91,7 @@ def test_the_string_is_the_unstable_manifold(model, space):
     assert abs(string.data.length.values[-1] - fine.data.length.values[-1]) < 1e-6
 
 
+@pytest.mark.long
 def test_solve_follows_the_path_from_any_density_on_it():
     """A run from an image comes down along the path, to the spacing of the points, 1e-5."""
     here = path(USA, mf.Circle(32), images=513)

@@ -135,6 +135,7 @@ def ends_well(attack, server):
     attack.saw("ended on Ctrl-C")
 
 
+@pytest.mark.long
 def test_a_flood_of_scenes_by_one_page(attack, tmp_path):
     """Others are answered meanwhile; the page is closed."""
     count = attack.rounds(2000, 35_000)

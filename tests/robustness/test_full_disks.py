@@ -53,6 +53,7 @@ def in_own_mounts(attack, script, name, folder, length=""):
     return [*unshare, script.format(name=name, folder=folder, length=length, **words)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("disk", ["tmpfs", pytest.param("limit", marks=pytest.mark.long)])
 def test_a_result_survives_a_full_disk(attack, disk, tmp_path):
     """It can be used, and written elsewhere; the old file stays; the interpreter ends well."""
@@ -64,6 +65,7 @@ def test_a_result_survives_a_full_disk(attack, disk, tmp_path):
     outcomes(attack, command)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("disk", ["tmpfs", pytest.param("limit", marks=pytest.mark.long)])
 def test_a_run_goes_on_without_its_checkpoint(attack, disk, tmp_path):
     """It says so at once, tries again, and writes one when there is room."""

@@ -279,6 +279,7 @@ def with_tokenizer(folder, **does):
 DEEDS = ("panic", "fail", "eat", "hang", "abort", "crash", "exit")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("tokenizers")
 def test_tokenizers_that_fail_are_refused(attack, folder):
     """In a process of their own they cannot take this one with them."""

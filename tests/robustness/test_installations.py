@@ -263,6 +263,7 @@ def runs_at_once(folders, kept):
     return [int(child.communicate()[0]) for child in children]
 
 
+@pytest.mark.long
 def test_two_copies_of_the_sources_that_start_together_compile_once(tmp_path):
     """As a clone and an installation, or the workers of a sweep."""
     for copy in ("one", "two"):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import meanfield as mf
 
 WITHIN = 10.0  # seconds from the second Ctrl-C to the end, on a machine that does other things too
@@ -21,6 +23,7 @@ def endless(i):
     return i
 
 
+@pytest.mark.long
 def test_two_ctrl_c_end_a_sweep_whose_function_has_no_end(attack):
     executors = ["None", "processes"] if attack.long else ["processes"]
     for executor in executors * attack.rounds(1, 5):

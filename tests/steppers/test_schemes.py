@@ -184,6 +184,7 @@ def test_members_with_their_own_linear_part_move_as_if_alone(scheme):
 # Estimates in time ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_which_estimates_see_time():
     """Where N is a function of t alone that of an exponential scheme is 0: those of `in_time` not.
 

@@ -93,6 +93,7 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.long
 def test_scripts_that_hold_give_exit_code_0_and_a_page_with_their_figures(project, tmp_path):
     done = run(project({"holds": HOLDS}))
     assert done.returncode == 0, done.stdout + done.stderr
