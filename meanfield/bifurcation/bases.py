@@ -30,7 +30,7 @@ from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
-from ..spaces.validity import largest_gap
+from ..spaces.validity import HarmonicSizes
 
 Array = NDArray[np.float64]
 AXISYMMETRIC = "axisymmetric"
@@ -245,14 +245,8 @@ class Basis(ReadOnlyArrays, ABC):
         return self.sizes * m
 
     def tail(self, m: np.ndarray, limit: float) -> float:
-        """Largest moment in the tail of the degrees: a measure of truncation.
-
-        The tail is the last eighth, or longer, see `largest_gap`. `limit` is the size up to which
-        moments count as small.
-        """
-        sizes = np.abs(m)
-        least = max(self.degree // 8, 2, largest_gap(self.highest, sizes, limit))
-        return float(sizes[self.highest > self.degree - least].max(initial=0.0))
+        """Largest of the last moments, see `HarmonicSizes.tail`: a measure of truncation."""
+        return HarmonicSizes(self.highest, m).tail(self.degree, limit)
 
     @property
     def finest(self) -> int:

@@ -14,9 +14,11 @@ from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
 from ..core.kinds import Kind, ancestor
-from ..models import Drift, Kuramoto, Transformer, ZonalDrift
+from ..dynamics.field_transport import HIDDEN, least_degree_of_fields
+from ..models import Drift, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..spaces import Space
+from ..spaces.validity import HarmonicSizes
 from .bases import AXISYMMETRIC, ISOTROPIC, Array, Basis, basis_on
 from .equation import Interactions, MomentEquation, StationaryEquation, interactions
 from .indexed import IndexedBasis, IndexedEquation
@@ -26,7 +28,6 @@ from .transport import TransportEquation, scaled
 
 RECENT_EQUATIONS, RECENT_SOURCES = 12, 256  # numbers of cached equations, and of models
 BETWEEN = 0.381966  # fraction of a range at which symmetries are determined, besides its ends
-ABSENT_OF_ROTATIONS = Kuramoto()  # represents all zonal drifts, which have the same symmetries
 PARAMETER_STEP = 0.01  # longest distance of nodes, in units of min(1, width of the range)
 STENCIL = np.arange(-3.0, 4.0)  # of difference formulas
 STENCIL_SLOPES = np.transpose([
@@ -99,11 +100,12 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
     """
     kind = reflected_on(space)
     if isinstance(symmetry, Symmetries):
-        return kind(kind.resolving(space), models[0].noise, symmetry)
+        return kind(_resolving(kind, space, models), models[0].noise, symmetry)
     if not issubclass(kind, IndexedBasis):
         basis = basis_on(space, symmetry)
         if all(map(is_isotropic, models)):
-            return basis
+            degree = _least_degree(models, space, basis.degree, basis.finest)
+            return basis if degree == basis.degree else basis.finer(degree)
     model = next((model for model in models if not is_isotropic(model)), models[0])
     wanted = f"left out under {model!r}, which keeps no symmetry but reflections"
     axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
@@ -120,10 +122,41 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
             f"Stationary states on {space!r} are known for kernels and isotropic noise alone; got "
             f"{model!r}."
         )
-    space = kind.resolving(space)
+    space = _resolving(kind, space, models)
     each = [symmetries_of(model, space) for model in models]
     common = (sorted(set(each[0][i]).intersection(*(one[i] for one in each))) for i in (0, 1))
     return kind(space, model.noise, Symmetries(*map(tuple, common)))
+
+
+def _resolving(kind: Any, space: Any, models: Sequence[Transformer]) -> Any:
+    """The space with the degree at which the search for states of models begins."""
+    begun, most = kind.resolving(space), 2 * kind.bounds[space.dimension][1]
+    return begun.with_degree(_least_degree(models, space, begun.degree, most))
+
+
+def _least_degree(models: Sequence[Transformer], space: Any, degree: int, most: int) -> int:
+    """Least degree, from `degree` on, that hides no harmonics of models, see `seen_from`.
+
+    These are harmonics of fields of points, and of W: a density of a lower degree does not feel
+    those of W, but perturbations may grow. Onsets, which have normal forms with twice the degree,
+    need twice that of W. Raises MeanfieldError if the degree exceeds `most`.
+    """
+    surface = getattr(space, "slice_space", space)
+    fine = surface.with_degree(max(most, surface.degree))
+    for model in models:
+        drift: Any = model.drift
+        for _, part in () if drift.is_absent else drift.terms:
+            if part.is_zonal:
+                table = fine.attraction(part.as_zonal())[..., fine.levels]
+                sizes = HarmonicSizes(fine.degrees, table)
+                half = sizes.seen_from(degree // 2, HIDDEN * sizes.beyond(0))
+                degree = max(degree, min(2 * half, max(half, most)))
+        degree = least_degree_of_fields(model, space, degree)
+    expected = f"at most {most}, the highest degree of a search on {type(surface).__name__}"
+    advice = "Use smoother functions, or mf.solve."
+    what = "The degree of the first harmonics of fields and kernels"
+    require(what, degree, expected, degree <= fine.degree, MeanfieldError, advice)
+    return degree
 
 
 def known_symmetry(model: Transformer, space: Any, symmetry: Any) -> Any:
@@ -137,8 +170,10 @@ def known_symmetry(model: Transformer, space: Any, symmetry: Any) -> Any:
 def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, symmetry: Any) -> Any:
     """The basis for models along a parameter, from its value at both ends and one in between."""
     if isinstance(source, Drift) or (isinstance(source, type) and issubclass(source, ZonalDrift)):
-        model = Transformer(ABSENT_OF_ROTATIONS, noise=noise, kappa=1.0)
-        return basis_of([model], space, symmetry)
+        values = () if name == "kappa" else probed_values(span)
+        drifts = [with_parameter(source, name, value) for value in values] or [source]
+        models = [Transformer(drift, noise=noise, kappa=1.0) for drift in drifts]
+        return basis_of(models, space, symmetry)
     if name == "kappa":
         return basis_of([source], space, symmetry)
     models = [with_parameter(source, name, value) for value in probed_values(span)]

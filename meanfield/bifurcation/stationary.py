@@ -39,7 +39,8 @@ STATE_TOLERANCE = 1e-12  # default, on the largest residual
 FINEST, COARSEST = 1e-15, 1e-3  # range of the tolerance
 STATIONARY = 1e-8  # largest residual of a density for `stability`
 ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
-CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution
+CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution, if
+JUDGED_TAIL = 0.01  # the last moments are at most of this size
 AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
 SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
 SETTLING_STEPS = 30  # fixed-point steps from a guess
@@ -330,7 +331,9 @@ def state_near(
         if known:
             iteration = iteration._replace(status="known")
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
-            if equation.negativity(equation.mean(iteration.x, kappa)) > CLEARLY_NEGATIVE:
+            negativity = equation.negativity(equation.mean(iteration.x, kappa))
+            tail = equation.basis.tail(iteration.x, JUDGED_TAIL)
+            if negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL:
                 break
             if basis.degree >= most:
                 iteration = iteration._replace(status="unresolved")
@@ -604,7 +607,7 @@ def settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any
         for _ in range(SETTLING_STEPS):
             m = equation.mean(m, kappa).moments
         degree = 2 * equation.degree
-        if np.abs(m[-2:]).max() <= GUESS_TAIL or degree > equation.basis.most:
+        if equation.basis.tail(m, GUESS_TAIL) <= GUESS_TAIL or degree > equation.basis.most:
             return m, equation
         equation = equation.finer(degree)
         m = equation.basis.padded(m)

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.cached import cached_property
+from ..dynamics.field_transport import check_degree_of_fields
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
 from ..models import Drift, HigherOrder, Transformer
@@ -240,6 +241,8 @@ class TransportEquation(StationaryEquation):
     def heads(self) -> list[VelocityPart]:
         """Quotients of which the velocity is the sum."""
         basis: Any = self.basis
+        if hasattr(basis, "space"):
+            check_degree_of_fields(self.model, basis.space)
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
         for factor, field in self._fields:
             if not field.drift.interacts:
@@ -251,7 +254,7 @@ class TransportEquation(StationaryEquation):
                 below = None if one.below is None else _tabulated(basis, one.below)
                 heads.append(VelocityPart(_tabulated(basis, factor * one.above), below))
         if self.model.feedforward is not None:
-            values = self.model.feedforward_at(basis.space.points)
+            values = self.model.feedforward_on(basis.space)
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
             heads.append(VelocityPart(LinearFunction(steady[:, basis.nodes])))
         return heads

@@ -16,10 +16,23 @@ from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.transport import Transport
-from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE, degree_above, log_modulus
+from ..spaces.validity import (
+    DENSITY_TAIL,
+    NEGATIVE_SHARE,
+    HarmonicSizes,
+    degree_above,
+    log_modulus,
+)
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
-from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
+from .field_transport import (
+    ChangingNoise,
+    EnsembleFields,
+    check_degree_of_fields,
+    check_fields,
+    least_degree_of_fields,
+    transport_of,
+)
 from .motion import Failure, Motion, careful_step, check_on_torus, in_shape_of
 from .observables import declare, moments_of
 
@@ -131,6 +144,7 @@ class DensityEvolution:
         if model.is_zonal:
             return self.space.transport(*self._tables(model), self.members)
         check_fields(model, self.space)
+        check_degree_of_fields(model, self.space)
         fields = fields or EnsembleFields(model.drift, self.space, self.shape)
         return transport_of(model, fields, self.members, self._inside)
 
@@ -363,9 +377,9 @@ class DensityMotion(Motion, moves=Density):
         model, base = self.model, self.like.space
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
-        space = base.with_degree(
-            min(highest, max(base.degree, PROBED_DEGREES.get(base.dimension, 32)))
-        )
+        probed = min(highest, max(base.degree, PROBED_DEGREES.get(base.dimension, 32)))
+        probed = least_degree_of_fields(self.plain, base, probed)
+        space = base.with_degree(min(highest, probed))
         evolution, times = self.evolution(space), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):
             ends = np.array([span[0], *self.breakpoints(*span), span[1]])
@@ -376,13 +390,11 @@ class DensityMotion(Motion, moves=Density):
         for t in times:
             evolution.freeze(t)
             evolution.nonlinear.time[0] = t
-            change = np.abs(evolution.nonlinear(coefficients)).max(axis=0)
+            change = evolution.nonlinear(coefficients)
             evolution.nonlinear.check()
-            change /= np.maximum(1, space.degrees)  # that of a flux
-            relevant = np.unique(space.degrees[change > SMALL_FLUX * self.rtol * change.max()])
-            gap = np.diff(relevant, prepend=0).max(initial=0)
-            needed = max(needed, int(min(relevant.max(initial=0) + gap, highest)))
-        return needed
+            flux = HarmonicSizes(space.degrees, change / np.maximum(1, space.degrees))
+            needed = max(needed, flux.sufficient(SMALL_FLUX * self.rtol * flux.sizes.max()))
+        return min(needed, highest)
 
     def coordinates(self, state: Density) -> np.ndarray:
         """The coefficients."""

@@ -9,11 +9,13 @@ from ..core.errors import MeanfieldError
 from ..engines.density_heads import GridDensity
 from ..engines.fields import DensityField, fields_of
 from ..lowlevel.callbacks import PythonFunction
-from ..models import Drift
+from ..models import Drift, PairKernel, Pointwise
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.transport import Transport
 from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
+
+HIDDEN = 1e-10  # harmonics of fields that count, relative to the largest
 
 
 class EnsembleFields:
@@ -107,6 +109,35 @@ def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
         drift.check_potential(dimension)
 
 
+def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int:
+    """Least degree, from `degree` on, that hides no harmonics of the fields of a model.
+
+    A field, or a kernel as a function of its first point, has its harmonics whatever those of a
+    density are. If the degree is too low for them, the field looks simpler than it is, or like 0.
+    """
+    drift, surface = model.drift, getattr(space, "slice_space", space)
+    singles = [drift.member(i) for i in np.ndindex(*drift.shape)] if drift.shape else [drift]
+    parts = [part for one in singles for _, part in one.terms]
+    fields = [part.harmonics for part in parts if isinstance(part, Pointwise | PairKernel)]
+    if model.feedforward is not None:
+        fields.append(model.feedforward_harmonics)
+    for field in fields:
+        harmonics = field.on(surface)
+        degree = harmonics.seen_from(degree, HIDDEN * float(harmonics.sizes.max()))
+    return degree
+
+
+def check_degree_of_fields(model: Transformer, space: Space) -> None:
+    """Raise MeanfieldError if a space hides harmonics of the fields of points of a model."""
+    degree = least_degree_of_fields(model, space, space.degree)
+    if degree > space.degree:
+        raise MeanfieldError(
+            f"A field, potential, kernel or feed-forward map of {model!r} has harmonics of degree "
+            f"{degree}, which the degree {space.degree} hides. Use a degree of at least {degree}, "
+            "or a max_degree that allows it."
+        )
+
+
 def check_fields(model: Transformer, space: Space) -> None:
     """Raise MeanfieldError, with the reason, for a model that no density on a space can follow."""
     check_not_of_tokens(model, "densities", space.dimension)
@@ -142,12 +173,7 @@ class FieldTransport(Transport):
         space = fields.space
         self._model, self._space, self._fields, self._inside = model, space, fields, clip_time
         forward = model.feedforward
-        self._forward = None if forward is None else model.feedforward_at(space.points)
-        if self._forward is not None and not np.isfinite(self._forward).all():
-            raise MeanfieldError(
-                "feedforward must return finite vectors at all points of the sphere; got nan or "
-                "inf. Look at what it does to them."
-            )
+        self._forward = None if forward is None else model.feedforward_on(space)
         modes = space.degrees.size
         source_size = 2 * modes if pairs else modes
         self._function = PythonFunction(self._evaluate, source_size, space.dtype, modes)

@@ -21,6 +21,7 @@ from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..models import PairKernel
 from ..spaces.contract import Space
+from ..spaces.validity import HarmonicSizes
 from .contract import Engine, along_tangents
 from .density_heads import GridDensity, Quotient
 from .fields import FIELDS, DensityField
@@ -30,7 +31,6 @@ DENSE_ENTRIES = 2**23  # entries of the largest dense matrix, 64 MB
 MOST_RANK = 512
 PROBES = 16  # points at which resolution and errors are measured
 FINEST_GRIDS = {2: 2048, 3: 96}  # degree of the finest grid of y, by dimension
-LAST_SHARE = 8  # the last eighth of the degrees measures the resolution
 
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -189,10 +189,11 @@ class PairField(DensityField):
             rows = [*values.reshape(-1, len(fine.points))]
             if self.drift.weight is not None:
                 rows += [*self.drift.weights(x[:, None], fine.points[None])]
-            sizes = np.abs(np.array([fine.to_coefficients(row) for row in rows]))
-            is_last = fine.degrees > degree - max(1, degree // LAST_SHARE)
-            tail = float(sizes[:, is_last].max() / (sizes.max() or 1.0))
-            if tail <= self.drift.tolerance:
+            coefficients = np.array([fine.to_coefficients(row) for row in rows])
+            series, limit = HarmonicSizes(fine.degrees, coefficients), self.drift.tolerance
+            scale = series.sizes.max() or 1.0
+            tail = series.tail(degree, limit * scale) / scale
+            if tail <= limit:
                 return fine
             degree *= 2
         raise MeanfieldError(

@@ -20,7 +20,7 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel.blas import one_blas_thread
 from ..spaces import Space
-from ..spaces.validity import tail_start
+from ..spaces.validity import HarmonicSizes
 from ..steppers.eigenbasis import Eigenbasis
 
 FUNCTIONS_AT_A_TIME = 64  # number of functions transformed in one batch
@@ -191,8 +191,9 @@ def resolves(space: Space, scale: Function, power: int, tolerance: float) -> boo
     values = scale(fine.points)
     values = values / values.max()
     for exponent in (-power, 2 - power):
-        sizes = np.abs(fine.to_coefficients(values**exponent))
-        if sizes[fine.degrees > tail_start(degree)].max() > tolerance * sizes.max():
+        series = HarmonicSizes(fine.degrees, fine.to_coefficients(values**exponent))
+        limit = tolerance * series.sizes.max()
+        if series.tail(degree, limit) > limit:
             return False
     return True
 

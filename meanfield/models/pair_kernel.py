@@ -2,14 +2,20 @@
 
 from contextlib import suppress
 from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.annotations import Function
+from ..core.cached import cached_property
 from ..core.checks import plain_array, require, returned, takes
 from ..core.forms import Positive
+from ..spaces.validity import SampledHarmonics
 from .drift import Drift
-from .pointwise import shown
+from .pointwise import shown, tangential
+
+if TYPE_CHECKING:
+    from ..spaces import Space
 
 
 class PairKernel(Drift):
@@ -89,6 +95,17 @@ class PairKernel(Drift):
         shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
         name = "PairKernel.weight, of pairs of points,"
         return _checked(name, self.weight(shown(x), shown(y)), shape)
+
+    def on_grid(self, space: "Space") -> np.ndarray:
+        """Components of P_x k(x, y) on the grid of a space, for a few points y."""
+        points = space.points
+        rows = [tangential(space, self.values(points, y)) for y in points[:: len(points) // 3]]
+        return np.concatenate(rows)
+
+    @cached_property
+    def harmonics(self) -> SampledHarmonics:
+        """Harmonics of k as a function of x, whatever the degree of a density is."""
+        return SampledHarmonics(self.on_grid)
 
     def why_not_finite(self, largest: float) -> str:
         return (

@@ -3,21 +3,28 @@
 from abc import abstractmethod
 from copy import copy
 from dataclasses import KW_ONLY
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
 from ..core.annotations import Function, Parameters, UserValue, Values
+from ..core.cached import cached_property
 from ..core.checks import plain_array, real_array, require, returned, takes
 from ..core.descriptions import KindOf
 from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, applied, changes_of
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, Either, Leaf
+from ..spaces.validity import HarmonicSizes, SampledHarmonics
 from .activations import ACTIVATIONS, relu
 from .drift import Drift
 from .parameters import MatrixInTime, at, changing, sizes_of
 
+if TYPE_CHECKING:
+    from ..spaces import Space
+
+NORMAL = 1e-14  # tangential parts below this, relative to the largest vector, are rounding errors
+ROUGH = 1e-7  # error of the series of a V that is not smooth, relative to its largest value
 FEEDFORWARD_MATRICES = {"inner": "kd", "outer": "dk", "gate": "kd"}  # with their axes
 FEEDFORWARD_AXES = FEEDFORWARD_MATRICES | {"bias": "k", "outer_bias": "d", "gate_bias": "k"}
 ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
@@ -85,6 +92,16 @@ def shown(x: Values) -> Values:
     return view
 
 
+def tangential(space: "Space", vectors: np.ndarray) -> np.ndarray:
+    """Components (d, N) of the tangential part of vectors (N, d) on the grid of a space.
+
+    Rounding errors, where vectors are normal to the space, are replaced by 0.
+    """
+    along = np.einsum("fnd,nd->fn", space.frame, vectors)
+    parts = np.einsum("fnd,fn->dn", space.frame, along)
+    return np.where(np.abs(parts) > NORMAL * np.abs(vectors).max(), parts, 0.0)
+
+
 class Pointwise(Drift):
     """A drift that does not depend on the measure: v(x) = P_x f(x) on the sphere, f(x) in R^d.
 
@@ -104,6 +121,21 @@ class Pointwise(Drift):
     def values(self, x: np.ndarray) -> np.ndarray:
         """The checked values f(x), (..., d); TypeError or ValueError if they are not valid."""
         return values_at(type(self).__name__, self, x)
+
+    def on_grid(self, space: "Space") -> np.ndarray:
+        """Functions on the grid of a space, (..., N), whose harmonics are those of the drift.
+
+        Here the components of P_x f. MeanfieldError if a value is not finite.
+        """
+        values = self.values(space.points)
+        if not np.isfinite(values).all():
+            raise MeanfieldError(self.why_not_finite(1.0))
+        return tangential(space, values)
+
+    @cached_property
+    def harmonics(self) -> SampledHarmonics:
+        """Harmonics of the drift, whatever the degree of a density is."""
+        return SampledHarmonics(self.on_grid)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         """0: the drift does not attract tokens to each other."""
@@ -181,7 +213,8 @@ class Potential(Field):
     TypeError, ValueError
         As of `Field`.
     MeanfieldError
-        Where V is evaluated, if it is not smooth.
+        Where a density moves, if V is not smooth: if it jumps, as the angle does, has kinks, or
+        harmonics above degree 4096 on the circle, 96 on other surfaces.
 
     Notes
     -----
@@ -217,6 +250,26 @@ class Potential(Field):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return values_at("The gradient of Potential.function", self, x)
+
+    def on_grid(self, space: "Space") -> np.ndarray:
+        """V on the grid of a space, (N,)."""
+        return self.level(space.points)
+
+    @cached_property
+    def harmonics(self) -> SampledHarmonics:
+        return SampledHarmonics(self.on_grid, self._check_smooth)
+
+    def _check_smooth(self, sizes: HarmonicSizes, missed: float) -> None:
+        """Raise MeanfieldError if the series of V misses more than rounding errors."""
+        size = float(sizes.sizes.max())
+        if not missed <= ROUGH * size:
+            raise MeanfieldError(
+                f"{self!r} is not smooth: its series up to degree {sizes.sizes.size - 1} misses "
+                f"{missed:.1e}, expected <= {ROUGH:.0e} of its largest coefficient {size:.1e}. V "
+                "jumps, has kinks or varies over small angles. Take a periodic function, such as "
+                "np.cos of a multiple of the angle, or a smooth one such as np.tanh in place of "
+                "np.sign."
+            )
 
     def level(self, x: np.ndarray) -> np.ndarray:
         """The checked values V(x), (...), at points (..., d)."""

@@ -4,24 +4,29 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from ..core.annotations import ArrayIndex, Function, OfLibrary, Parameters
+from ..core.cached import cached_property
 from ..core.checks import common_shape
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
 from ..core.provided import FIGURES, Rows, Shown
+from ..spaces.validity import SampledHarmonics
 from .common_noise import CommonNoise
 from .drift import Drift, unit_rates
 from .influence import CausalOrWord, Coupling, FrequencyOfIndex
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
 from .parameters import NoiseParameter, at
-from .pointwise import FeedForward, Pointwise, values_at
+from .pointwise import FeedForward, Pointwise, tangential, values_at
 from .zonal import ZonalDrift
+
+if TYPE_CHECKING:
+    from ..spaces import Space
 
 POSITIONAL_PARTS = (
     "causal",
@@ -294,6 +299,21 @@ class Transformer(Kind, Shown, family=True):
     def feedforward_at(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Values of the feed-forward map at points (..., d) and the time t, checked."""
         return values_at("feedforward", self.feedforward_in(t), x)
+
+    @cached_property
+    def feedforward_harmonics(self) -> SampledHarmonics:
+        """Harmonics of the feed-forward map, whatever the degree of a density is."""
+        return SampledHarmonics(lambda space: tangential(space, self.feedforward_on(space)))
+
+    def feedforward_on(self, space: "Space") -> np.ndarray:
+        """Values (N, d) of the map on the grid of a space; MeanfieldError if not finite."""
+        values = self.feedforward_at(space.points)
+        if not np.isfinite(values).all():
+            raise MeanfieldError(
+                "feedforward must return finite vectors at all points of the sphere; got nan or "
+                "inf. Look at what it does to them."
+            )
+        return values
 
     @property
     def why_on_tokens_only(self) -> str:

@@ -10,7 +10,7 @@ from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
 from ..spaces.density import Density
-from ..spaces.validity import largest_gap, tail_start
+from ..spaces.validity import HarmonicSizes, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
 from ..steppers.clock import Clock, planless, planned_to, replanned, restored, started
@@ -307,7 +307,8 @@ class CommonNoiseIntegration(SpectralIntegration):
         code, clock = stepper.advance(self.clock, unchecked_rules, goal, 1, output)
         if code in (PAUSED, REACHED):
             last = self._after_noise(stepper.state, clock.t, dt / 2)
-            tail = max(self._tail(rules.degree, moved, rules.tail) for moved in (first, last))
+            sizes = HarmonicSizes(self.space.degrees, np.concatenate([first, last]))
+            tail = sizes.tail(self.space.degree, rules.tail)
             if not np.isfinite(last).all():
                 code = NOT_FINITE
             elif tail > rules.tail:
@@ -315,8 +316,8 @@ class CommonNoiseIntegration(SpectralIntegration):
             else:
                 self.clock = clock
                 self._go_to(clock.t, last)
-                fewer = self._tail(rules.fewer, last, rules.coarse_tail) < rules.coarse_tail
-                return COARSER if fewer else code
+                sizes, bound = HarmonicSizes(self.space.degrees, last), rules.coarse_tail
+                return COARSER if sizes.tail(int(rules.fewer), bound) < bound else code
         restore_random(self._rng, random)
         stepper.counts[0] = counts[0]
         self._go_to(self.clock.t, u)
@@ -328,12 +329,6 @@ class CommonNoiseIntegration(SpectralIntegration):
     def _after_noise(self, u: np.ndarray, elapsed: float, dt: float) -> np.ndarray:
         """Coefficients (members, modes) after common noise for a time dt from `elapsed` on."""
         return self.motion.carried(self.space, u, self.start + elapsed, dt, self._rng)
-
-    def _tail(self, degree: float, u: np.ndarray, limit: float) -> float:
-        """Largest modulus of the coefficients in the tail of a degree of truncation."""
-        sizes, degrees = np.abs(u).max(axis=0), self.space.degrees
-        start = min(tail_start(int(degree)), degree - largest_gap(degrees, sizes, limit))
-        return float(sizes[degrees > start].max(initial=0))
 
     def snapshot(self) -> Snapshot:
         return super().snapshot() | {"common": random_state(self._rng)}
@@ -398,13 +393,9 @@ class DegreeAdaptation(Policy):
     def first(self, density: Density) -> Density:
         """Initial density on the lowest degree that the bounds on its coefficients allow."""
         degree = max(density.space.degree, self._least)
-        degrees = density.space.degrees
-        sizes = np.abs(density.coefficients).reshape(-1, degrees.size).max(axis=0)
+        sizes = HarmonicSizes(density.space.degrees, density.coefficients)
         limit = COARSE_TAIL_PART * self._tail(density.space.degree)
-        while (fewer := self._coarser(degree)) < degree:
-            start = min(tail_start(fewer), fewer - largest_gap(degrees, sizes, limit))
-            if sizes[degrees > start].max(initial=0) > limit:
-                break
+        while (fewer := self._coarser(degree)) < degree and sizes.tail(fewer, limit) <= limit:
             degree = fewer
         return density.resample(degree)
 

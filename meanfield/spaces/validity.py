@@ -1,4 +1,4 @@
-"""Tolerances of densities, and expansions of functions with the error of their series."""
+"""Truncated series: whether they are resolved, and expansions of functions with their error."""
 
 import math
 from collections.abc import Callable
@@ -17,6 +17,7 @@ REAL_ENOUGH = 1e-12  # tolerance of imaginary parts of coefficients of order 0
 LEAST_DECAY = 0.9  # of coefficients from degree to degree, from which a degree is estimated
 TAIL_PART, HIGHEST_ADVISED = 8 / 7, 100  # all degrees to those below the tail; largest factor
 DEGREE_MARGIN = 10  # factor by which extended coefficients are to be below a tolerance
+SAMPLED_DEGREES = {1: 4096, 2: 96, 3: 16}  # for functions of points, by number of directions
 NEGATIVE_SHARE = 1e-4  # tolerance of negative values after a run, relative to the maximum
 
 
@@ -34,14 +35,64 @@ def tail_start(degree: int) -> float:
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
 
 
-def largest_gap(degrees: np.ndarray, sizes: np.ndarray, limit: float) -> int:
-    """Largest distance of neighbouring degrees, of `degrees` (N,), with sizes (N,) above a limit.
+class HarmonicSizes:
+    """The largest coefficient of each degree of a series, from which its truncation is judged.
 
-    No tail is shorter: a density whose harmonics are multiples of n has small coefficients between
-    them, resolved or not.
+    Between the harmonics of a sparse series, such as multiples of n, coefficients are small whether
+    it is resolved or not. So a tail is as long as the largest gap before it.
+
+    Parameters
+    ----------
+    degrees : ndarray of int, (N,)
+        Degree of each coefficient, or the least degree of truncation that keeps it.
+    coefficients : ndarray, (..., N)
+        Their moduli are compared over the leading axes.
+
+    Attributes
+    ----------
+    sizes : ndarray, (L + 1,)
+        Largest modulus for each degree up to the highest one.
     """
-    large = np.unique(degrees[sizes > limit])
-    return int(np.diff(large, prepend=0).max(initial=0))
+
+    def __init__(self, degrees: np.ndarray, coefficients: np.ndarray) -> None:
+        largest = np.abs(coefficients).reshape(-1, degrees.size).max(axis=0)
+        self.sizes = np.zeros(int(degrees.max(initial=0)) + 1)
+        np.maximum.at(self.sizes, degrees, largest)
+
+    def beyond(self, degree: float) -> float:
+        """Largest size of the degrees above `degree`."""
+        return float(self.sizes[max(0, math.floor(degree) + 1) :].max(initial=0.0))
+
+    def gap(self, limit: float) -> int:
+        """Largest distance of neighbouring degrees with sizes above a limit, from 0 on."""
+        return int(np.diff(np.flatnonzero(self.sizes > limit), prepend=0).max(initial=0))
+
+    def tail(self, degree: int, limit: float) -> float:
+        """Largest size in the tail of a truncation at `degree`, and above it.
+
+        The tail is the last eighth of the degrees, or as many as the `gap` above the limit.
+        """
+        return self.beyond(min(tail_start(degree), degree - self.gap(limit)))
+
+    def sufficient(self, limit: float) -> int:
+        """Highest degree with a size above a limit, plus the gap to the next term."""
+        large = np.flatnonzero(self.sizes > limit)
+        return int(large.max(initial=0)) + self.gap(limit)
+
+    def seen_from(self, degree: int, limit: float) -> int:
+        """Least degree of truncation, from `degree` on, that does not hide larger harmonics.
+
+        A truncation hides those above it that exceed both the limit and its own tail: nothing in
+        the series up to there tells of them.
+        """
+        large = np.flatnonzero(self.sizes > limit)
+        for k in (degree, *large[large > degree].tolist()):
+            kept = large[large <= k]
+            start = min(tail_start(k), k - np.diff(kept, prepend=0).max(initial=0))
+            last = float(self.sizes[max(0, math.floor(start) + 1) : k + 1].max(initial=0.0))
+            if self.beyond(k) <= max(limit, last):
+                return int(k)
+        return int(large.max(initial=degree))
 
 
 def degree_above(
@@ -53,9 +104,8 @@ def degree_above(
     degree on are extended to `tolerance` as C exp(-a l^2), C exp(-a l) or C l^(-a), whichever fits
     best. No estimate without decay.
     """
-    sizes = np.abs(coefficients).reshape(-1, degrees.size).max(axis=0)
     ends = np.array([degree / 4, degree / 2, tail_start(degree)])
-    levels = np.array([sizes[degrees > end].max(initial=0.0) for end in ends])
+    levels = np.array([HarmonicSizes(degrees, coefficients).beyond(end) for end in ends])
     if levels[-1] > tolerance > 0 and levels[0] * LEAST_DECAY > levels[1] > levels[2] / LEAST_DECAY:
         logs, target = np.log(levels), np.log(tolerance / DEGREE_MARGIN)
         fits = []
@@ -75,9 +125,9 @@ def expanded(
 ) -> tuple[np.ndarray, float]:
     """Coefficients (..., modes) of densities proportional to f, and the error of their series.
 
-    The error is a root mean square, see `_missed_by_grid`. Raises TypeError or ValueError if f is
-    no function of these arguments, and if its values on the grid are negative or not finite, or
-    all 0.
+    The error is a root mean square, see `_missed_by_grid`; 0 if f is a table of values. Raises
+    TypeError or ValueError if f is no function of these arguments, and if its values on the grid
+    are negative or not finite, or all 0.
 
     Parameters
     ----------
@@ -108,30 +158,66 @@ def expanded(
         )
     coefficients = space.to_coefficients(values / mass)
     coefficients[..., 0] = 1
-    return coefficients, _missed_by_grid(space, f, coefficients, mass, *leading)
+
+    def on(finer: "Space") -> np.ndarray:
+        copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
+        return np.asarray(f(*copies), dtype=float) / mass
+
+    try:
+        return coefficients, _missed_by_grid(space, coefficients, on)
+    except (TypeError, ValueError):  # f is a table of values on one grid
+        return coefficients, 0.0
+
+
+class SampledHarmonics:
+    """Harmonics of a function of points, whatever the degree of the densities that it moves.
+
+    They are computed on a fine grid, of degree 4096 on the circle, 96 on other surfaces and 16 in
+    three dimensions, or that of a space if it is higher. The last ones are cached.
+
+    Parameters
+    ----------
+    values : callable
+        Values (..., N) of the function on the grid of a space.
+    check : callable, optional
+        Gets the harmonics and the root mean square of what their series misses; it may raise.
+    """
+
+    def __init__(
+        self,
+        values: Callable[["Space"], np.ndarray],
+        check: Callable[[HarmonicSizes, float], None] | None = None,
+    ) -> None:
+        self._values, self._check = values, check
+        self._last: tuple[Space, HarmonicSizes] | None = None
+
+    def on(self, space: "Space") -> HarmonicSizes:
+        """The harmonics on the points of a space."""
+        fine = space.with_degree(max(space.degree, SAMPLED_DEGREES[space.directions]))
+        if self._last is None or self._last[0] != fine:
+            coefficients = fine.to_coefficients(self._values(fine))
+            sizes = HarmonicSizes(fine.degrees, coefficients)
+            if self._check is not None:
+                self._check(sizes, _missed_by_grid(fine, coefficients, self._values))
+            self._last = fine, sizes
+        return self._last[1]
 
 
 def _missed_by_grid(
-    space: "Space", f: Callable[..., np.ndarray], coefficients: np.ndarray, mass: np.ndarray,
-    *leading: np.ndarray,
-) -> float:  # fmt: skip
-    """Root mean square of f/mass minus its series, on finer grids; 0 if f is a table of values.
+    space: "Space", coefficients: np.ndarray, values: Callable[["Space"], np.ndarray]
+) -> float:
+    """Root mean square of a function minus its series, on finer grids.
 
-    Harmonics of f above the degree do not change the coefficients, or appear as lower degrees
-    (aliasing). In both cases f and its series differ between the points of the grid. Two finer
-    grids are used, since on one of them a harmonic may be aliased to the same lower degree.
+    Harmonics above the degree do not change the coefficients, or appear as lower degrees
+    (aliasing). In both cases the function and its series differ between the points of the grid. Two
+    finer grids are used, since on one of them a harmonic may be aliased to the same lower degree.
     """
     missed, finer = 0.0, space
     for _ in range(2):
         size = finer.weights.size
         while finer.weights.size == size:
             finer = finer.with_degree(finer.next_degree)
-        copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
         series = finer.to_values(space.resample(coefficients, finer.degree))
-        try:
-            values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
-        except (TypeError, ValueError):  # f is a table of values on one grid
-            return 0.0
-        squares = (values / mass - series) ** 2 @ finer.weights
+        squares = (values(finer) - series) ** 2 @ finer.weights
         missed = max(missed, float(np.sqrt(np.max(squares))))
     return missed
