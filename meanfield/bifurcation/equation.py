@@ -352,14 +352,14 @@ class MomentEquation(StationaryEquation):
         return type(self)(self.zonal, basis)
 
     def mean(self, m: Array, kappa: float) -> Mean:
-        """The density exp(kappa g[m])/const and its moments E P_l."""
+        """The density exp(kappa g[m])/const and its moments E P_l; nan where g is infinite."""
         s = self.basis.synthesised(self.strengths * m)
         potential, gain = s, np.ones_like(s)
-        if self.ratio:
-            with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.ratio:
                 potential, gain = np.log1p(self.ratio * s) / self.ratio, 1 / (1 + self.ratio * s)
-        top = potential.max()
-        density = np.exp(kappa * (potential - top))
+            top = potential.max()
+            density = np.exp(kappa * (potential - top))
         mass = self.basis.weights @ density
         weights = self.basis.weights * (density / mass)
         log_mass = kappa * top + np.log(mass)

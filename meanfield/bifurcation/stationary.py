@@ -39,7 +39,7 @@ STATE_TOLERANCE = 1e-12  # default, on the largest residual
 FINEST, COARSEST = 1e-15, 1e-3  # range of the tolerance
 STATIONARY = 1e-8  # largest residual of a density for `stability`
 ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
-CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution, if
+CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution if, twice,
 JUDGED_TAIL = 0.01  # the last moments are at most of this size
 AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
 SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
@@ -330,10 +330,12 @@ def state_near(
         known = iteration.converged and any(_same(basis, other, iteration.x) for other in there)
         if known:
             iteration = iteration._replace(status="known")
+        times_negative = 0
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             negativity = equation.negativity(equation.mean(iteration.x, kappa))
             tail = equation.basis.tail(iteration.x, JUDGED_TAIL)
-            if negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL:
+            times_negative += negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL
+            if times_negative == 2:
                 break
             if basis.degree >= most:
                 iteration = iteration._replace(status="unresolved")

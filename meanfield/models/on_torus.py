@@ -6,8 +6,8 @@ multiplier of the wave k is the mean of W e^{-i<k, z>} over z = x - y. For exp(b
     prod_i I_{k_i}(beta),
 
 for other functions it is computed by the trapezoidal rule, on a grid that is doubled until it
-agrees with the one before, and with a grid of one point less: waves of n +- 64 j look alike on the
-first two.
+agrees with the one before, and with one of one point less. Two grids alone may take a wave of high
+degree for the same lower one.
 """
 
 from collections.abc import Callable

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..spaces import Space
 
 NORMAL = 1e-14  # tangential parts below this, relative to the largest vector, are rounding errors
-ROUGH = 1e-7  # error of the series of a V that is not smooth, relative to its largest value
+NOT_SMOOTH = 1e-7  # error of the series of a V that is not smooth, relative to its largest value
 FEEDFORWARD_MATRICES = {"inner": "kd", "outer": "dk", "gate": "kd"}  # with their axes
 FEEDFORWARD_AXES = FEEDFORWARD_MATRICES | {"bias": "k", "outer_bias": "d", "gate_bias": "k"}
 ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
@@ -262,10 +262,10 @@ class Potential(Field):
     def _check_smooth(self, sizes: HarmonicSizes, missed: float) -> None:
         """Raise MeanfieldError if the series of V misses more than rounding errors."""
         size = float(sizes.sizes.max())
-        if not missed <= ROUGH * size:
+        if not missed <= NOT_SMOOTH * size:
             raise MeanfieldError(
                 f"{self!r} is not smooth: its series up to degree {sizes.sizes.size - 1} misses "
-                f"{missed:.1e}, expected <= {ROUGH:.0e} of its largest coefficient {size:.1e}. V "
+                f"{missed:.1e}, expected <= {NOT_SMOOTH:.0e} of its largest coefficient {size:.1e}. V "
                 "jumps, has kinks or varies over small angles. Take a periodic function, such as "
                 "np.cos of a multiple of the angle, or a smooth one such as np.tanh in place of "
                 "np.sign."

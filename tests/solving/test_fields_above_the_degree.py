@@ -1,0 +1,132 @@
+"""Fields and potentials have their harmonics, whatever the degree of a density is."""
+
+import numpy as np
+import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+from scipy.special import iv
+
+import meanfield as mf
+
+NODES = 2 * np.pi * np.arange(8192) / 8192
+
+
+def angle(x):
+    """The angle of points of the circle."""
+    return np.arctan2(x[..., 1], x[..., 0])
+
+
+def harmonics(terms, theta):
+    """sum a cos(k theta + phase) of (k, a, phase)."""
+    return sum(a * np.cos(k * theta + phase) for k, a, phase in terms)
+
+
+TERM = st.tuples(st.integers(1, 40), st.sampled_from([-0.8, 0.1, 0.5]), st.floats(0, 6))
+
+
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.lists(TERM, min_size=1, max_size=2), st.integers(4, 40), st.sampled_from([0.5, 1.2]))
+@example([(4, 1.0, 1.9), (25, -1.0, 0.2)], 11, 1.2)
+def test_the_stationary_law_of_any_sum_of_waves_is_that_of_quadrature(terms, degree, kappa):
+    """exp(kappa V)/Z and F = -log(Z)/kappa, of the trapezoidal rule."""
+    V = mf.Potential(lambda x: harmonics(terms, angle(x)))
+    found = mf.stationary(mf.Transformer(V, kappa), mf.Circle(degree).uniform())
+    law = np.exp(kappa * harmonics(terms, NODES))
+    assert found.converged
+    assert found.free_energy == pytest.approx(-np.log(law.mean()) / kappa, abs=1e-11)
+    for k in (1, *(k for k, _, _ in terms)):
+        moment = found.density.moment(k) if k <= found.density.space.degree else 0.0
+        exact = (law * np.exp(1j * k * NODES)).mean() / law.mean()
+        assert abs(moment) == pytest.approx(abs(exact), abs=1e-11)
+
+
+@pytest.mark.parametrize("degree", [8, 24])
+@pytest.mark.parametrize("n", [33, 50, 300])
+def test_a_run_takes_the_degrees_of_a_potential(n, degree):
+    V = mf.Potential(lambda x: np.cos(n * angle(x)))
+    run = mf.solve(mf.Transformer(V, 1.5), mf.Circle(degree).uniform(), (0, 60 / n**2))
+    assert run.status == "finished" and run.stats["highest_degree"] >= 2 * n
+    assert run.final.moment(n).real == pytest.approx(iv(1, 1.5) / iv(0, 1.5), abs=1e-9)
+
+
+KINDS = {
+    "Potential": lambda f: {"drift": mf.Potential(lambda x: f(angle(x)))},
+    "Field": lambda f: {"drift": mf.Field(lambda x: -f(angle(x))[..., None] * turned(x))},
+    "feedforward": lambda f: {
+        "drift": 0.0 * mf.Kuramoto(),
+        "feedforward": lambda x: f(angle(x))[..., None] * turned(x),
+    },
+    "PairKernel": lambda f: {
+        "drift": mf.PairKernel(lambda x, y: f(angle(x))[..., None] * turned(x) + 0 * y)
+    },
+    "Sum": lambda f: {"drift": mf.SA(2.0) + 0.5 * mf.Potential(lambda x: f(angle(x)))},
+}
+
+
+def turned(x):
+    """The unit tangent of the circle."""
+    return np.stack([-x[..., 1], x[..., 0]], axis=-1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fixed_degree_below_a_harmonic_is_refused(kind):
+    model = mf.Transformer(**KINDS[kind](lambda theta: np.cos(40 * theta)), kappa=2.0)
+    start = mf.Circle(24).uniform()
+    with pytest.raises(mf.MeanfieldError, match="harmonics of degree .* degree 24 hides"):
+        mf.solve(model, start, (0, 0.1), min_degree=24, max_degree=24)
+
+
+@pytest.mark.parametrize("space", [mf.Sphere(8), mf.Torus(8)], ids=repr)
+def test_a_potential_above_the_degree_moves_densities_on_surfaces(space):
+    """From the uniform density mu = 1 - t Lap V + O(t^2), with V of degree 40."""
+
+    def V(x):
+        return ((x[..., 0] + 1j * x[..., 1]) ** 40).real
+
+    model, t = mf.Transformer(mf.Potential(V), 1e6), 1e-7
+    with pytest.raises(mf.MeanfieldError, match="harmonics of degree 40, .* degree 16 hides"):
+        mf.solve(model, space.uniform(), (0, t), max_degree=16)
+    run = mf.solve(model, space.uniform(), (0, t), t_eval=[t], rtol=1e-5)
+    fine = run.final.space
+    expected = -t * fine.laplacian * fine.to_coefficients(V(fine.points))
+    assert np.abs(expected).max() > 1e-6
+    difference = run.final.coefficients[1:] - expected[1:]
+    assert np.abs(difference).max() < 1e-3 * np.abs(expected).max()
+
+
+JUMPS = {
+    "angle": angle,
+    "sign": lambda x: np.sign(x[..., 0]),
+    "mod": lambda x: np.mod(angle(x) + 3, 2 * np.pi),
+    "floor": lambda x: np.floor(5 * x[..., 0]),
+    "round": lambda x: np.round(x[..., 0], 3),
+    "half": lambda x: np.sin(angle(x) / 2),
+    "kink": lambda x: np.maximum(x[..., 0], x[..., 1]),
+    "fine": lambda x: np.cos(6000 * angle(x)),
+}
+
+
+@pytest.mark.parametrize("V", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("solver", ["solve", "stationary"])
+def test_a_potential_that_is_not_smooth_is_refused(solver, V):
+    model = mf.Transformer(mf.Kuramoto() + mf.Potential(V), 1.5)
+    start = mf.Circle(24).von_mises(0.1, 0.5)
+    with pytest.raises(mf.MeanfieldError, match="not smooth.* expected <= 1e-07"):
+        mf.solve(model, start, (0, 0.1)) if solver == "solve" else mf.stationary(model, start)
+
+
+@pytest.mark.parametrize("space", [mf.Sphere(8), mf.Torus(8)], ids=repr)
+def test_a_potential_that_jumps_on_a_surface_is_refused(space):
+    model = mf.Transformer(mf.Potential(lambda x: np.sign(x[..., 0])), 1.5)
+    with pytest.raises(mf.MeanfieldError, match="not smooth"):
+        mf.solve(model, space.uniform(), (0, 0.1))
+
+
+@given(st.integers(25, 6000), st.integers(1, 24))
+@settings(max_examples=40, deadline=None)
+def test_waves_of_a_periodic_kernel_above_the_degree_are_no_lower_ones(n, k):
+    """cos(n z) + cos(k z)/2 on a torus of one angle has the multiplier 1/4 at k alone."""
+    kernel = mf.PeriodicKernel(lambda z: np.cos(n * z) + 0.5 * np.cos(k * z), circles=1)
+    table = kernel.on_torus("attraction", mf.Torus(24, 1))
+    expected = np.where(np.arange(25) == k, 0.25, 0.0)
+    np.testing.assert_allclose(table, expected, rtol=0, atol=1e-12)
