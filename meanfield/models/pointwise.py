@@ -265,10 +265,10 @@ class Potential(Field):
         if not missed <= NOT_SMOOTH * size:
             raise MeanfieldError(
                 f"{self!r} is not smooth: its series up to degree {sizes.sizes.size - 1} misses "
-                f"{missed:.1e}, expected <= {NOT_SMOOTH:.0e} of its largest coefficient {size:.1e}. V "
-                "jumps, has kinks or varies over small angles. Take a periodic function, such as "
-                "np.cos of a multiple of the angle, or a smooth one such as np.tanh in place of "
-                "np.sign."
+                f"{missed:.1e}, expected <= {NOT_SMOOTH:.0e} of its largest coefficient "
+                f"{size:.1e}. V jumps, has kinks or varies over small angles. Take a periodic "
+                "function, such as np.cos of a multiple of the angle, or a smooth one, such as "
+                "np.tanh in place of np.sign."
             )
 
     def level(self, x: np.ndarray) -> np.ndarray:

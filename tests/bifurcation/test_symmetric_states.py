@@ -92,10 +92,9 @@ def test_an_indexed_density_of_n_clusters_has_the_moment_of_bessel_functions():
 
 @pytest.mark.parametrize("space", [mf.Circle(24), mf.Zonal(4, 24)], ids=repr)
 def test_a_kernel_above_the_degree_makes_the_uniform_state_unstable(space):
-    """Above the onset of its degree; with attention of the same degrees it is stable below."""
-    drift = cosine(40) if space.dimension == 2 else mf.CosineSeries(np.eye(41)[40])
-    W = drift.attraction(40, space.dimension)[40]
-    onset = 1 / W if space.dimension == 2 else 1 / W
+    """Above the onset of its degree, kappa W_40 = 1; below it is stable."""
+    drift = cosine(40)
+    onset = 1 / drift.attraction(40, space.dimension)[40]
     for kappa, stable in ((0.9 * onset, True), (1.1 * onset, False)):
         state = mf.stationary(mf.Transformer(drift, kappa), space.uniform())
         assert state.stable == stable
@@ -113,5 +112,5 @@ def test_a_search_finds_the_clusters_of_a_kernel_above_the_degree():
 
 def test_a_potential_beyond_the_finest_degree_of_a_search_is_refused():
     V = mf.Potential(lambda x: np.cos(900 * angle(x)))
-    with pytest.raises(mf.MeanfieldError, match="at most 512, .* got 900"):
+    with pytest.raises(mf.MeanfieldError, match=r"at most 512, .* got 900"):
         mf.stationary(mf.Transformer(V, 1.0), mf.Circle(24).uniform())

@@ -72,7 +72,7 @@ def turned(x):
 def test_a_fixed_degree_below_a_harmonic_is_refused(kind):
     model = mf.Transformer(**KINDS[kind](lambda theta: np.cos(40 * theta)), kappa=2.0)
     start = mf.Circle(24).uniform()
-    with pytest.raises(mf.MeanfieldError, match="harmonics of degree .* degree 24 hides"):
+    with pytest.raises(mf.MeanfieldError, match=r"harmonics of degree .* degree 24 hides"):
         mf.solve(model, start, (0, 0.1), min_degree=24, max_degree=24)
 
 
@@ -84,7 +84,7 @@ def test_a_potential_above_the_degree_moves_densities_on_surfaces(space):
         return ((x[..., 0] + 1j * x[..., 1]) ** 40).real
 
     model, t = mf.Transformer(mf.Potential(V), 1e6), 1e-7
-    with pytest.raises(mf.MeanfieldError, match="harmonics of degree 40, .* degree 16 hides"):
+    with pytest.raises(mf.MeanfieldError, match=r"harmonics of degree 40, .* degree 16 hides"):
         mf.solve(model, space.uniform(), (0, t), max_degree=16)
     run = mf.solve(model, space.uniform(), (0, t), t_eval=[t], rtol=1e-5)
     fine = run.final.space
@@ -111,7 +111,7 @@ JUMPS = {
 def test_a_potential_that_is_not_smooth_is_refused(solver, V):
     model = mf.Transformer(mf.Kuramoto() + mf.Potential(V), 1.5)
     start = mf.Circle(24).von_mises(0.1, 0.5)
-    with pytest.raises(mf.MeanfieldError, match="not smooth.* expected <= 1e-07"):
+    with pytest.raises(mf.MeanfieldError, match=r"not smooth.* expected <= 1e-07"):
         mf.solve(model, start, (0, 0.1)) if solver == "solve" else mf.stationary(model, start)
 
 
