@@ -12,7 +12,7 @@ import meanfield as mf
 from meanfield.bifurcation.index_sums import index_sum
 from meanfield.bifurcation.multistability import states_beside
 
-SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 0.7, 0.95, 0.99, 0.998)
+SHARES = (0.005, 0.03, 0.2, 0.7, 0.99)
 TWO_MODES = mf.CosineSeries([0.0, 1.0, 0.8])
 
 
