@@ -16,7 +16,7 @@ from .trace import Trace
 if TYPE_CHECKING:
     from .network import Network
 
-MOST_PIECES = 20  # of the interval of an integral, in adaptive quadrature
+MOST_QUADRATURE_PIECES = 20  # of the interval of an integral, in adaptive quadrature
 SUBLAYERS = ("attention", "mlp", "normalisation")
 QUANTITY_ROUNDING = 1e-13  # relative rounding error of values of a quantity
 
@@ -186,7 +186,7 @@ def integrated(
     rounding = QUANTITY_ROUNDING * (abs(ends[0]) + abs(ends[1]))
     integrals, error = quad_vec(
         lambda s: flat @ np.ravel(quantity.gradient(start + s * step)), 0, 1, epsabs=rounding,
-        epsrel=tolerance / np.sqrt(len(parts)), quadrature="gk15", limit=MOST_PIECES,
+        epsrel=tolerance / np.sqrt(len(parts)), quadrature="gk15", limit=MOST_QUADRATURE_PIECES,
     )  # fmt: skip
     size = np.abs(integrals).sum()
     error = max(np.sqrt(len(parts)) * error, abs(integrals.sum() - (ends[1] - ends[0])))
