@@ -67,8 +67,11 @@ def test_every_parameter_is_explained():
 
 
 @pytest.mark.repeats
-@pytest.mark.parametrize("drift", ["USA", "SA", "Kuramoto"])
-@pytest.mark.parametrize("space", ["Circle", "Sphere", "Torus"])
+@pytest.mark.parametrize(
+    "drift, space",
+    [("USA", "Circle"), ("SA", "Circle"), ("Kuramoto", "Circle"), ("USA", "Sphere"),
+     ("SA", "Torus")],
+)  # fmt: skip
 def test_the_onset_is_where_branches_bifurcate(drift, space):
     scene = Scene(drift=drift, space=space, beta=1.0)
     span = (0.8 * scene.onset, 1.2 * scene.onset)

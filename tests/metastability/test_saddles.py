@@ -14,7 +14,6 @@ import meanfield as mf
 from meanfield.metastability.saddles import SaddleSearch, saddle_at
 from meanfield.metastability.string_method import string_course
 
-
 BESIDE = mf.USA(4.0), 0.39, mf.Circle(32)  # a model and its space, with two stable states
 
 

@@ -208,7 +208,7 @@ def test_paths_in_a_field_end_in_the_state_asked_for_and_not_turned(method):
     Before, the path to one of them was turned, ended 0.04 away and crossed 13 % lower.
     """
     a, b, c = cubic_wells()
-    to_b, to_c = (mf.transition_path(a, end, method=method, images=17) for end in (b, c))
+    to_b, to_c = (mf.transition_path(a, end, method=method, images=33) for end in (b, c))
     mirrored = to_c.densities.coefficients.conj()
     assert np.abs(to_b.densities.coefficients - mirrored).max() < 1e-9
     for path, end in ((to_b, b), (to_c, c)):
