@@ -267,9 +267,9 @@ def of_advice(advice: Advice) -> Figure:
             right.plot(rows.layer, rows.attended, **look)
         left.axhline(advice.threshold, color=INK, lw=0.7)
         left.set(xlabel="layer", ylabel="mean cosine of pairs", ylim=(None, 1.03))
-        right.axhline(advice.sizes.n, color=INK, lw=0.7)
+        right.axhline(advice.n, color=INK, lw=0.7)
         right.set(xlabel="layer", ylabel=r"tokens looked at, $1/\sum_j w_{ij}^2$",
-                  ylim=(0, 1.08 * advice.sizes.n))  # fmt: skip
+                  ylim=(0, 1.08 * advice.n))  # fmt: skip
         left.legend(loc="lower right")
     return page
 
