@@ -326,19 +326,17 @@ class OnWorkers(Configuration):
     scheduler: str | None = None
     workers: int | None = None
 
-    @contextmanager
-    def _call(self, options: dict[str, Any]) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
-        """The function of the table `work`, and its arguments with `store` and `executor`."""
+    def call(self, *objects: Any, out: Path | None, resume: bool = False, **options: Any) -> Any:
+        """Call the function of the table `work` on the workers, with a store for `out`."""
         from ..sweeps.executors import processes
 
-        out, resume = options.pop("out"), options.pop("resume")
         store = None if out is None else checkpoint_of(out)
         if store is not None and not resume:
             store.unlink(missing_ok=True)
-        function, options = self.function(), {**options, "store": store, **self.tables[self.work]}
+        function, options = self.function(), {**self.tables[self.work], "store": store, **options}
         pool = nullcontext(self.scheduler) if self.workers is None else processes(self.workers)
         with self.locating_errors(self.work, parameters_of(function)), pool as executor:
-            yield function, {**options, "executor": executor}
+            return function(*objects, executor=executor, **options)
 
 
 class ParameterSweep(OnWorkers):
@@ -358,10 +356,8 @@ class ParameterSweep(OnWorkers):
 
         tables = {name: table for name, table in self.data.items() if name != self.work}
         runs = Runs(tables, self.source and self.source.absolute(), self.imports)
-        with self._call(options) as (sweep, arguments):
-            axes = flattened(arguments.pop("parameters"))
-            data = sweep(runs, axes, **arguments)
-        return self.recorded(Sweep(data))
+        axes = flattened(self.tables[self.work]["parameters"])
+        return self.recorded(Sweep(self.call(runs, parameters=axes, **options)))
 
     def problems(self, sweep: "Sweep") -> list[str]:
         """Sentences on the points that failed, the runs that ended early, and an interruption."""
@@ -405,9 +401,7 @@ class ChaosStudy(OnWorkers):
     }
 
     def run(self, **options: Any) -> "Study":
-        objects = self.tables["model"], self.begin()
-        with self._call(options) as (study, arguments):
-            return self.recorded(study(*objects, **arguments))
+        return self.recorded(self.call(self.tables["model"], self.begin(), **options))
 
     def problems(self, study: "Study") -> list[str]:
         return [] if study.success else ["interrupted: --resume continues the study"]

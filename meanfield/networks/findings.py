@@ -530,15 +530,15 @@ def rank_correlation(
     b_i are equal, are left out; the ends are nan if no draw is left.
     """
     a, b = np.ravel(a), np.ravel(b)
-    values = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
-    defined = np.array(values)[~np.isnan(values)]
-    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
-    return _spearman(a, b), float(low), float(high)
-
-
-def _spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman's rank correlation; nan if all entries of a or of b are equal."""
     from scipy.stats import rankdata
 
+    def spearman(rows: np.ndarray) -> float:
+        """Spearman's rank correlation; nan if all entries of a or of b are equal."""
+        return float(np.corrcoef(rankdata(a[rows]), rankdata(b[rows]))[0, 1])
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
+        values = [spearman(rows) for rows in rng.integers(len(a), size=(draws, len(a)))]
+        correlation = spearman(np.arange(len(a)))
+    defined = np.array(values)[~np.isnan(values)]
+    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
+    return correlation, float(low), float(high)
