@@ -23,7 +23,7 @@ from ..states import State
 from ..steppers import Layers
 from ..sweeps.outcomes import STATUS, Outcome, Variable
 from ..sweeps.points import RNG, SweepPoint, Work, seed_of
-from .commands import import_kinds
+from .commands import import_kinds, module_name
 from .configuration import parse_config
 from .tasks import Run
 
@@ -110,7 +110,7 @@ class Runs(Work):
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         """Results at the points: members of one ensemble; any that ended early run alone."""
         for name in self.imports:  # as the process of the sweep has
-            if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
+            if module_name(name) not in sys.modules:
                 import_kinds(name)
         changes = [self._changes(point, seed) for point in points]
         batch = self._ensemble_of(changes) if len(points) > 1 else None

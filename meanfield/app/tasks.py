@@ -305,10 +305,8 @@ class Run(Configuration):
         last = measure(run.model, run.final, float(run.t[-1]))
         names = (name for name in PRINTED_OBSERVABLES if name in last)
         columns |= {name: last[name] for name in names if not np.isnan(last[name]).all()}
-        values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
-        rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
         lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]
-        return "\n".join([*lines, *_shortened([*columns], rows, "more members")])
+        return "\n".join([*lines, *_shortened(columns, run.shape, "more members")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,20 +372,15 @@ class ParameterSweep(OnWorkers):
     def report(self, sweep: "Sweep", wrote: str) -> str:
         """The observables of every point at the end of its run."""
         data, axes = sweep.data, sweep.data.attrs["axes"]
-        shape = tuple(data.sizes[axis] for axis in axes)
+        grid = np.meshgrid(*(data[axis].values for axis in axes), indexing="ij")
         shown = [name for name in PRINTED_OBSERVABLES if name in data and sweep.is_scalar(name)]
-        columns = {name: sweep.at_the_end(name).values for name in shown}
+        columns = dict(zip(axes, grid, strict=True))
+        columns |= {name: sweep.at_the_end(name).values for name in shown}
         for name in ("status", "error"):
             if name in data and len(np.unique(data[name])) > 1:
                 columns[name] = data[name].values
-        rows = []
-        for index in np.ndindex(shape):
-            row = [data[axis].values[i] for axis, i in zip(axes, index, strict=True)]
-            row += [values[index] for values in columns.values()]
-            rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in row])
-        names = [*axes, *columns]
-        lines = [f"{wrote} ({len(rows)} runs)", "", "at the end of each run:"]
-        return "\n".join([*lines, *_shortened(names, rows, "more")])
+        lines = [f"{wrote} ({grid[0].size} runs)", "", "at the end of each run:"]
+        return "\n".join([*lines, *_shortened(columns, grid[0].shape, "more")])
 
 
 class ChaosStudy(OnWorkers):
@@ -539,8 +532,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
 
 
-def _shortened(names: list[str], rows: list[list[str]], noun: str) -> list[str]:
-    """The lines of a table of observables, which ends after twenty rows."""
+def _shortened(columns: dict[str, np.ndarray], shape: tuple[int, ...], noun: str) -> list[str]:
+    """The lines of a table of arrays of this shape by name, which ends after twenty rows."""
+    values = [np.broadcast_to(column, shape).ravel() for column in columns.values()]
+    table = zip(*values, strict=True)
+    rows = [[f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in row] for row in table]
     left = len(rows) - MAX_TABLE_ROWS
     end = [f"... and {left} {noun} in the file"] if left > 0 else []
-    return [*_aligned([names, *rows[:MAX_TABLE_ROWS]]), *end]
+    return [*_aligned([[*columns], *rows[:MAX_TABLE_ROWS]]), *end]
