@@ -43,7 +43,6 @@ def cycle(page: Canvas, orbit: "Cycle") -> None:
     -------
     Figure
     """
-    require("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
     require("ax", page.ax, "left out: a cycle has two panels", page.ax is None)
     phases = np.linspace(0, 1, PHASES)
     means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
@@ -96,7 +95,6 @@ def cycle_branch(page: Canvas, branch: "CycleBranch", *, y: str | None = None) -
     ValueError
         For other quantities.
     """
-    require("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
     require("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
     single = y is not None or page.ax is not None
     names = [y or "order_parameter"] if single else ["order_parameter", "period"]

@@ -117,7 +117,6 @@ def bifurcation(
     ValueError
         If there is no such variable, and for several on one Axes.
     """
-    require("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
     y = _default_quantities(diagram) if y is None else y
     names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
     require("y, the kind of a diagram,", y, "one name or more", bool(names))
@@ -480,7 +479,6 @@ def rates(page: Canvas, study: "Study", *, t: float | None = None, name: str | N
         If there is no such distance.
     """
     t = None if t is None else real("t", t, "a finite number", np.isfinite)
-    require("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
     coupled = "coupling" in study.data
     names = [*study.data.attrs["distances"], *["coupling"] * coupled]
     drawable = [*names, *["coupling up to rotation"] * coupled]

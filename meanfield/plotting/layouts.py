@@ -561,13 +561,19 @@ class Canvas:
 def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
     """Register a function that draws a result on a `Canvas`, as the figure of its name.
 
-    Options that the function does not have are those of the canvas.
+    Its first argument after the canvas is a result of the class, or are results of the class, that
+    its annotation names: TypeError for others. Options that it does not have are those of the
+    canvas.
     """
     own = list(signature(draw).parameters.values())[1:]
+    name, kind, several = own[0].name, own[0].annotation, own[0].kind is Parameter.VAR_POSITIONAL
 
     @wraps(draw)
     def figure(*results: Any, **options: Any) -> Figure:
         of_draw = {p.name: options.pop(p.name) for p in own if p.name in options}
+        for result in results if several else results[:1]:
+            fits = kind in [base.__name__ for base in type(result).__mro__]
+            require(name, result, f"a {kind}", fits, TypeError)
         with theme.style():
             page = Canvas(**options)
             draw(page, *results, **of_draw)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import require
 from . import theme
 from .layouts import Canvas, of_result
 
@@ -27,7 +26,6 @@ def levels(page: Canvas, study: "SplittingStudy") -> None:
     -------
     Figure
     """
-    require("study", study, "a SplittingStudy", hasattr(type(study), "curve"), TypeError)
     z, each = study.curve()
     each = np.where(each > 0, each, np.nan)
     (ax,) = page.divide(1, 4.6, 3.3)
@@ -59,8 +57,6 @@ def passages(page: Canvas, study: "FirstPassages") -> None:
     -------
     Figure
     """
-    fits = hasattr(type(study), "exponential_test")
-    require("study", study, "FirstPassages", fits, TypeError)
     mean, count = study.mean_time, study.data.sizes["trajectory"]
     times = np.sort(study.times)
     left = 1 - np.arange(1, len(times) + 1) / count
