@@ -51,6 +51,9 @@ def executed(page, text):
         where = {"metadata": {"path": folder}}
         options = {"timeout": 600, "resources": where, "extra_arguments": ERRORS_ONLY}
         nbclient.NotebookClient(notebook, **options).execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":  # without the hundreds of states of progress bars
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
     notebook.metadata["meanfield"] = state
     nbformat.write(notebook, path)
     return notebook
@@ -76,7 +79,7 @@ def _cell(page, number, cell):
             shown.append(f"![What the lines above draw](built/{target.name})\n")
             continue
         text = output.get("text") or data.get("text/plain", "")
-        if text.strip() and output.get("name") != "stderr":
+        if text.strip():
             shown.append(f"```text\n{ANSI.sub('', text).rstrip()}\n```\n")
     return "\n".join(shown) + "\n"
 
