@@ -28,7 +28,7 @@ from ..spaces.torus import Torus
 from .attention import AttentionSums
 from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
-from .causal_modes import CausalModes
+from .causal_modes import LEVEL_NODES, CausalModes
 from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
@@ -39,7 +39,6 @@ from .pair_kernels import PairSums
 from .torus import TorusSums
 
 FEWEST_FOR_MODES = 256  # fewer tokens keep the digits of faint forces, which last for e^(c beta)
-LEVEL_NODE_COUNT = 65  # inner products at which Z is evaluated to find its maximum, and W'
 FAINT_NODES = 6  # nodes at which W' may be small because it has a root
 FEW_DEGREES = (64,)  # searched for few tokens: on rough kernels a longer search takes seconds
 FINEST_MODES_OF_ATTENTION = 1e-11  # smallest tolerance for which modes of attention are chosen
@@ -204,9 +203,9 @@ def _accurate(drift: ZonalDrift, n: int, tolerance: float) -> bool:
     """
     if n < FEWEST_FOR_MODES and drift.exponent is not None:
         return False
-    t = np.broadcast_to(np.linspace(1, -1, LEVEL_NODE_COUNT), (*drift.shape, LEVEL_NODE_COUNT))
+    t = np.broadcast_to(LEVEL_NODES, (*drift.shape, LEVEL_NODES.size))
     weights = np.abs(drift.weight(t))
-    lowest = (weights[..., 0] / weights.max(axis=-1)).min()
+    lowest = (weights[..., -1] / weights.max(axis=-1)).min()
     if not (tolerance >= 10 * FINEST_ACCURACY and tolerance * lowest >= HARMONIC_ROUNDING):
         return False
     return n >= FEWEST_FOR_MODES or not _faint(drift, t, tolerance)
