@@ -76,8 +76,9 @@ def test_the_onset_is_where_branches_bifurcate(drift, space):
     scene = Scene(drift=drift, space=space, beta=1.0)
     span = (0.8 * scene.onset, 1.2 * scene.onset)
     diagram = mf.branches(
-        scene.zonal, scene.initial_space, kappa=span, degrees=(1,), secondary=False, progress=False
-    )
+        scene.zonal, scene.initial_space, kappa=span, degrees=(1,), secondary=False, max_points=2,
+        progress=False,
+    )  # fmt: skip
     (special,) = diagram.special("bifurcation", 0)
     assert special.value == pytest.approx(scene.onset, rel=1e-10)
 
