@@ -65,6 +65,8 @@ class Basis(ReadOnlyArrays, ABC):
         Degree of truncation at which Newton's method begins, and the highest one on branches.
     dense : bool
         Whether Jacobians are dense matrices; else linear systems are solved by GMRES.
+    iterates : bool
+        Whether leading eigenvalues alone are computed where all are real.
     refinement : float
         Factor by which the degree is raised for a state that is not resolved.
     unresolved : float
@@ -88,6 +90,7 @@ class Basis(ReadOnlyArrays, ABC):
     symmetric: ClassVar[bool] = True
     unresolved: float = 1e-12
     dense: bool = True
+    iterates: ClassVar[bool] = False
     refinement: ClassVar[float] = 2.0
     noise: Noise = ISOTROPIC
     kept: tuple[int, ...] = ()
@@ -188,17 +191,29 @@ class Basis(ReadOnlyArrays, ABC):
 
     def transport(
         self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray | None:
+    ) -> np.ndarray:
         """Matrix (N, N) of int p_j <grad p_i, F - w_j B> + w_j int M <grad p_i, grad p_j>.
 
-        F, B (C, M) and M (M,) are `flow`, `bent` and `masses` at the nodes, w (N,) `weights`. None
-        where this is not known without sums over the nodes.
+        F, B (C, M) and M (M,) are `flow`, `bent` and `masses` at the nodes, w (N,) `weights`.
         """
-        return None
+        matrix = np.zeros((len(self.degrees), len(self.degrees)))
+        for c, gradient in enumerate(self.gradients):
+            drawn = masses * gradient
+            if c < len(flow):
+                matrix += gradient @ (flow[c] * self.values).T
+                if bent[c].any():
+                    drawn -= bent[c] * self.values
+            matrix += gradient @ drawn.T * weights
+        return matrix
 
     def gradient_of(self, c: np.ndarray) -> np.ndarray:
         """Components (C, M) of the gradient of sum_i c_i p_i on the nodes."""
         return np.tensordot(c, self.gradients, (0, 1))
+
+    @property
+    def turnings(self) -> list[Any]:
+        """Sparse matrices (N, N) of infinitesimal rotations that leave the symmetry of states."""
+        return []
 
     @property
     def even(self) -> Any:

@@ -620,7 +620,7 @@ def _turned(branch: Branch, special: Special, branches: list[Branch]) -> bool:
     origins = {id(other.origin) for other in branches}
     begun = [s for s in branch.specials if s.kind == "bifurcation" or id(s) in origins]
     values = [one.point.value for one in begun]
-    return bool(getattr(branch.curve.basis, "turnings", [])) and bool(
+    return bool(branch.curve.basis.turnings) and bool(
         np.isclose(values, special.point.value, rtol=SAME_VALUE, atol=0.0).any()
     )
 

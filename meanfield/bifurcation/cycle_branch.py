@@ -635,7 +635,7 @@ def _doubled(here: _Point, resolution: Resolution) -> _Point:
             f"{values[nearest]:.6g}; check `at`."
         )
     _, derivative = curve.in_plane(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
-    waves = derivative(False).carried(vectors[:, nearest].real)
+    waves = derivative().carried(vectors[:, nearest].real)
     ends, mesh = curve.mesh.ends / 2, curve.mesh
     waves = waves / np.sqrt(mesh.weights @ (waves[:, -1] ** 2).sum(axis=1))
     twice = orbit._replace(stages=np.tile(orbit.stages, (2, 1, 1)), period=2 * orbit.period)

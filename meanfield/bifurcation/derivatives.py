@@ -141,8 +141,8 @@ class StationaryDerivative:
         def at(node: int) -> np.ndarray:
             moved, to = m + node * step * self.legendre_moments, value + node * step
             if family is None:
-                return state.equation.linearised(moved, to, basis, directions)
-            return family.at(to).linearised(moved, state.kappa, basis, directions)
+                return state.equation.linearised(moved, to, basis) @ directions
+            return family.at(to).linearised(moved, state.kappa, basis) @ directions
 
         total = [w / step * at(int(j)) for j, w in zip(NODES, WEIGHTS, strict=True)]
         return np.sum(total, axis=0)

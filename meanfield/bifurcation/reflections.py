@@ -307,7 +307,6 @@ class Reflected(Basis):
     spaces: ClassVar[dict[type[Space], type["Reflected"]]] = {}
     harmonics: ClassVar[type[AllHarmonics]] = AllHarmonics
     symmetric, refinement = False, 1.5
-    iterates: ClassVar[bool] = False  # whether leading eigenvalues alone are computed
     order, turning = 0, -1
     bounds: ClassVar = {
         2: (32, 256, 1e-12),
@@ -345,7 +344,7 @@ class Reflected(Basis):
         return space.with_degree(max(cls.bounds[space.dimension][0], space.degree))
 
     @cached_property
-    def turnings(self) -> list[Any]:
+    def turnings(self) -> list[Any]:  # type: ignore[override]
         """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
         planes = self.symmetries.planes
         return [self.all.rotations[plane] for plane in planes] if planes else []
