@@ -304,8 +304,12 @@ class Basis(ReadOnlyArrays, ABC):
         return int(self.order == self.turning and np.abs(m).max() >= UNIFORM_MOMENT)
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
-        """Signs (N,) that turn the moments of a state into those of each mirror image."""
-        return [image(self, m)]
+        """Signs (N,) that turn the moments of a state into those of each mirror image.
+
+        The mirror image is by x -> -x on S^(d-1), and by a rotation by pi/k of a k-fold state on
+        the circle.
+        """
+        return [np.where(self.degrees // fold_of(self, m) % 2, -1.0, 1.0)]
 
     def equivalents(self, m: np.ndarray) -> list[np.ndarray]:
         """Moments of the other states equal to one up to symmetries of the model."""
@@ -325,8 +329,14 @@ class Basis(ReadOnlyArrays, ABC):
         return bool((degrees // turned % 2 == 1).all())
 
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
-        """Moments m with zeros where the symmetries of the state `like` require them."""
-        return symmetric_part(self, like, m)
+        """Moments m with zeros where the symmetries of the state `like` require them.
+
+        Near a crossing of branches Newton's method is ill-conditioned for these moments.
+        """
+        kept = self.degrees % fold_of(self, like) == 0
+        if np.abs(like[self.degrees % 2 == 1]).max(initial=0.0) < SYMMETRY_ROUNDING:
+            kept &= self.degrees % 2 == 0
+        return np.where(kept, m, 0.0)
 
     def joined(self, signs: np.ndarray) -> "Basis":
         """The basis of states that equal their mirror image with these signs, of `images`."""
@@ -566,23 +576,3 @@ def fold_of(basis: Basis, m: np.ndarray) -> int:
     """The k of a state on the circle with period 2 pi/k; 1 on other spaces, and if m = 0."""
     present = basis.degrees[: len(m)][np.abs(m) > SYMMETRY_ROUNDING]
     return int(np.gcd.reduce(present)) if basis.dimension == 2 and present.size else 1
-
-
-def image(basis: Basis, m: np.ndarray) -> np.ndarray:
-    """Signs (N,) that turn the moments of a state into those of its mirror image.
-
-    The mirror image is by x -> -x on S^(d-1), and by a rotation by pi/k of a k-fold state on the
-    circle.
-    """
-    return np.where(basis.degrees // fold_of(basis, m) % 2, -1.0, 1.0)
-
-
-def symmetric_part(basis: Basis, like: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Moments m with zeros where the symmetries of the state `like` require them.
-
-    Near a crossing of branches Newton's method is ill-conditioned for these moments, which vanish.
-    """
-    kept = basis.degrees % fold_of(basis, like) == 0
-    if np.abs(like[basis.degrees % 2 == 1]).max(initial=0.0) < SYMMETRY_ROUNDING:
-        kept &= basis.degrees % 2 == 0
-    return np.where(kept, m, 0.0)

@@ -254,7 +254,8 @@ class CycleCurve(Curve):
         rows = np.vstack([self.phase_rows, row])
         fixed = self.phase_rows @ self.reference.z
         borders = rows @ z - np.append(fixed, value)
-        derivative = partial(Linearised, self, orbit, rates, rows, bool(np.any(row[:-1])))
+        moving = bool(np.any(row[:-1]))
+        derivative = partial(Linearised, self, orbit, rates, rows, by_parameter=moving)
         return np.append(residual.ravel(), borders), derivative
 
     def iteration(self, start: Array, row: Array, value: float) -> Iteration:
@@ -271,7 +272,7 @@ class CycleCurve(Curve):
 
         def find() -> Array:
             _, derivative = self.in_plane(z, self._lengths * direction, 0.0)
-            linear = derivative()
+            linear = derivative(by_parameter=True)
             tangent = linear.solve(np.append(np.zeros(len(z) - 1), 1.0))
             tangent /= np.sqrt(self._lengths @ tangent**2)
             return np.append(tangent, linear.condensed().monodromy())
