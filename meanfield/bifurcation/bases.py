@@ -30,6 +30,7 @@ from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
+from ..spaces.validity import largest_gap
 
 Array = NDArray[np.float64]
 AXISYMMETRIC = "axisymmetric"
@@ -258,10 +259,15 @@ class Basis(ReadOnlyArrays, ABC):
         """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""
         return self.sizes * m
 
-    def tail(self, m: np.ndarray) -> float:
-        """Largest moment among the last eighth of the degrees: a measure of truncation."""
-        last = self.highest > self.degree - max(self.degree // 8, 2)
-        return float(np.abs(m[last]).max(initial=0.0))
+    def tail(self, m: np.ndarray, limit: float) -> float:
+        """Largest moment in the tail of the degrees: a measure of truncation.
+
+        The tail is the last eighth, or longer, see `largest_gap`. `limit` is the size up to which
+        moments count as small.
+        """
+        sizes = np.abs(m)
+        least = max(self.degree // 8, 2, largest_gap(self.highest, sizes, limit))
+        return float(sizes[self.highest > self.degree - least].max(initial=0.0))
 
     @property
     def finest(self) -> int:

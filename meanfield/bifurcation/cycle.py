@@ -380,9 +380,10 @@ class Resolution:
         )
         error, count = mesh.errors(orbit.stages).max(), len(mesh.ends)
         degree = max(motion.basis.degree + 2, round(DEGREE_FACTOR * motion.basis.degree))
+        limit = TAIL * self.tolerance
         if (error > self.tolerance and count <= self.intervals) or len(adapted.ends) < count / 2:
             mesh = adapted
-        elif tail_of(motion.basis, orbit.stages) > TAIL * self.tolerance and degree <= self.most:
+        elif tail_of(motion.basis, orbit.stages, limit) > limit and degree <= self.most:
             motion = CoefficientFlow(motion.states.finer(degree))
         elif mesh is curve.mesh:
             return None
@@ -415,9 +416,9 @@ class Resolution:
         return curve, curve.point(z, row), iteration
 
 
-def tail_of(basis: Basis, stages: Array) -> float:
+def tail_of(basis: Basis, stages: Array, limit: float) -> float:
     """Largest moment among the last degrees, over the states (n, k, N) of an orbit."""
-    return basis.tail(np.abs(stages).max(axis=(0, 1)) / basis.sizes)
+    return basis.tail(np.abs(stages).max(axis=(0, 1)) / basis.sizes, limit)
 
 
 def cycle_at(
@@ -445,7 +446,7 @@ def cycle_at(
     return Cycle(
         xr.Dataset(arrays), model, basis.space, orbit.period, list(map(float, orbit.speeds)),
         iteration.status, iteration.residuals[-1], float(curve.mesh.errors(orbit.stages).max()),
-        tail_of(basis, orbit.stages), error, tolerance,
+        tail_of(basis, orbit.stages, TAIL * tolerance), error, tolerance,
     )  # fmt: skip
 
 

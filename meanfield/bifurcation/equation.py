@@ -309,7 +309,8 @@ class MomentEquation(StationaryEquation):
 
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         potential = np.abs(self.mean(m, kappa).potential).max()
-        return self.basis.tail(m) <= tail + POTENTIAL_ROUNDING * (kappa * potential + self.degree)
+        limit = float(tail + POTENTIAL_ROUNDING * (kappa * potential + self.degree))
+        return self.basis.tail(m, limit) <= limit
 
     def jacobian(self, mean: Mean) -> Any:
         """dR/dm, (N, N), or a `LinearOperator` if the basis is not dense.

@@ -417,7 +417,8 @@ class TransportEquation(StationaryEquation):
         return float(-speeds[0] if len(speeds) == 1 else np.linalg.norm(speeds))
 
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
-        return self.basis.tail(m) <= tail + MOMENT_ROUNDING * self.degree
+        limit = tail + MOMENT_ROUNDING * self.degree
+        return self.basis.tail(m, limit) <= limit
 
     def jacobian(self, mean: TransportState) -> Array:
         block, mine = self.block(mean, self.basis.even), self.basis.even.members

@@ -99,7 +99,7 @@ def coarsened(basis: Basis, m: np.ndarray) -> Basis:
     degree = basis.least
     while degree < basis.degree:
         coarse = basis.finer(degree)
-        if coarse.tail(m[: len(coarse.degrees)]) <= GUESS_TAIL:
+        if coarse.tail(m[: len(coarse.degrees)], GUESS_TAIL) <= GUESS_TAIL:
             return coarse
         degree = coarse.next_degree
     return basis
@@ -126,7 +126,7 @@ def flow_from(
         if run.status != "finished" or not np.isfinite(m).all():
             return
         yield basis.density(m, axis)
-        if basis.tail(m) > GUESS_TAIL and basis.next_degree <= basis.most:
+        if basis.tail(m, GUESS_TAIL) > GUESS_TAIL and basis.next_degree <= basis.most:
             basis = basis.finer(basis.next_degree)
             m = basis.padded(m)
 

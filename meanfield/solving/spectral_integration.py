@@ -10,7 +10,7 @@ from ..derivatives.journal import EVER, Journal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
 from ..spaces.density import Density
-from ..spaces.validity import tail_start
+from ..spaces.validity import largest_gap, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
 from ..steppers.clock import Clock, planless, planned_to, replanned, restored, started
@@ -307,7 +307,7 @@ class CommonNoiseIntegration(SpectralIntegration):
         code, clock = stepper.advance(self.clock, unchecked_rules, goal, 1, output)
         if code in (PAUSED, REACHED):
             last = self._after_noise(stepper.state, clock.t, dt / 2)
-            tail = max(self._beyond(rules.tail_degree, moved) for moved in (first, last))
+            tail = max(self._tail(rules.degree, moved, rules.tail) for moved in (first, last))
             if not np.isfinite(last).all():
                 code = NOT_FINITE
             elif tail > rules.tail:
@@ -315,7 +315,7 @@ class CommonNoiseIntegration(SpectralIntegration):
             else:
                 self.clock = clock
                 self._go_to(clock.t, last)
-                fewer = self._beyond(rules.coarse_degree, last) < rules.coarse_tail
+                fewer = self._tail(rules.fewer, last, rules.coarse_tail) < rules.coarse_tail
                 return COARSER if fewer else code
         restore_random(self._rng, random)
         stepper.counts[0] = counts[0]
@@ -329,9 +329,11 @@ class CommonNoiseIntegration(SpectralIntegration):
         """Coefficients (members, modes) after common noise for a time dt from `elapsed` on."""
         return self.motion.carried(self.space, u, self.start + elapsed, dt, self._rng)
 
-    def _beyond(self, degree: float, u: np.ndarray) -> float:
-        """Largest modulus of the coefficients of degrees above `degree`."""
-        return float(np.abs(u[:, self.space.degrees > degree]).max(initial=0.0))
+    def _tail(self, degree: float, u: np.ndarray, limit: float) -> float:
+        """Largest modulus of the coefficients in the tail of a degree of truncation."""
+        sizes, degrees = np.abs(u).max(axis=0), self.space.degrees
+        start = min(tail_start(int(degree)), degree - largest_gap(degrees, sizes, limit))
+        return float(sizes[degrees > start].max(initial=0))
 
     def snapshot(self) -> Snapshot:
         return super().snapshot() | {"common": random_state(self._rng)}
@@ -389,15 +391,19 @@ class DegreeAdaptation(Policy):
             coarse_tail=COARSE_TAIL_PART * tail if fewer < degree else 0.0,
             coarse_degree=tail_start(fewer),
             steady=run.steady,
+            degree=degree,
+            fewer=fewer,
         )
 
     def first(self, density: Density) -> Density:
         """Initial density on the lowest degree that the bounds on its coefficients allow."""
         degree = max(density.space.degree, self._least)
-        sizes = np.abs(density.coefficients).reshape(-1, density.space.degrees.size).max(axis=0)
+        degrees = density.space.degrees
+        sizes = np.abs(density.coefficients).reshape(-1, degrees.size).max(axis=0)
         limit = COARSE_TAIL_PART * self._tail(density.space.degree)
         while (fewer := self._coarser(degree)) < degree:
-            if sizes[density.space.degrees > tail_start(fewer)].max(initial=0) > limit:
+            start = min(tail_start(fewer), fewer - largest_gap(degrees, sizes, limit))
+            if sizes[degrees > start].max(initial=0) > limit:
                 break
             degree = fewer
         return density.resample(degree)

@@ -34,6 +34,16 @@ def tail_start(degree: int) -> float:
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
 
 
+def largest_gap(degrees: np.ndarray, sizes: np.ndarray, limit: float) -> int:
+    """Largest distance of neighbouring degrees, of `degrees` (N,), with sizes (N,) above a limit.
+
+    No tail is shorter: a density whose harmonics are multiples of n has small coefficients between
+    them, resolved or not.
+    """
+    large = np.unique(degrees[sizes > limit])
+    return int(np.diff(large, prepend=0).max(initial=0))
+
+
 def degree_above(
     degree: int, degrees: np.ndarray, coefficients: np.ndarray, tolerance: float
 ) -> str:

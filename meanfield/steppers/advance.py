@@ -53,6 +53,8 @@ class Rules(NamedTuple):
     coarse_tail, coarse_degree : if all coefficients beyond this degree are at most `coarse_tail`,
         fewer modes suffice; 0 switches this off
     steady : rate of change up to which a state counts as steady; 0 switches this off
+    degree, fewer : degrees of truncation, the present one and one of fewer modes, of which as many
+        must have small coefficients at the end as in any gap between larger ones
     """
 
     rtol: float
@@ -62,6 +64,8 @@ class Rules(NamedTuple):
     coarse_tail: float
     coarse_degree: float
     steady: float
+    degree: float = math.inf
+    fewer: float = math.inf
 
 
 class Task(NamedTuple):
@@ -154,9 +158,7 @@ def _advance(row: Row, zero: Number) -> int:
             weigh(row, clock.step, zero)
         is_output = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
         end = after(clock, row.target)
-        error, rate, tail, coarse_tail, tail_error = attempt(
-            row, clock.t, end, row.tail_degree, row.coarse_degree, is_output, zero
-        )
+        error, rate, tail, coarse_tail, tail_error = attempt(row, clock.t, end, is_output, zero)
         if row.rtol > 0:
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
             error = excess if excess > error else error

@@ -180,8 +180,6 @@ def attempt(
     row: Row,
     elapsed: float,
     end: float,
-    tail_degree: float,
-    coarse_degree: float,
     keep: bool,
     zero: Number,
 ) -> tuple[float, float, float, float, float]:
@@ -196,7 +194,7 @@ def attempt(
     error : relative error in the norm of `metric`, nan or inf if the step failed
     rate : the rate that bounds the step size: max (l speed + Re L) over modes of degree l; for an
         explicit scheme max |i l TRANSPORT_SPEED speed + L|
-    tail, coarse_tail : largest |coefficient| beyond the two degrees, after the step
+    tail, coarse_tail : largest |coefficient| in the tails of the two degrees, after the step
     tail_error : largest error of a coefficient beyond `tail_degree`
 
     Each is the largest over the members.
@@ -206,14 +204,14 @@ def attempt(
     speed[0] = 0.0
     for member in range(row.members):
         slopes = row.slopes + (member * (row.last + 1) * row.size if keep else 0)
-        of_member, in_tail = _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero)
+        of_member, in_tail = _attempt_member(row, member, slopes, elapsed, end, zero)
         if math.isfinite(error) and not of_member <= error:
             error = of_member
         tail_error = in_tail if in_tail > tail_error else tail_error
         new = row.u + (spare + member) * row.size
-        size = _largest_beyond(row, tail_degree, new)
+        size = _tail_of(row, row.tail, row.tail_degree, row.degree, new)
         tail = size if size > tail else tail
-        size = _largest_beyond(row, coarse_degree, new)
+        size = _tail_of(row, row.coarse_tail, row.coarse_degree, row.fewer, new)
         coarse_tail = size if size > coarse_tail else coarse_tail
     row.error = error
     rate = fastest_rate(row, speed[0], zero)
@@ -222,7 +220,7 @@ def attempt(
 
 @njit(**IN_STEP)
 def _attempt_member(
-    row: Row, member: int, slopes: int, elapsed: float, end: float, tail_degree: float, zero: Number
+    row: Row, member: int, slopes: int, elapsed: float, end: float, zero: Number
 ) -> tuple[float, float]:
     """Try the step of one member: all its stages while its arrays are in the cache.
 
@@ -263,7 +261,7 @@ def _attempt_member(
                 _add_linear(row, member, target, slope, zero)
         elif i == last:
             error = norm(row, row.stage, row.metric)
-            tail = math.sqrt(from_bits(_largest_beyond(row, tail_degree, row.stage)))
+            tail = math.sqrt(from_bits(_largest_beyond(row, row.tail_degree, row.stage)))
         else:
             second_error = norm(row, row.stage, row.metric)
     if not is_modal:
@@ -402,6 +400,34 @@ def _largest_beyond(row: Row, degree: float, f: int) -> int:
             square = as_bits(values[k] * values[k]) if degrees[k] > degree else 0
             largest = square if square > largest else largest
     return largest
+
+
+@njit(**IN_STEP)
+def _tail_of(row: Row, limit: float, start: float, degree: float, f: int) -> int:
+    """The bits of the largest |coefficient|^2 in the tail of the degrees up to `degree`.
+
+    The tail begins beyond `start`. It is at least as long as the largest distance of neighbouring
+    degrees with coefficients above `limit`: a density whose harmonics are multiples of n has small
+    coefficients between them, resolved or not. `stage` is overwritten.
+    """
+    largest = _largest_beyond(row, start, f)
+    if math.isinf(degree) or not math.sqrt(from_bits(largest)) <= limit:
+        return largest
+    values, degrees = numbers_at(f, 0, 0.0), numbers_at(row.degrees, 0, 0)
+    is_large, width, top, square = numbers_at(row.stage, 0, 0.0), row.width, 0, limit * limit
+    for k in range(row.floats):
+        is_large[k] = 0.0
+    for k in range(0, row.floats, width):
+        x, y = values[k], values[k + width - 1] if width == 2 else 0.0
+        if x * x + y * y > square:
+            is_large[degrees[k]] = 1.0
+            top = degrees[k] if degrees[k] > top else top
+    last = distance = 0
+    for l in range(top + 1):
+        if is_large[l] > 0:
+            distance = l - last if l - last > distance else distance
+            last = l
+    return largest if top <= degree - distance else _largest_beyond(row, degree - distance, f)
 
 
 @njit(**IN_STEP)

@@ -333,7 +333,10 @@ def test_an_existing_result_is_kept_unless_told():
         (["plot", "small.nc", "-o", "fig.xyz"], r"fig.xyz: .*not supported"),
         (["plot", "small.nc", "-o", "no/fig.png"], r"folder .*no does not exist; create it first"),
         (["plot", "small.nc", "-o", "fig.png", "--kind", "pie"], r"overview.*'pie'"),
-        (["plot", "small.nc", "-o", "fig.gif", "--kind", "polar"], r"--kind is for figures"),
+        (
+            ["plot", "small.nc", "-o", "fig.gif", "--kind", "polar"],
+            r"'kind' is no option of a movie",
+        ),
     ],
     ids=str,
 )
@@ -390,7 +393,7 @@ def test_plot_takes_times_a_title_and_the_file_without_o():
         ("plot", "run.nc"): "expected one file to draw in; got none.*-o FIGURE.png",
         ("plot", "run.nc", "a.png", "-o", "b.png"): "got two",
         ("plot", "run.nc", "a.png", "--times", "0"): "'snapshots', 'polar'",
-        ("plot", "run.nc", "a.gif", "--times", "0"): "--times is for figures",
+        ("plot", "run.nc", "a.gif", "--times", "0"): "'times' is no option of a movie",
         ("plot", "run.nc", "a.png", "--times", "soon"): "separated by commas.*'soon'",
     }
     for words, message in refused.items():

@@ -32,7 +32,7 @@ class Flow:
             journal=None, value=float, coordinate=float, identity=lambda: (f,)
         )
         self.basis = SimpleNamespace(
-            sizes=np.ones(size), degrees=np.arange(size), degree=1, tail=lambda m: 0.0
+            sizes=np.ones(size), degrees=np.arange(size), degree=1, tail=lambda m, limit: 0.0
         )
 
     def padded(self, states):

@@ -208,6 +208,24 @@ def test_folds_of_groups_in_a_field_in_the_plane_of_two_parameters(tmp_path):
     assert mf.load(found.save(tmp_path / "plane.nc")).data.identical(found.data)
 
 
+def test_a_state_of_groups_is_followed_through_two_folds():
+    """Each state solves r = E b(kappa (c_s r + h)), b = I_1/I_0, on a curve h(r) like an S."""
+    strengths, pull = np.array([1.3, 0.7]), mf.Field(lambda x: np.array([1.0, 0.0]) + 0 * x)
+    drift, coupling = mf.Kuramoto() + 0.06 * pull, np.outer(strengths, [1, 1])
+    model = mf.Transformer(drift, 2.4, coupling=coupling)
+    aligned = lambda s, a: 1 + 0.9 * np.cos(a) + 0 * s  # noqa: E731
+    start = mf.stationary(model, mf.Circle(16).indexed(aligned, mf.Classes([0.0, 1.0])))
+    along = {"factors[1]": (-0.06, 0.06)}
+    h, r = [], []
+    for state in mf.follow(start, vary=along, decreasing=True):
+        h.append(state.model.drift.factors[1])
+        r.append(state.density.moment(1).real.mean())
+        x = 2.4 * (strengths * r[-1] + h[-1])
+        assert r[-1] == pytest.approx((ive(1, x) / ive(0, abs(x))).mean(), abs=1e-14)
+    assert r[0] > 0.59 and r[-1] < -0.59 and np.all(np.diff(r) < 0)
+    assert np.count_nonzero(np.diff(np.sign(np.diff(h)))) == 2
+
+
 def test_refusals():
     model = mf.Transformer(mf.Kuramoto(), 2.0, reaction=0.3)
     with pytest.raises(mf.MeanfieldError, match="reaction"):

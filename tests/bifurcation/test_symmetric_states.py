@@ -1,0 +1,90 @@
+"""States whose harmonics are multiples of n: `stationary`, `branches` and `cycle` resolve them.
+
+Under W = cos(n theta)/n and V(n theta)/n the density nu(n theta) moves as nu does under W = cos
+theta and V, n times as fast, if kappa is n times as large.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import iv
+
+import meanfield as mf
+
+KAPPA = 2.4
+ORDERED = 0.5448889866116082  # r = I_1(2.4 r)/I_0(2.4 r)
+FOLDS = pytest.mark.parametrize("n", [3, 5, 6, 12])
+
+
+def cosine(n):
+    """The drift of W = cos(n theta)."""
+    return mf.CosineSeries(np.eye(n + 1)[n])
+
+
+def angle(x):
+    """The angle of points of the circle."""
+    return np.arctan2(x[..., 1], x[..., 0])
+
+
+def along(x, speeds):
+    """The vectors of speeds along the circle."""
+    return speeds[..., None] * np.stack([-x[..., 1], x[..., 0]], axis=-1)
+
+
+@FOLDS
+@pytest.mark.parametrize("degree", [16, 24])
+def test_states_of_n_clusters_have_the_moments_of_bessel_functions(n, degree):
+    guess = mf.Circle(degree).density(lambda theta: 1 + 0.95 * np.cos(n * theta))
+    found = mf.stationary(mf.Transformer(cosine(n), KAPPA), guess)
+    assert found.converged and found.stable
+    moments = [abs(found.density.moment(k * n)) for k in (1, 2)]
+    expected = iv(np.array([1, 2]), KAPPA * ORDERED) / iv(0, KAPPA * ORDERED)
+    assert moments == pytest.approx(expected.tolist(), abs=1e-11)
+    energy = ORDERED**2 / 2 - np.log(iv(0, KAPPA * ORDERED)) / KAPPA
+    assert found.free_energy == pytest.approx(energy, abs=1e-12)
+
+
+@FOLDS
+@pytest.mark.parametrize("degree", [12, 24, 32])
+def test_the_law_of_a_potential_of_one_harmonic_has_the_free_energy_of_its_integral(n, degree):
+    """F = -log I_0(kappa)/kappa for V = cos(n theta)."""
+    V = mf.Potential(lambda x: np.cos(n * angle(x)))
+    found = mf.stationary(mf.Transformer(V, 1.5), mf.Circle(degree).von_mises(0.0, 0.3))
+    assert found.converged
+    assert found.free_energy == pytest.approx(-np.log(iv(0, 1.5)) / 1.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_the_branch_of_n_clusters_has_the_moments_of_bessel_functions(n):
+    found = mf.branches(
+        cosine(n), mf.Circle(24), (1.9, 2.5), degrees=[n], save_at=[KAPPA], secondary=False,
+        stability=False,
+    )  # fmt: skip
+    moments = [abs(state.density.moment(n)) for branch, state in found.saved if branch > 0]
+    assert moments == pytest.approx([ORDERED], abs=1e-10)
+
+
+@pytest.mark.parametrize("n", [3])
+def test_a_wave_of_n_clusters_has_the_period_of_one(n):
+    """Active rotators and their n-fold covering."""
+
+    def rotators(n):
+        field = mf.Field(lambda x: along(x, 0.8 / n - 0.5 * np.sin(n * angle(x)) / n))
+        return mf.Transformer(2.0 / n**2 * cosine(n) + field, 1.4 * n**2)
+
+    one, many = (
+        mf.cycle(
+            rotators(k), mf.Circle(8).density(lambda t, k=k: 1 + 0.3 * np.cos(k * t)),
+            tolerance=1e-7,
+        ) for k in (1, n)
+    )  # fmt: skip
+    assert one.converged and many.converged
+    assert many.period == pytest.approx(one.period, abs=1e-6)
+    size = one.extremes(lambda state: abs(state.moment(1)))
+    assert many.extremes(lambda state: abs(state.moment(n))) == pytest.approx(size, abs=1e-6)
+
+
+def test_an_indexed_density_of_n_clusters_has_the_moment_of_bessel_functions():
+    n, index = 6, mf.Positions(order=3)
+    guess = mf.Circle(24).indexed(lambda s, theta: 1 + 0.95 * np.cos(n * theta) + 0 * s, index)
+    found = mf.stationary(mf.Transformer(cosine(n), KAPPA), guess)
+    assert abs(found.density.moment(n)) == pytest.approx(ORDERED, abs=1e-10)
