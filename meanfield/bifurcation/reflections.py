@@ -344,7 +344,7 @@ class Reflected(Basis):
         return space.with_degree(max(cls.bounds[space.dimension][0], space.degree))
 
     @cached_property
-    def turnings(self) -> list[Any]:  # type: ignore[override]
+    def turnings(self) -> list[Any]:
         """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
         planes = self.symmetries.planes
         return [self.all.rotations[plane] for plane in planes] if planes else []

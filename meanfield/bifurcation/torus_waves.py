@@ -377,24 +377,19 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def pairings(self, masses: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """Means of products as in `Basis`, for masses with the symmetry of the functions."""
         chosen = slice(None) if columns is None else columns
-        waves, spread = self._products, self._mixing is not None
-        result = self._paired(waves, waves if spread else waves[chosen], masses)
-        if spread:
+        waves, series = self._products, self._series(masses)
+        (_, _, rows), *_ = self._images(waves)
+        rows = rows[:, None] + len(series) // 2
+        others = waves if self._mixing is not None else waves[chosen]
+        result = np.zeros((len(rows), len(others)))  # sums of masses P_i P_j
+        for weight, _, places in self._images(others):
+            result += weight * series[rows - places]
+        if self._mixing is not None:
             result *= np.outer(self._norms, self._norms)
             result = (self._mixing @ (self._mixing @ result.T).T)[:, chosen]
             return np.asarray(result / np.outer(self.sizes, self.sizes[chosen]))
         ratios = self._norms / self.sizes
         return result if self.order == 0 else result * np.outer(ratios, ratios[chosen])
-
-    def _paired(self, waves: np.ndarray, others: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """sum_n masses_n P_i(x_n) P_j(x_n) for the means P of exponentials of waves, (n, k)."""
-        series = self._series(masses)
-        (_, _, rows), *_ = self._images(waves)
-        rows = rows[:, None] + len(series) // 2
-        result = np.zeros((len(rows), len(others)))
-        for weight, _, places in self._images(others):
-            result += weight * series[rows - places]
-        return result
 
     def _of_products(self, weights: np.ndarray) -> np.ndarray:
         """Values (n,) for the products from those (N,) for the functions, equal in an orbit."""

@@ -30,7 +30,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
-from ..models import Drift, HigherOrder, Transformer
+from ..models import HigherOrder, Transformer
 from ..spaces.validity import NEGATIVE_SHARE, log_modulus
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
@@ -210,18 +210,24 @@ class TransportEquation(StationaryEquation):
         """Multipliers of W and Z (None for Z = 1) of each zonal part, over the mean of Z."""
         if self._zonal is not None:
             return self._zonal
-        basis, parts, drift = self.basis, [], self.model.drift
-        for factor, part in [(1.0, drift)] if drift.is_zonal else drift.terms:
-            if part.is_zonal:
-                zonal = part.as_zonal()
-                parts.append(scaled(factor * basis.attraction(zonal), basis.normaliser(zonal)))
-        return parts
+        each, basis = self._zonal_terms, self.basis
+        return [scaled(c * basis.attraction(part), basis.normaliser(part)) for c, part in each]
+
+    @property
+    def _terms(self) -> list[tuple[float, Any]]:
+        """Factors and parts of the drift; a zonal drift is one part."""
+        drift: Any = self.model.drift
+        return [(1.0, drift)] if drift.is_zonal else drift.terms
 
     @cached_property
-    def _others(self) -> list[tuple[float, Drift]]:
+    def _zonal_terms(self) -> list[tuple[float, Any]]:
+        """Factors and zonal parts."""
+        return [(c, part.as_zonal()) for c, part in self._terms if part.is_zonal]
+
+    @property
+    def _others(self) -> list[tuple[float, Any]]:
         """Factors and parts of the drift that are not zonal."""
-        drift: Any = self.model.drift
-        return [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
+        return [term for term in self._terms if not term[1].is_zonal]
 
     @cached_property
     def _fields(self) -> list[tuple[float, Any]]:
@@ -260,10 +266,8 @@ class TransportEquation(StationaryEquation):
     def _potentials(self) -> list[LinearFunction]:
         """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
-        drift = self.model.drift
-        terms = [(1.0, drift)] if drift.is_zonal else drift.terms
-        zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
-        found = [LinearFunction(0.0, _values, c * basis.interaction(part)) for c, part in zonal]
+        zonal = ((c * basis.interaction(part)) for c, part in self._zonal_terms)
+        found = [LinearFunction(0.0, _values, factors) for factors in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis, None if field.drift.interacts else 0)
             each = zip(every.coefficients, every.values, strict=True)
