@@ -266,7 +266,7 @@ class TransportEquation(StationaryEquation):
     def _potentials(self) -> list[LinearFunction]:
         """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
-        zonal = ((c * basis.interaction(part)) for c, part in self._zonal_terms)
+        zonal = (c * basis.interaction(part) for c, part in self._zonal_terms)
         found = [LinearFunction(0.0, _values, factors) for factors in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis, None if field.drift.interacts else 0)
