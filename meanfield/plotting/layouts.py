@@ -571,7 +571,8 @@ def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
     @wraps(draw)
     def figure(*results: Any, **options: Any) -> Figure:
         of_draw = {p.name: options.pop(p.name) for p in own if p.name in options}
-        for result in results if several else results[:1]:
+        named = [of_draw[name]] if name in of_draw else []
+        for result in results if several else [*results[:1], *named]:
             fits = kind in [base.__name__ for base in type(result).__mro__]
             require(name, result, f"a {kind}", fits, TypeError)
         with theme.style():
