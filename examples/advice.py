@@ -3,7 +3,7 @@ Where tokens of a random Transformer collapse, and what the normalisation change
 =================================================================================
 
 64 tokens with the mean cosine 0.3 pass layers of eight heads with random weights, d = 512. Before
-any training, `mf.networks.advise` predicts the layer at which the mean cosine crosses 0.8 under
+any training, `mf.networks.Advice` predicts the layer at which the mean cosine crosses 0.8 under
 Post-, Pre- and Peri-LN, and the number of tokens that attention averages over. It is compared with
 one random network of each kind. For long contexts of equiangular tokens the critical
 :math:`\beta`, at which a token gives half of its attention to itself, is
@@ -31,7 +31,7 @@ ALLOWED = 0.1  # relative, of the collapse of a single network
 
 def critical(rho: float) -> tuple[float, float]:
     """The weight that equiangular tokens give to themselves at the critical beta, and beta."""
-    advice = mf.networks.advise(N, D, 1, rho=rho)
+    advice = mf.networks.Advice(N, D, 1, rho=rho)
     beta = float(advice.critical.predicted.sel(arrangement="equiangular"))
     output = mf.attend(mf.SA(beta), mf.Equiangular(N, rho))
     squares = (float(output.radius) ** 2 - rho) / (1 - rho)  # |A|^2 = rho + (1 - rho) sum w^2
@@ -42,7 +42,7 @@ def run(out: Path) -> list[Row]:
     """Advise, draw one network of each kind, write advice.png."""
     found, rows = [], []
     for seed, scheme in enumerate(SCHEMES):
-        advice = mf.networks.advise(N, D, DEPTH, HEADS, scheme, rho=RHO, threshold=0.8)
+        advice = mf.networks.Advice(N, D, DEPTH, HEADS, scheme, rho=RHO, threshold=0.8)
         drawn = advice.measure(rng=seed)
         found.append((advice, drawn))
         rows.append(Row(f"{advice.name}: layer of the collapse", float(drawn.collapse[0]),
@@ -69,7 +69,7 @@ def draw(found: list) -> theme.PaperFigure:
         left.set(xlabel="layer", ylabel="mean cosine of pairs")
         left.legend(loc="lower right")
         sizes = np.geomspace(16, 1e6, 25)
-        laws = [mf.networks.advise(int(n), D, 1, HEADS, rho=RHO).critical for n in sizes]
+        laws = [mf.networks.Advice(int(n), D, 1, HEADS, rho=RHO).critical for n in sizes]
         for colour, arrangement in zip(theme.PALETTE[3:], laws[0].arrangement.values, strict=False):
             values = [float(one.predicted.sel(arrangement=arrangement)) for one in laws]
             right.loglog(sizes, values, color=colour, label=str(arrangement))

@@ -1,4 +1,4 @@
-"""Claim: `networks.advise` predicts where random networks collapse, and critical contexts.
+"""Claim: `networks.Advice` predicts where random networks collapse, and critical contexts.
 
 1. 24 networks with random weights, of as many kinds: n = 64 to 192 tokens, d = 512 and
    768, 1 to 16 heads, Post-, Pre- and Peri-LN, logits of 0.5 to 3, some with a multiple of the
@@ -29,7 +29,7 @@ from scipy.optimize import newton
 
 import meanfield as mf
 from meanfield.models.activations import ACTIVATIONS
-from meanfield.networks import advise
+from meanfield.networks import Advice
 from meanfield.networks.advice import crossing
 
 POST, PRE, PERI = mf.PostLN(), mf.PreLN(), mf.PeriLN()
@@ -71,7 +71,7 @@ CONFIG = {
 
 
 def replayed(s: float, width: int, draws: int, seed: int) -> tuple[np.ndarray, float]:
-    """The collapse of BERTs with weights of standard deviation s, and what `advise` says."""
+    """The collapse of BERTs with weights of standard deviation s, and what `Advice` says."""
     rng, found, begun = np.random.default_rng(seed), [], []
     sizes = {"hidden_size": width, "intermediate_size": 4 * width}
     shapes = mf.networks.untrained(CONFIG | sizes, rng)
@@ -84,7 +84,7 @@ def replayed(s: float, width: int, draws: int, seed: int) -> tuple[np.ndarray, f
         begun.append(cosines[0])
     inner, (a, mass) = s * np.sqrt(width), np.polynomial.hermite_e.hermegauss(80)
     square = mass @ ACTIVATIONS["gelu"](inner * a) ** 2 / mass.sum()
-    advice = advise(
+    advice = Advice(
         TOKENS, width, DEPTH, HEADS, POST, logits=s**2 * width, values=s**2 * width,
         feed_forward=s * np.sqrt(4 * width * square), inner=inner, rho=np.mean(begun),
         threshold=0.9,
@@ -97,7 +97,7 @@ def collapses(report: Report, quick: bool) -> None:
     found: dict[str, tuple[np.ndarray, float]] = {}
     networks, width, draws = (SMALL, 256, 6) if quick else (NETWORKS, 512, 4)
     for k, (n, d, depth, heads, normalisation, given) in enumerate(networks):
-        advice = advise(n, d, depth, heads, normalisation, **given)
+        advice = Advice(n, d, depth, heads, normalisation, **given)
         label = f"{advice.name}, n = {n}, d = {d}, {heads} heads {given or ''}"
         found[label] = advice.measure(networks=draws, rng=k).collapse, advice.collapse
     for k, weight in enumerate((0.1,) if quick else WEIGHTS):
@@ -135,7 +135,7 @@ def equiangular(report: Report) -> None:
             report.compare("equiangular", f"rho = {rho}, n = {n}", predicted=law,
                            measured=found[n], tolerance=0.02, relative=True)  # fmt: skip
             exact = float(
-                advise(n, 512, 1, rho=rho).critical.predicted.sel(arrangement="equiangular")
+                Advice(n, 512, 1, rho=rho).critical.predicted.sel(arrangement="equiangular")
             )
             report.compare("equiangular, this n", f"rho = {rho}, n = {n}", predicted=exact,
                            measured=found[n], tolerance=1e-5, relative=True)  # fmt: skip
@@ -192,7 +192,7 @@ def weights(report: Report, quick: bool) -> None:
     for rho in (0.0, 0.5):
         for n in (256,) if quick else (256, 1024):
             rng, products = np.random.default_rng(n), []
-            advice = advise(n, d, 1, rho=rho)
+            advice = Advice(n, d, 1, rho=rho)
             for _ in range(48 if n < 1000 else 16):
                 x = advice.tokens(rng).x
                 M = mf.ensembles.ginibre(d, rng)

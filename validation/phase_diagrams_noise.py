@@ -228,7 +228,7 @@ def cycles(report: Report) -> None:
         peaks = np.flatnonzero((r[1:-1] > r[:-2]) & (r[1:-1] > r[2:])) + 1
         periods.append((t[peaks[-1]] - t[peaks[0]]) / (len(peaks) - 1))
     report.compare("cycle", "period at beta = 4, kappa = 0.37", predicted=periods[0],
-                   measured=periods[1], tolerance=5e-3, relative=True)  # fmt: skip
+                   measured=periods[1], tolerance=1e-3, relative=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ the package neither, is not run again. A cell that fails ends the build.
 
 import base64
 import hashlib
+import logging
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,8 @@ BUILT = DOCS / "tutorials" / "built"  # notebooks and figures
 PACKAGE = DOCS.parent / "meanfield"
 PYTHON = re.compile(r"^```python\n(.*?)^```\n", re.M | re.S)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # not that a notebook is run
+ERRORS_ONLY = [f"--log-level={logging.ERROR}"]  # of kernels: they need no encryption here
 EXPECTED = re.compile(r"(```python\n.*?^```\n)\n```text\n.*?^```\n", re.M | re.S)
 
 
@@ -46,7 +49,11 @@ def executed(page, text):
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     with TemporaryDirectory() as folder:  # for what cells save
         where = {"metadata": {"path": folder}}
-        nbclient.NotebookClient(notebook, timeout=600, resources=where).execute()
+        options = {"timeout": 600, "resources": where, "extra_arguments": ERRORS_ONLY}
+        nbclient.NotebookClient(notebook, **options).execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":  # without the hundreds of states of progress bars
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
     notebook.metadata["meanfield"] = state
     nbformat.write(notebook, path)
     return notebook
@@ -72,7 +79,7 @@ def _cell(page, number, cell):
             shown.append(f"![What the lines above draw](built/{target.name})\n")
             continue
         text = output.get("text") or data.get("text/plain", "")
-        if text.strip() and output.get("name") != "stderr":
+        if text.strip():
             shown.append(f"```text\n{ANSI.sub('', text).rstrip()}\n```\n")
     return "\n".join(shown) + "\n"
 

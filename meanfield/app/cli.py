@@ -346,23 +346,17 @@ def plot(
     check_writable(output)
     output = output if output.suffix else output.with_suffix(".png")
     movie = output.suffix.lower() in MOVIE_SUFFIXES
-    for name, value in {"--kind": kind, "--times": times}.items():
-        if movie and value is not None:
-            raise MeanfieldError(f"{name} is for figures; {output} is a movie: leave it out")
-    options: dict[str, Any] = {"times": times, "title": title}
-    given_options = {name: value for name, value in options.items() if value is not None}
-    if given_options and not hasattr(drawable, "animate"):
-        names = " and ".join(f"--{name}" for name in given_options)
-        raise MeanfieldError(f"{names}: expected a run; {result} is none. Leave it out")
     if movie and not hasattr(drawable, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
+    named: dict[str, Any] = {"kind": kind, "times": times, "title": title}
+    options = {name: value for name, value in named.items() if value is not None}
     try:
         with commands.plain_warnings():
             if movie:
-                drawable.animate(output, **given_options)
+                drawable.animate(output, **options)
             else:
-                drawable.plot(*([] if kind is None else [kind]), **given_options).savefig(output)
-    except (ValueError, TypeError, OSError) as error:  # unknown kind, movie or format; a full disk
+                drawable.plot(*filter(None, [options.pop("kind", None)]), **options).savefig(output)
+    except (ValueError, TypeError, OSError) as error:  # unknown kind, option or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")
 
@@ -428,10 +422,10 @@ def probe(
         if path.exists() and not force:
             raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {name}.")
         check_writable(path)
+    asked = str(source)
     try:
         net = load(source) if texts else None
-        for path in texts:
-            _check_text(net, path)
+        asked = ", ".join(map(str, texts)) or asked
         with commands.plain_warnings():
             probe_report = report(
                 read_trace(source) if net is None else net,
@@ -443,35 +437,14 @@ def probe(
                 progress=False if quiet else None,
             )
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
-        message = str(error) if str(source) in str(error) else f"{source}: {error}"
-        raise MeanfieldError(message) from error
+        is_named = any(str(path) in str(error) for path in (source, *texts))
+        raise MeanfieldError(str(error) if is_named else f"{asked}: {error}") from error
     probe_report.save(out)
     if cosines is not None:
         probe_report.histograms().savefig(cosines)
     if not quiet:
         click.echo(probe_report)
         click.echo(f"wrote {out}{f' and {cosines}' if cosines is not None else ''}")
-
-
-def _check_text(net: Any, path: Path) -> None:
-    """MeanfieldError, by the file, for a text that is not there or that the network refuses."""
-    from ..core.checks import counted
-    from ..networks.report import FEWEST_TOKENS
-
-    if not path.is_file():
-        raise MeanfieldError(
-            f"--text takes the name of a file with a text; there is no file {path}"
-        )
-    try:
-        ids = net.encoded(path).ids
-    except ValueError as error:
-        raise MeanfieldError(
-            str(error) if str(path) in str(error) else f"{path}: {error}"
-        ) from error
-    if len(ids) < FEWEST_TOKENS:
-        raise MeanfieldError(
-            f"{path} has {counted(len(ids), 'token')}; a report needs {FEWEST_TOKENS} or more."
-        )
 
 
 @main.command()

@@ -137,7 +137,8 @@ def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
         name = "" if error.filename is None else f"{error.filename}: "
         return BAD_INPUT, f"{name}{error.strerror or text}"
     one_line = f"{type(error).__name__}: {' '.join(text.split())[:300]}"
-    imported = {str(path): name for name, path in map(_file_of, imports)}
+    modules = {name: sys.modules.get(module_name(name)) for name in imports}
+    imported = {str(getattr(m, "__file__", None)): name for name, m in modules.items()}
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if imported_name := imported.get(frame.filename):
             return BAD_INPUT, f"--import {imported_name}, line {frame.lineno}: {one_line}"
@@ -147,10 +148,9 @@ def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
     )
 
 
-def _file_of(name: str) -> tuple[str, str | None]:
-    """The name of an imported module and its file."""
-    module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
-    return name, getattr(module, "__file__", None)
+def module_name(name: str) -> str:
+    """The name of a module, or of the module that a Python file becomes."""
+    return Path(name).stem if name.endswith(".py") else name
 
 
 @contextmanager

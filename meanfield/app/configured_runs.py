@@ -23,7 +23,7 @@ from ..states import State
 from ..steppers import Layers
 from ..sweeps.outcomes import STATUS, Outcome, Variable
 from ..sweeps.points import RNG, SweepPoint, Work, seed_of
-from .commands import import_kinds
+from .commands import import_kinds, module_name
 from .configuration import parse_config
 from .tasks import Run
 
@@ -110,7 +110,7 @@ class Runs(Work):
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         """Results at the points: members of one ensemble; any that ended early run alone."""
         for name in self.imports:  # as the process of the sweep has
-            if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
+            if module_name(name) not in sys.modules:
                 import_kinds(name)
         changes = [self._changes(point, seed) for point in points]
         batch = self._ensemble_of(changes) if len(points) > 1 else None
@@ -272,26 +272,12 @@ class _EnsembleRun(NamedTuple):
 
 def _members(run: Solution) -> list[Outcome]:
     """The outcomes of the members of an ensemble with one axis, as single runs have them."""
-    data = run.observables
-    variables = {
-        name: variable
-        for name, variable in Outcome.of(run).variables.items()
-        if name != MEMBER_AXIS and (name in data.dims or not variable.is_coordinate)
-    }
-    variables[STATUS] = Variable((), np.array("finished"))
+    data = run.observables.reset_coords(drop=True)
+    status = {STATUS: Variable((), np.array("finished"))}
     return [
-        Outcome({name: _of_member(variable, number) for name, variable in variables.items()})
+        Outcome(Outcome.of(data.isel({MEMBER_AXIS: number}, drop=True)).variables | status)
         for number in range(run.shape[0])
     ]
-
-
-def _of_member(variable: Variable, number: int) -> Variable:
-    """A variable of one member of an ensemble."""
-    if MEMBER_AXIS not in variable.dims:
-        return variable
-    axis = variable.dims.index(MEMBER_AXIS)
-    dims = variable.dims[:axis] + variable.dims[axis + 1 :]
-    return variable._replace(dims=dims, values=variable.values.take(number, axis))
 
 
 # Tables of parameters ----------------------------------------------------------------------------

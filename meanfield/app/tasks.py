@@ -305,10 +305,8 @@ class Run(Configuration):
         last = measure(run.model, run.final, float(run.t[-1]))
         names = (name for name in PRINTED_OBSERVABLES if name in last)
         columns |= {name: last[name] for name in names if not np.isnan(last[name]).all()}
-        values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
-        rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
         lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]
-        return "\n".join([*lines, *_shortened([*columns], rows, "more members")])
+        return "\n".join([*lines, *_shortened(columns, run.shape, "more members")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,19 +324,17 @@ class OnWorkers(Configuration):
     scheduler: str | None = None
     workers: int | None = None
 
-    @contextmanager
-    def _call(self, options: dict[str, Any]) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
-        """The function of the table `work`, and its arguments with `store` and `executor`."""
+    def call(self, *objects: Any, out: Path | None, resume: bool = False, **options: Any) -> Any:
+        """Call the function of the table `work` on the workers, with a store for `out`."""
         from ..sweeps.executors import processes
 
-        out, resume = options.pop("out"), options.pop("resume")
         store = None if out is None else checkpoint_of(out)
         if store is not None and not resume:
             store.unlink(missing_ok=True)
-        function, options = self.function(), {**options, "store": store, **self.tables[self.work]}
+        function, options = self.function(), {**self.tables[self.work], "store": store, **options}
         pool = nullcontext(self.scheduler) if self.workers is None else processes(self.workers)
         with self.locating_errors(self.work, parameters_of(function)), pool as executor:
-            yield function, {**options, "executor": executor}
+            return function(*objects, executor=executor, **options)
 
 
 class ParameterSweep(OnWorkers):
@@ -358,10 +354,8 @@ class ParameterSweep(OnWorkers):
 
         tables = {name: table for name, table in self.data.items() if name != self.work}
         runs = Runs(tables, self.source and self.source.absolute(), self.imports)
-        with self._call(options) as (sweep, arguments):
-            axes = flattened(arguments.pop("parameters"))
-            data = sweep(runs, axes, **arguments)
-        return self.recorded(Sweep(data))
+        axes = flattened(self.tables[self.work]["parameters"])
+        return self.recorded(Sweep(self.call(runs, parameters=axes, **options)))
 
     def problems(self, sweep: "Sweep") -> list[str]:
         """Sentences on the points that failed, the runs that ended early, and an interruption."""
@@ -378,20 +372,15 @@ class ParameterSweep(OnWorkers):
     def report(self, sweep: "Sweep", wrote: str) -> str:
         """The observables of every point at the end of its run."""
         data, axes = sweep.data, sweep.data.attrs["axes"]
-        shape = tuple(data.sizes[axis] for axis in axes)
+        grid = np.meshgrid(*(data[axis].values for axis in axes), indexing="ij")
         shown = [name for name in PRINTED_OBSERVABLES if name in data and sweep.is_scalar(name)]
-        columns = {name: sweep.at_the_end(name).values for name in shown}
+        columns = dict(zip(axes, grid, strict=True))
+        columns |= {name: sweep.at_the_end(name).values for name in shown}
         for name in ("status", "error"):
             if name in data and len(np.unique(data[name])) > 1:
                 columns[name] = data[name].values
-        rows = []
-        for index in np.ndindex(shape):
-            row = [data[axis].values[i] for axis, i in zip(axes, index, strict=True)]
-            row += [values[index] for values in columns.values()]
-            rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in row])
-        names = [*axes, *columns]
-        lines = [f"{wrote} ({len(rows)} runs)", "", "at the end of each run:"]
-        return "\n".join([*lines, *_shortened(names, rows, "more")])
+        lines = [f"{wrote} ({grid[0].size} runs)", "", "at the end of each run:"]
+        return "\n".join([*lines, *_shortened(columns, grid[0].shape, "more")])
 
 
 class ChaosStudy(OnWorkers):
@@ -405,9 +394,7 @@ class ChaosStudy(OnWorkers):
     }
 
     def run(self, **options: Any) -> "Study":
-        objects = self.tables["model"], self.begin()
-        with self._call(options) as (study, arguments):
-            return self.recorded(study(*objects, **arguments))
+        return self.recorded(self.call(self.tables["model"], self.begin(), **options))
 
     def problems(self, study: "Study") -> list[str]:
         return [] if study.success else ["interrupted: --resume continues the study"]
@@ -545,8 +532,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
 
 
-def _shortened(names: list[str], rows: list[list[str]], noun: str) -> list[str]:
-    """The lines of a table of observables, which ends after twenty rows."""
+def _shortened(columns: dict[str, np.ndarray], shape: tuple[int, ...], noun: str) -> list[str]:
+    """The lines of a table of arrays of this shape by name, which ends after twenty rows."""
+    values = [np.broadcast_to(column, shape).ravel() for column in columns.values()]
+    table = zip(*values, strict=True)
+    rows = [[f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in row] for row in table]
     left = len(rows) - MAX_TABLE_ROWS
     end = [f"... and {left} {noun} in the file"] if left > 0 else []
-    return [*_aligned([names, *rows[:MAX_TABLE_ROWS]]), *end]
+    return [*_aligned([[*columns], *rows[:MAX_TABLE_ROWS]]), *end]

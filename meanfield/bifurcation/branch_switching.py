@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..spaces.validity import NEGATIVE_SHARE
-from .bases import fold_of, image
+from .bases import fold_of
 from .branch_matching import AMPLITUDE, CROSSINGS, LEAST_AMPLITUDE, Branch, FollowedBranches, sized
 from .continuation import SHORT_STEPS, CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, at_one_place, meeting
@@ -381,7 +381,7 @@ class BranchSearch:
         """
         if special.order > 1 or fold_of(curve.basis, z[:-1]) % 2:
             return
-        signs = np.append(image(curve.basis, z[:-1]), 1.0)
+        signs = np.append(curve.basis.images(z[:-1])[0], 1.0)
         kernel, size = curve.kernel(signs * z)
         if size < CROSSING_SINGULAR_VALUE:
             tangent = curve.padded(special.point.tangent)

@@ -306,10 +306,7 @@ def follow(
         and not {*vary} & {*source.parameters}
     ):
         source = state.model
-    if kappa is not None:
-        name, span = "kappa", range_of("kappa", kappa)
-    else:
-        name, span = varied(source, {"beta": range_of("beta", beta)} if vary is None else vary)
+    name, span = varied(source, vary, beta, kappa)
     own = name == "kappa" or isinstance(source, Transformer)  # kappa is not that of the state
     start = state.kappa if name == "kappa" else value_of(source, name)
     if not span[0] <= start <= span[1]:
@@ -345,17 +342,14 @@ def _asked_range(
             "one range of beta; to follow a parameter of a drift or model, give vary={name: range} "
             f"instead of beta; got {as_given(drift)}."
         )
-    if family:
-        require("vary", vary, "left out: a function of one number varies that", vary is None)
-        return "s", range_of("the range of the family", kappa, -np.inf), None
-    if beta is None and vary is None:
-        if kind:
-            raise ValueError(
-                f"{drift.__name__} itself is followed in beta, or in the parameter to vary: give "
-                f"its range, and one kappa; or give {drift.__name__}(...)."
-            )
-        return "kappa", range_of("kappa", kappa), None
-    asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+    if kind and beta is None and vary is None:
+        raise ValueError(
+            f"{drift.__name__} itself is followed in beta, or in the parameter to vary: give "
+            f"its range, and one kappa; or give {drift.__name__}(...)."
+        )
+    asked = varied(drift, vary, beta, kappa)
+    if family or (beta is None and vary is None):
+        return *asked, None
     if kappa is None and isinstance(drift, Transformer):
         kappa = drift.kappa if drift.steady_noise else None
     if asked[0] == "kappa" or (kappa is None and isinstance(drift, Transformer)):
@@ -364,11 +358,20 @@ def _asked_range(
     return *asked, positive("kappa", kappa)
 
 
-def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
+def varied(
+    drift: Any, vary: Any, beta: Any = None, kappa: Any = None
+) -> tuple[str, tuple[float, float]]:
     """Name and range of the one parameter in `vary`, after checks.
 
-    `drift` is a drift, a class of drifts or a model.
+    Without it `beta` is the range, and without both `kappa`, which is that of the number of a
+    function. `drift` is a drift, a class of drifts, a model or a function.
     """
+    if callable(drift) and not isinstance(drift, type | Drift | Transformer):
+        require("vary", vary, "left out: a function of one number varies that", vary is None)
+        return "s", range_of("the range of the family", kappa, -np.inf)
+    if beta is None and vary is None:
+        return "kappa", range_of("kappa", kappa)
+    vary = {"beta": range_of("beta", beta)} if vary is None else vary
     one_range = isinstance(vary, Mapping) and len(vary) == 1
     require("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
@@ -620,7 +623,7 @@ def _turned(branch: Branch, special: Special, branches: list[Branch]) -> bool:
     origins = {id(other.origin) for other in branches}
     begun = [s for s in branch.specials if s.kind == "bifurcation" or id(s) in origins]
     values = [one.point.value for one in begun]
-    return bool(getattr(branch.curve.basis, "turnings", [])) and bool(
+    return bool(branch.curve.basis.turnings) and bool(
         np.isclose(values, special.point.value, rtol=SAME_VALUE, atol=0.0).any()
     )
 

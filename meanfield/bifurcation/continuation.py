@@ -227,8 +227,12 @@ class DenseCurve(Curve):
     basis: Any
 
     @abstractmethod
-    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+    def system(
+        self, z: np.ndarray, row: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Callable[[], Any]]:
         """F at z, (N + k - 1,), and a function that computes its Jacobian (N + k - 1, N + k).
+
+        With a `row` (N + k,), the Jacobian has this row below it.
 
         Raises
         ------
@@ -240,13 +244,8 @@ class DenseCurve(Curve):
         """dF/dz, (N + k - 1, N + k)."""
         return self.system(z)[1]()
 
-    def square(self, z: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, Callable[[], Any]]:
-        """F at z, and a function that computes its Jacobian with `row` (N + k,) below it."""
-        residual, jacobian = self.system(z)
-        return residual, lambda: np.vstack([jacobian(), row])
-
     def in_plane(self, z: np.ndarray, row: np.ndarray, value: float) -> tuple[np.ndarray, Any]:
-        residual, matrix = self.square(z, row)
+        residual, matrix = self.system(z, row)
         return np.append(residual, row @ z - value), matrix
 
     def iteration(self, start: np.ndarray, row: np.ndarray, value: float) -> Iteration:
@@ -255,7 +254,7 @@ class DenseCurve(Curve):
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         def find() -> np.ndarray:
-            matrix = self.square(z, self._lengths * direction)[1]()
+            matrix = self.system(z, self._lengths * direction)[1]()
             try:
                 tangent = linear_solution(matrix, np.append(np.zeros(len(z) - 1), 1.0))
             except np.linalg.LinAlgError:
@@ -345,10 +344,6 @@ class StationaryCurve(DenseCurve):
         """z = (0, p) of the uniform state at a value of the parameter."""
         return np.append(np.zeros(len(self.basis.degrees)), self.coordinate(value))
 
-    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-        """Residual m - <m>(m, kappa) at z = (m, parameter), and its Jacobian (n, n + 1)."""
-        return self.square(z, None)
-
     def _derivatives(self, z: np.ndarray, equation: Any, mean: Any) -> tuple[Any, np.ndarray]:
         """dR/dm of `coupled` and dR/dp; kept for the latest z."""
         if not np.array_equal(self._latest[0], z):
@@ -373,8 +368,10 @@ class StationaryCurve(DenseCurve):
             z, (equation, kappa) = near, curve.at(near[-1])
         return curve, z
 
-    def square(self, z: np.ndarray, row: np.ndarray | None) -> tuple[np.ndarray, Callable[[], Any]]:
-        """Residual m - <m>(m, kappa), and its Jacobian bordered by `row`, (n + 1, n + 1)."""
+    def system(
+        self, z: np.ndarray, row: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Callable[[], Any]]:
+        """Residual m - <m>(m, kappa) at z = (m, parameter), and its Jacobian (n, n + 1)."""
         equation, kappa = self.at(z[-1])
         mean = equation.mean(z[:-1], kappa)
 
@@ -399,7 +396,7 @@ class StationaryCurve(DenseCurve):
 
         def find() -> float:
             with np.errstate(over="ignore"):
-                value = determinant(self.square(z, row)[1]())
+                value = determinant(self.system(z, row)[1]())
             return float(np.clip(value, -LARGEST_DETERMINANT, LARGEST_DETERMINANT))
 
         return self.recalled("singular", (z, row), find).item()

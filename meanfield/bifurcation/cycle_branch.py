@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import range_of, real, require
+from ..core.checks import real, require
 from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
@@ -475,12 +475,7 @@ def cycles(
     single = isinstance(source, Transformer)
     wanted = "a Transformer, or a function of one number that gives one"
     require("source", source, wanted, single or callable(source), TypeError)
-    if single and vary is not None:
-        name, span = varied(source, vary)
-    else:
-        require("vary", vary, "left out: a function of one number varies that", vary is None)
-        name = "kappa" if single else "s"
-        span = range_of("kappa", kappa, 0.0 if single else -np.inf)
+    name, span = varied(source, vary, kappa=kappa)
     kind = "" if isinstance(start, Cycle) else str(getattr(start, "kind", None))
     wanted = "a Cycle, a Hopf point of `branches` or a period doubling of `cycles`"
     require("start", start, wanted, kind in ("", *ORIGINS), TypeError)
@@ -635,7 +630,7 @@ def _doubled(here: _Point, resolution: Resolution) -> _Point:
             f"{values[nearest]:.6g}; check `at`."
         )
     _, derivative = curve.in_plane(z, np.append(np.zeros(len(z) - 1), 1.0), orbit.p)
-    waves = derivative(False).carried(vectors[:, nearest].real)
+    waves = derivative().carried(vectors[:, nearest].real)
     ends, mesh = curve.mesh.ends / 2, curve.mesh
     waves = waves / np.sqrt(mesh.weights @ (waves[:, -1] ** 2).sum(axis=1))
     twice = orbit._replace(stages=np.tile(orbit.stages, (2, 1, 1)), period=2 * orbit.period)

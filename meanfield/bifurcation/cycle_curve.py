@@ -10,7 +10,7 @@ from ..core.differences import NODES, WEIGHTS
 from .bases import Array
 from .continuation import Curve, CurvePoint, StationaryCurve
 from .cycle_collocation import Condensed, Mesh, radau
-from .newton import Iteration
+from .newton import Iteration, newton
 
 CYCLE_TOLERANCE = 1e-11  # on the residual of coefficients
 LOG_STEP = 0.02  # of differences by log kappa
@@ -58,10 +58,10 @@ class CoefficientFlow:
         self.basis: Any = states.basis
         self._sizes = self.basis.sizes
 
-    @cached_property
+    @property
     def turnings(self) -> list[Any]:
         """Generators A_i of the rotations under which the models are invariant."""
-        return list(getattr(self.basis, "turnings", []))
+        return self.basis.turnings
 
     def padded(self, states: Array) -> Array:
         """Coefficients (..., N) from those of another degree of truncation."""
@@ -254,7 +254,8 @@ class CycleCurve(Curve):
         rows = np.vstack([self.phase_rows, row])
         fixed = self.phase_rows @ self.reference.z
         borders = rows @ z - np.append(fixed, value)
-        derivative = partial(Linearised, self, orbit, rates, rows)
+        moving = bool(np.any(row[:-1]))
+        derivative = partial(Linearised, self, orbit, rates, rows, by_parameter=moving)
         return np.append(residual.ravel(), borders), derivative
 
     def iteration(self, start: Array, row: Array, value: float) -> Iteration:
@@ -262,41 +263,16 @@ class CycleCurve(Curve):
 
         The derivative is computed again unless a step with it reduces the residual by 0.1.
         """
-        z, sizes, linear = start, [], None
-        moving = bool(np.any(row[:-1]))
-        residual, derivative = self.in_plane_or_inf(z, row, value)
-        sizes.append(_largest(residual))
-        while sizes[-1] > CYCLE_TOLERANCE:
-            if len(sizes) > MOST_CYCLE_STEPS or not np.isfinite(sizes[-1]):
-                return Iteration(z, "max_iterations", sizes)
-            fresh = linear is None
-            try:
-                linear = derivative(moving) if linear is None else linear
-                step = linear.solve(residual)
-            except np.linalg.LinAlgError:
-                return Iteration(z, "singular", sizes)
-            for halving in range(MOST_CYCLE_HALVINGS if fresh else 1):
-                tried = z - step / 2**halving
-                next_residual, next_derivative = self.in_plane_or_inf(tried, row, value)
-                size = _largest(next_residual)
-                if size < sizes[-1]:
-                    break
-            else:
-                if fresh:
-                    return Iteration(z, "stalled", sizes)
-                linear = None
-                continue
-            linear = linear if size < CONTRACTED * sizes[-1] else None
-            z, residual, derivative = tried, next_residual, next_derivative
-            sizes.append(size)
-        return Iteration(z, "converged", sizes)
+        system = partial(self.in_plane_or_inf, row=row, value=value)
+        return newton(system, start, CYCLE_TOLERANCE, MOST_CYCLE_STEPS,
+                      halvings=MOST_CYCLE_HALVINGS, reused=CONTRACTED)  # fmt: skip
 
     def point(self, z: Array, direction: Array) -> CurvePoint:
         """Point of the curve at z with its unit tangent and its monodromy matrix."""
 
         def find() -> Array:
             _, derivative = self.in_plane(z, self._lengths * direction, 0.0)
-            linear = derivative(True)
+            linear = derivative(by_parameter=True)
             tangent = linear.solve(np.append(np.zeros(len(z) - 1), 1.0))
             tangent /= np.sqrt(self._lengths @ tangent**2)
             return np.append(tangent, linear.condensed().monodromy())
@@ -322,9 +298,3 @@ class CycleCurve(Curve):
         others = np.linalg.eigvals(across.T @ monodromy @ across)
         error = np.linalg.norm(monodromy @ rate - rate) / np.linalg.norm(rate)
         return neutral, others[np.argsort(-np.abs(others))], float(error)
-
-
-def _largest(residual: Array) -> float:
-    """Largest entry in absolute value; inf if one is not finite."""
-    size = float(np.abs(residual).max())
-    return size if np.isfinite(size) else np.inf

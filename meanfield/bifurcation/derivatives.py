@@ -91,16 +91,12 @@ class StationaryDerivative:
         spectrum_of_state = self.state.stability(whole_number("count", count))
         result = np.full(len(spectrum_of_state.eigenvalues), np.nan, complex)
         for order in map(int, set(spectrum_of_state.orders)):
-            of_order, spectrum = (
-                np.flatnonzero(spectrum_of_state.orders == order),
-                _Spectrum(self.state, order),
-            )
-            apart = np.abs(spectrum.values - spectrum_of_state.eigenvalues[of_order, None])
-            equal = apart <= LEAST_SINGULAR_VALUE * np.maximum(
-                1.0, np.abs(spectrum_of_state.eigenvalues[of_order, None])
-            )
+            of_order = np.flatnonzero(spectrum_of_state.orders == order)
+            known = spectrum_of_state.eigenvalues[of_order, None]
+            basis, values, vectors = _spectrum(self.state, order)
+            equal = np.abs(values - known) <= LEAST_SINGULAR_VALUE * np.maximum(1.0, np.abs(known))
             chosen = equal.any(axis=0)
-            changes = self._changes(spectrum, chosen)
+            changes = self._changes(basis, vectors, chosen)
             for i, same in zip(of_order, equal[:, chosen], strict=True):
                 block = changes[np.ix_(same, same)]
                 one = np.trace(block) / len(block)
@@ -113,19 +109,18 @@ class StationaryDerivative:
 
         Eigenvalues of rotations contribute 0.
         """
-        state, spectrum = self.state, _Spectrum(self.state, order)
-        turned = spectrum.basis.rotations(state.legendre_moments)
-        sizes = np.abs(spectrum.values.real)
+        state, (basis, values, vectors) = self.state, _spectrum(self.state, order)
+        turned = basis.rotations(state.legendre_moments)
+        sizes = np.abs(values.real)
         least = LEAST_SINGULAR_VALUE * (state.equation.basis.dimension - 1) / state.kappa
         here = sizes <= max(least, np.sort(sizes)[turned])
-        return float(np.trace(self._changes(spectrum, here)).real)
+        return float(np.trace(self._changes(basis, vectors, here)).real)
 
-    def _changes(self, spectrum: "_Spectrum", chosen: np.ndarray) -> np.ndarray:
-        """X L_p Y, (k, k), for the k eigenvalues in the mask `chosen`."""
-        vectors = spectrum.vectors
+    def _changes(self, basis: Any, vectors: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """X L_p Y, (k, k), for the k eigenvectors in the mask `chosen`."""
         left = np.linalg.solve(vectors.T, np.eye(len(vectors))[:, chosen]).T
         right = vectors[:, chosen]
-        moved = self._operator_change(spectrum.basis, np.hstack([right.real, right.imag]))
+        moved = self._operator_change(basis, np.hstack([right.real, right.imag]))
         return left @ (moved[:, : len(left)] + 1j * moved[:, len(left) :])
 
     def _operator_change(self, basis: Any, directions: np.ndarray) -> np.ndarray:
@@ -141,8 +136,8 @@ class StationaryDerivative:
         def at(node: int) -> np.ndarray:
             moved, to = m + node * step * self.legendre_moments, value + node * step
             if family is None:
-                return state.equation.linearised(moved, to, basis, directions)
-            return family.at(to).linearised(moved, state.kappa, basis, directions)
+                return state.equation.linearised(moved, to, basis) @ directions
+            return family.at(to).linearised(moved, state.kappa, basis) @ directions
 
         total = [w / step * at(int(j)) for j, w in zip(NODES, WEIGHTS, strict=True)]
         return np.sum(total, axis=0)
@@ -151,13 +146,11 @@ class StationaryDerivative:
         return f"StationaryDerivative(by {self.parameter}, {self.density!r})"
 
 
-class _Spectrum:
-    """Eigenvalues and eigenvectors of the linearised operator in one order."""
-
-    def __init__(self, state: Any, order: int):
-        self.basis = state.equation.basis.of_order(order)
-        operator = state.equation.linearised(state.legendre_moments, state.kappa, self.basis)
-        self.values, self.vectors = np.linalg.eig(operator)
+def _spectrum(state: Any, order: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Basis of one order, and eigenvalues and eigenvectors of the linearised operator in it."""
+    basis = state.equation.basis.of_order(order)
+    operator = state.equation.linearised(state.legendre_moments, state.kappa, basis)
+    return basis, *np.linalg.eig(operator)
 
 
 def state_derivative(state: Any, parameter: str) -> StationaryDerivative:

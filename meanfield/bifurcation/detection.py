@@ -140,17 +140,11 @@ def meeting(curve: StationaryCurve, first: CurvePoint, last: CurvePoint) -> Spec
     """
     for signs in curve.basis.images(first.m):
         before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
-        if (
-            min(np.abs(before).max(), np.abs(after).max()) >= SYMMETRY_ROUNDING
-            and before @ after < 0
-        ):
-            return _met(curve, first, last, signs)
-    return None
-
-
-def _met(curve: StationaryCurve, first: CurvePoint, last: CurvePoint, signs: np.ndarray) -> Special:
-    """The point between two at which the part of a state that is odd under `signs` vanishes."""
-    before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
+        least = min(np.abs(before).max(), np.abs(after).max())
+        if least >= SYMMETRY_ROUNDING and before @ after < 0:
+            break
+    else:
+        return None
     path = curve.among(curve.basis.joined(signs))
     nearer = first if np.abs(before).max() < np.abs(after).max() else last
     way = np.append(before / np.linalg.norm(before), 0.0)

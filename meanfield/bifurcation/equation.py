@@ -22,7 +22,7 @@ and w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -73,69 +73,17 @@ class Interactions(NamedTuple):
     ratio: float
 
 
-def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions | None]:
-    """Multipliers of every member of an ensemble of drifts, up to the degree of a basis.
-
-    None for a member whose drift is not the gradient of a potential.
-    """
-    weights, normalisers = np.atleast_2d(basis.attraction(drift)), basis.normaliser(drift)
-    if normalisers is None:  # Z = 1
-        return [Interactions(row, 0.0) for row in weights]
-    pairs = zip(weights, np.atleast_2d(normalisers), strict=True)
-    return [_related(*pair) for pair in pairs]
-
-
-def _related(weights: Array, normaliser: Array) -> Interactions | None:
-    """Interactions from the multipliers of W and of Z, l = 0, 1, ...; None unless Z' = c W'."""
+def interactions(drift: ZonalDrift, basis: Basis) -> Interactions | None:
+    """Multipliers of a single drift; None if it is not the gradient of a potential."""
+    weights, normaliser = basis.attraction(drift), basis.normaliser(drift)
+    if normaliser is None:  # Z = 1
+        return Interactions(weights, 0.0)
     weights, z = weights / normaliser[0], normaliser[1:] / normaliser[0]
     if np.abs(z).max() <= CONSTANT:
         return Interactions(weights, 0.0)
     w = weights[1:]
     ratio = float(w @ z / (w @ w)) if np.any(w) else 0.0
     return None if np.abs(z - ratio * w).max() > PROPORTIONAL else Interactions(weights, ratio)
-
-
-class Product(NamedTuple):
-    """Operator on harmonics, left (sum_k w_k right_k)^T diag(factors), in factored form.
-
-    Attributes
-    ----------
-    left : ndarray, (n, M)
-    rights : list of (ndarray, ndarray), (M,) and (n, M)
-        Pairs of w_k, weights of the nodes, and right_k, functions at the nodes.
-    factors : ndarray, (n,), or float
-        Factors of the columns.
-    """
-
-    left: Array
-    rights: list[tuple[Array, Array]]
-    factors: Any = 1.0
-
-    @property
-    def matrix(self) -> Array:
-        (weights, right), *others = self.rights
-        total = weights * right
-        for weights, right in others:
-            total += weights * right
-        return self.left @ total.T * self.factors
-
-    def times(self, directions: Array) -> Array:
-        """The operator times directions (n, k)."""
-        inside = (self.factors * directions.T).T
-        return self.left @ sum(w[:, None] * (right.T @ inside) for w, right in self.rights)
-
-
-def summed(operator: Array, products: Iterable[Product], directions: Array | None = None) -> Array:
-    """diag(operator) plus the sum of products, times directions (n, k).
-
-    Without directions, the matrix (n, n).
-    """
-    if directions is None:
-        matrix = np.diag(operator)
-        for one in products:
-            matrix += one.matrix
-        return matrix
-    return operator[:, None] * directions + sum(one.times(directions) for one in products)
 
 
 class StationaryEquation(ABC):
@@ -151,9 +99,9 @@ class StationaryEquation(ABC):
     Attributes
     ----------
     gradient_flow : bool
-        Whether there is a free energy.
+        Whether derivatives and the second variation of a free energy are known.
     real_spectrum : bool
-        Whether all eigenvalues of the linearised operator are real.
+        Whether all eigenvalues of the linearised operator are known to be real.
     settles : bool
         Whether steps m <- `mean(m).moments` are those of `settled`, which may converge.
     """
@@ -246,13 +194,8 @@ class StationaryEquation(ABC):
         """Gradient (N + 2,) of left . block right by the moments, log kappa and the parameter."""
 
     @abstractmethod
-    def linearised(
-        self, m: Array, kappa: float, basis: Any, directions: Array | None = None
-    ) -> Array:
-        """Linearised operator L of `stability` at m, in a basis of one order, (n, n).
-
-        With `directions` (n, k), L times these.
-        """
+    def linearised(self, m: Array, kappa: float, basis: Any) -> Array:
+        """Linearised operator L of `stability` at m, in a basis of one order, (n, n)."""
 
     @abstractmethod
     def by_log_kappa(self, mean: Any) -> Array:
@@ -313,8 +256,7 @@ class MomentEquation(StationaryEquation):
 
     @cached_property
     def _single_interactions(self) -> Interactions | None:
-        (single,) = interactions(self.zonal, self.basis)
-        return single
+        return interactions(self.zonal, self.basis)
 
     @property
     def exists(self) -> bool:
@@ -413,38 +355,12 @@ class MomentEquation(StationaryEquation):
         size = len(self.degrees)
         return LinearOperator((size, size), apply, dtype=float)
 
-    def linearised(
-        self, m: Array, kappa: float, basis: Basis, directions: Array | None = None
-    ) -> Array:
-        """Linearised operator L of `stability` at m, in a basis at the same nodes, (N, N).
-
-        With directions (N, k), L times these, at a cost of O(N M k) for M nodes instead of O(N^2
-        M).
-        """
-        diffusion, carried = -basis.eigenvalues / kappa, None
-        if directions is None:
-            mean, inner = self.mean(m, kappa), self.basis
-            flow = mean.gain * inner.gradient_of(self.strengths * m / inner.sizes)  # grad g
-            gained, weights = mean.weights * mean.gain, self.multipliers(basis)
-            carried = basis.transport(
-                basis.weights * flow, self.ratio * gained * flow, gained, weights
-            )
-        if carried is not None:
-            return np.diag(diffusion) + carried
-        return summed(diffusion, self._products(m, kappa, basis), directions)
-
-    def _products(self, m: Array, kappa: float, basis: Basis) -> Iterator[Product]:
-        """Terms of the linearised drift, one or two for each component of the gradient."""
-        mean, p = self.mean(m, kappa), basis.values
-        weights, inner = self.multipliers(basis), self.basis
-        slopes = inner.gradient_of(self.strengths * m / inner.sizes)  # of s
-        for c, gradient in enumerate(basis.gradients):
-            moved = [(mean.weights * mean.gain, gradient)]
-            if c < len(slopes):
-                yield Product(gradient, [(basis.weights * mean.gain * slopes[c], p)])
-                if self.ratio:
-                    moved.append((-self.ratio * mean.weights * mean.gain**2 * slopes[c], p))
-            yield Product(gradient, moved, weights)
+    def linearised(self, m: Array, kappa: float, basis: Basis) -> Array:
+        mean, inner = self.mean(m, kappa), self.basis
+        flow = mean.gain * inner.gradient_of(self.strengths * m / inner.sizes)  # grad g
+        gained, weights = mean.weights * mean.gain, self.multipliers(basis)
+        carried = basis.transport(basis.weights * flow, self.ratio * gained * flow, gained, weights)
+        return np.diag(-basis.eigenvalues / kappa) + carried
 
     def by_log_kappa(self, mean: Mean) -> Array:
         return self.along(mean, mean.potential)

@@ -253,8 +253,8 @@ class EquationFamily:
         """Create the caches of equations and models."""
         self._source = lru_cache(RECENT_SOURCES)(partial(with_parameter, self.drift, self.name))
         self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
+        self._interactions = lru_cache(RECENT_SOURCES)(self._made_interactions)
         self._neighbour = lru_cache(RECENT_EQUATIONS)(self._made_neighbour)
-        self._neighbours = lru_cache(RECENT_EQUATIONS)(self._at_nodes)
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the caches of equations."""
@@ -328,15 +328,13 @@ class EquationFamily:
 
     def weights(self, values: Array) -> Array:
         """Multipliers w_l of all degrees at several values, (len(values), degree + 1)."""
-        known = self._at_all(values)
-        if any(one is None for one in known):
-            return np.stack([self.at(float(value)).weights for value in values])
-        return np.stack([member.weights for member in known if member is not None])
+        pairs = ((value, self._interactions(value)) for value in map(float, values))
+        return np.stack([(known or self.at(value)).weights for value, known in pairs])
 
     def changes(self, value: float) -> Interactions:
         """Derivatives of multipliers and of c by the parameter, by differences of sixth order."""
         points, slopes = self.stencil(value)
-        samples: Any = self._at_all(points)
+        samples: Any = map(self._interactions, points.tolist())
         return Interactions(*(slopes @ np.stack(row) for row in zip(*samples, strict=True)))
 
     def _around(self, value: float) -> tuple[Array, list[TransportEquation]]:
@@ -346,30 +344,23 @@ class EquationFamily:
         equations with the multipliers dw/dp and 0 are enough.
         """
         points, slopes = self.stencil(value)
-        each = self._neighbours(tuple(points.tolist()))
+        each = [self._neighbour(point) for point in points.tolist()]
         zonal: Any = [one._zonal for one in each]
-        if all(parts is not None and parts[0][1] is None for parts in zonal):
+        if type(each[0]) is TransportEquation and zonal[0] and zonal[0][0][1] is None:
             change = slopes @ np.array([w for ((w, _),) in zonal])
             pair = scaled(change, None), scaled(0 * change, None)
             made = [TransportEquation(each[0].model, self.basis, zonal=[one]) for one in pair]
             return np.array([1.0, -1.0]), made
         return slopes, each
 
-    def _at_nodes(self, points: tuple[float, ...]) -> list[TransportEquation]:
-        """The general equations at several values, those of an ensemble by their multipliers."""
-        basis, many = self.basis, self._ensemble(np.array(points))
-        if many is None:
-            return [self._neighbour(point) for point in points]
-        model = self.at(points[0]).model
-        w, z = np.atleast_2d(basis.attraction(many)), basis.normaliser(many)
-        pairs = zip(w, [None] * len(w) if z is None else np.atleast_2d(z), strict=True)
-        return [TransportEquation(model, basis, zonal=[scaled(*one)]) for one in pairs]
-
     def _made_neighbour(self, value: float) -> TransportEquation:
-        """The general equation at a value."""
+        """The general equation at a value; `zonal` is known where it depends on that alone."""
         with naming_value(self.drift, self.name, value):
             model = model_of(self._source(value), self.basis.noise)
-            return _with_velocity(transport_equation(model, self.basis))
+            equation = _with_velocity(transport_equation(model, self.basis))
+        if isinstance(self.drift, Drift | type):
+            equation._zonal = equation._zonal_parts
+        return equation
 
     def stencil(self, value: float) -> tuple[Array, Array]:
         """Values, (7,), and weights, (7,), of a difference formula for d/dp at a value.
@@ -406,28 +397,11 @@ class EquationFamily:
         place = float(np.average(points[1:-1][near], weights=second[near]))
         return {self.name: round(place, KINK_DIGITS) + 0.0}  # no -0
 
-    def _ensemble(self, values: Array) -> ZonalDrift | None:
-        """Ensemble of the drifts at several values; None if they do not form one."""
-        if not isinstance(self.drift, Drift | type):
-            return None
-        try:
-            many = with_parameter(self.drift, self.name, values)
-        except (TypeError, ValueError):
-            return None
-        return many if isinstance(many, ZonalDrift) and many.shape == values.shape else None
-
-    def _at_all(self, values: Array) -> list[Interactions | None]:
-        """Multipliers at several values, in one call if the drifts form an ensemble."""
-        many = self._ensemble(values)
-        if many is not None:
-            return interactions(many, self.basis)
-        return [member for value in values.tolist() for member in self._single(value)]
-
-    def _single(self, value: float) -> list[Interactions | None]:
-        """Multipliers at one value."""
+    def _made_interactions(self, value: float) -> Interactions | None:
+        """Multipliers at a value; None without a potential."""
         source = self._source(value)
         if self._general:
-            return [None]
+            return None
         with naming_value(self.drift, self.name, value):
             return interactions(getattr(source, "zonal", source), self.basis)
 

@@ -171,7 +171,6 @@ class IndexedEquation(TransportEquation):
     """
 
     basis: Any
-    real_spectrum = False
 
     def __init__(
         self, model: Transformer, basis: Any, neighbours: Callable[..., Any] | None = None

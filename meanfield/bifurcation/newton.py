@@ -109,22 +109,32 @@ def newton(
     tolerance: float,
     most: int = MOST_ITERATIONS,
     shortened: bool = True,
+    halvings: int = MOST_HALVINGS,
+    reused: float = 0.0,
 ) -> Iteration:
     """Solve residual(x) = 0, where system(x) = (residual, function that computes the Jacobian).
 
     A step is halved while the residual after it is not finite. If `shortened`, it is also halved
     until the largest entry of the residual falls. The iteration has converged when that entry is
     <= tolerance; one more step is then taken if it lowers the residual.
+
+    A Jacobian is used again after a step that reduces the residual to less than the part `reused`;
+    if that is not 0, Jacobians are expensive, and no step is taken after convergence.
     """
     residual, jacobian = system(x)
-    sizes = [_size(residual)]
-    for _ in range(most):
-        done = sizes[-1] <= tolerance
+    sizes, matrix = [_size(residual)], None
+    if not np.isfinite(sizes[0]):
+        return Iteration(x, "stalled", sizes)
+    while len(sizes) <= most:
+        done, fresh = sizes[-1] <= tolerance, matrix is None
+        if done and reused:
+            return Iteration(x, "converged", sizes)
         try:
-            step = solved(jacobian(), residual)
+            matrix = jacobian() if matrix is None else matrix
+            step = solved(matrix, residual)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
-        for halving in range(MOST_HALVINGS):
+        for halving in range(halvings if fresh else 1):
             tried = x - step / 2**halving
             residual_tried, jacobian_tried = system(tried)
             size = _size(residual_tried)
@@ -135,7 +145,11 @@ def newton(
             if not shortened and np.isfinite(residual_tried).all():
                 break
         else:
-            return Iteration(x, "stalled", sizes)
+            if fresh:
+                return Iteration(x, "stalled", sizes)
+            matrix = None
+            continue
+        matrix = matrix if size < reused * sizes[-1] else None
         x, residual, jacobian = tried, residual_tried, jacobian_tried
         sizes.append(size)
         if done:
@@ -177,11 +191,11 @@ def deflated(system: System, solutions: Sequence[np.ndarray], sizes: np.ndarray)
 
 
 def solved(matrix: Any, right: np.ndarray) -> np.ndarray:
-    """matrix^-1 right, for an array, `Coupled`, `Bordered` or, by GMRES, a `LinearOperator`."""
-    if isinstance(matrix, Coupled | Bordered):
-        return matrix.solve(right)
+    """matrix^-1 right, for an array, an object that solves or, by GMRES, a `LinearOperator`."""
     if isinstance(matrix, np.ndarray):
         return np.linalg.solve(matrix, right)
+    if hasattr(matrix, "solve"):
+        return matrix.solve(right)
     from scipy.sparse.linalg import gmres
 
     solution, failed = gmres(matrix, right, rtol=KRYLOV, restart=SPACE, maxiter=CYCLES)

@@ -236,10 +236,7 @@ def _asked(
         *_, last = ranges
         require("vary", vary, "kappa as the first of two", last != "kappa")
         return drift, noise, ranges
-    if family:
-        require("vary", vary, "left out: a function of one number varies that", vary is None)
-        return drift, noise, {"s": range_of("the range of the family", beta, -np.inf)}
-    name, span = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
+    name, span = varied(drift, vary, beta, beta)
     require("vary", vary, "another parameter than kappa, the second one", name != "kappa")
     return drift, noise, {name: span}
 

@@ -468,9 +468,9 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
 
     def transport(
         self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray | None:
+    ) -> np.ndarray:
         if self.by_longitude is None:
-            return None
+            return super().transport(flow, bent, masses, weights)
         p, matrix = self.by_longitude.values, np.zeros((2, self.degrees.size, self.degrees.size))
         for gradient, *along in zip(self.by_longitude.gradients, flow, bent, strict=True):
             for here, one in enumerate(along):

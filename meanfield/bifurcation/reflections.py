@@ -307,7 +307,6 @@ class Reflected(Basis):
     spaces: ClassVar[dict[type[Space], type["Reflected"]]] = {}
     harmonics: ClassVar[type[AllHarmonics]] = AllHarmonics
     symmetric, refinement = False, 1.5
-    iterates: ClassVar[bool] = False  # whether leading eigenvalues alone are computed
     order, turning = 0, -1
     bounds: ClassVar = {
         2: (32, 256, 1e-12),

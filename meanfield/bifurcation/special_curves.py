@@ -256,7 +256,9 @@ class SpecialCurve(DenseCurve):
 
         return ([sigma.real, sigma.imag] if self.oscillates else sigma), gradient
 
-    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+    def system(
+        self, z: np.ndarray, row: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Callable[[], Any]]:
         """Residuals m - <m> and sigma of the condition at z, and their Jacobian."""
         equation, m, mean = self.state(z)
         sigma, gradient = self.condition(z)
@@ -265,7 +267,7 @@ class SpecialCurve(DenseCurve):
             above = np.zeros((self.size, len(z)))
             above[:, : self.size] = equation.jacobian(mean)
             above[:, -2:] = self.family.slopes(z[-1], z[-2], equation, m, mean)
-            return np.vstack([above, gradient()])
+            return np.vstack([above, gradient(), *([] if row is None else [row])])
 
         return np.append(m - mean.moments, sigma), jacobian
 

@@ -102,7 +102,7 @@ def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
     of each rotation excluded. Only functions with nonzero w_i are needed, and no spectrum of the
     linearised equation. Without a free energy, by `stability_of`.
     """
-    if not getattr(equation, "gradient_flow", False) or not equation.basis.dense:
+    if not equation.gradient_flow or not equation.basis.dense:
         return stability_of(equation, m, kappa, 1).stable
     for basis, w, covariance in covariances(equation, m, kappa):
         roots = np.sqrt(kappa * np.abs(w))

@@ -11,10 +11,9 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
-from ..models.zonal import ZonalDrift
 from ..spaces import Torus
 from .reflections import AllHarmonics, Reflected
-from .torus_waves import EVEN, MATRIX_BLOCK, Orbits, orbits_on
+from .torus_waves import EVEN, MATRIX_BLOCK, OnTorus, Orbits, orbits_on
 
 
 class TorusHarmonics(AllHarmonics):
@@ -98,43 +97,30 @@ class TorusHarmonics(AllHarmonics):
         return [(2 * i, 2 * i + 1) for i in range(self.space.circles)]
 
 
-class TorusReflected(Reflected, space=Torus):
+class TorusReflected(OnTorus, Reflected, space=Torus):
     """All waves of a torus up to a degree, sorted by the reflections of a state."""
 
+    space: Any
     all: TorusHarmonics
     harmonics: ClassVar[type[AllHarmonics]] = TorusHarmonics
     iterates = True
     bounds: ClassVar = {2: (32, 256, 1e-12), 4: (6, 24, 1e-10), 6: (3, 5, 1e-8)}
 
     @property
-    def highest(self) -> np.ndarray:
-        return np.abs(self.all.waves).max(axis=1)
+    def orbits_of_waves(self) -> Orbits:  # type: ignore[override]
+        return self.all.orbits
+
+    @property
+    def waves(self) -> np.ndarray:  # type: ignore[override]
+        return self.all.waves
 
     @property
     def finest(self) -> int:
         return self.most + self.most // 4
 
-    @property
-    def eigenvalues(self) -> np.ndarray:
-        return self.all.eigenvalues
-
-    @property
-    def level_eigenvalues(self) -> np.ndarray:
-        return self.all.orbits.eigenvalues
-
     @cached_property
     def sizes(self) -> np.ndarray:
         return np.full(len(self.degrees), 2**0.5)
-
-    def attraction(self, drift: ZonalDrift) -> np.ndarray:
-        return self.all.orbits.of(drift, self.space.attraction(drift))
-
-    def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
-        table = self.space.normaliser(drift)
-        return None if table is None else self.all.orbits.of(drift, table)
-
-    def interaction(self, drift: ZonalDrift) -> np.ndarray:
-        return self.all.orbits.of(drift, self.space.interaction(drift))
 
     def first_moments(self, m: np.ndarray) -> np.ndarray:
         first = self.eigenvalues == 1  # cosine and sine of each angle

@@ -126,7 +126,44 @@ def orbits_on(space: Torus, name: str) -> Orbits:
     return Orbits(space, name)
 
 
-class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
+class OnTorus(Basis):
+    """Basis of functions of the orbits of waves, each with a multiplier of its own.
+
+    Attributes
+    ----------
+    orbits_of_waves : Orbits
+    waves : ndarray of int, (N, m)
+        A wave of each function.
+    """
+
+    space: Torus
+    orbits_of_waves: Orbits
+    waves: np.ndarray
+
+    @property
+    def highest(self) -> np.ndarray:
+        return np.abs(self.waves).max(axis=1)
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        return (self.waves**2.0).sum(axis=1)
+
+    @property
+    def level_eigenvalues(self) -> np.ndarray:
+        return self.orbits_of_waves.eigenvalues
+
+    def attraction(self, drift: ZonalDrift) -> np.ndarray:
+        return self.orbits_of_waves.of(drift, self.space.attraction(drift))
+
+    def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
+        table = self.space.normaliser(drift)
+        return None if table is None else self.orbits_of_waves.of(drift, table)
+
+    def interaction(self, drift: ZonalDrift) -> np.ndarray:
+        return self.orbits_of_waves.of(drift, self.space.interaction(drift))
+
+
+class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     """Functions of one order on the torus, on a grid with a point of each set of mirror images.
 
     Parameters
@@ -136,11 +173,6 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         "axisymmetric": even in each angle. "square": invariant also under exchanges of angles.
         "even": invariant under x -> -x.
     order : int
-
-    Attributes
-    ----------
-    waves : ndarray of int, (n, m)
-        A wave of each function.
     """
 
     turning, refinement = -1, 1.5
@@ -160,6 +192,7 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         self.axis = np.zeros(self.circles)
         self.orbits_of_waves = orbits_on(space, name)
         self.odd = self._classes[order]
+        self._signed = self.odd[:1] if name == EVEN else self.odd  # angles whose signs count
         self.orders = len(self._classes)
         self.waves, self._mixing = self._functions()
         self.degrees = self.orbits_of_waves.numbers(self.waves) + 1
@@ -181,17 +214,12 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         from scipy.sparse import block_diag, csr_array
 
         waves = self.orbits_of_waves.representatives
-        if self.name != SQUARE:
-            there = waves[:, self.odd].all(axis=1) if self.name != EVEN else waves.any(axis=1)
-            return waves[there], None
+        if self.order == 0 or self.name == EVEN:
+            return waves, None
         if self.odd:
             waves = orbits_on(self.space, AXISYMMETRIC).representatives
             return waves[waves[:, self.odd].all(axis=1)], None
-        counts = [len(set(permutations(row))) for row in waves.tolist()]
-        if self.order == 0:
-            rows = [np.full((1, n), n**-0.5) for n in counts]
-        else:
-            rows = [_contrasts(n) for n in counts]
+        rows = [_contrasts(len(set(permutations(row)))) for row in waves.tolist()]
         repeated = np.repeat(waves, [len(row) for row in rows], axis=0)
         return repeated, block_diag([*map(csr_array, rows)], format="csr")
 
@@ -218,18 +246,6 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
             if len(orbits_on(self.space.with_degree(d), self.name).sizes) >= degree
         )  # fmt: skip
 
-    @property
-    def highest(self) -> np.ndarray:
-        return np.abs(self.waves).max(axis=1)
-
-    @property
-    def eigenvalues(self) -> np.ndarray:
-        return (self.waves**2.0).sum(axis=1)
-
-    @property
-    def level_eigenvalues(self) -> np.ndarray:
-        return self.orbits_of_waves.eigenvalues
-
     @cached_property
     def sizes(self) -> np.ndarray:
         return np.sqrt(self.orbits_of_waves.sizes[self.degrees - 1])
@@ -250,22 +266,14 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
 
     def _table(self, along: int | None = None) -> np.ndarray:
         """Values (n, M) of the functions, or of their derivatives in one angle."""
-        if self.name == EVEN:
-            phase = np.zeros((len(self.waves), 1))
-            for k, x in zip(self.waves.T, self._angles, strict=True):
-                phase = (phase[:, :, None] + np.outer(k, x)[:, None]).reshape(len(k), -1)
-            turned = np.sin if bool(self.odd) != (along is not None) else np.cos
-            factor = 1.0 if along is None else self.waves[:, [along]] * (1 if self.odd else -1)
-            return np.asarray(2**0.5 * factor * turned(phase))
-        waves = self._products
-        table = np.ones((len(waves), 1))
-        for i, (k, x) in enumerate(zip(waves.T, self._angles, strict=True)):
-            odd, phase = i in self.odd, np.outer(k, x)
-            one = np.sin(phase) if odd else np.cos(phase)
-            if i == along:
-                one = k[:, None] * (np.cos(phase) if odd else -np.sin(phase))
-            one *= np.where(k == 0, 1.0, 2**0.5)[:, None]
-            table = (table[:, :, None] * one[:, None]).reshape(len(k), -1)
+        table: Any = 0.0
+        for weight, images, _ in self._images(self._products):
+            change = np.ones(len(images)) if along is None else 1j * images[:, along]
+            series = (weight * (-1j) ** len(self._signed) * change)[:, None]
+            for k, powers in zip(images.T, self._exponentials, strict=True):
+                waves = powers.T[k + self.degree]
+                series = (series[:, :, None] * waves[:, None]).reshape(len(k), -1)
+            table = table + self._norms[:, None] * series.real
         return table if self._mixing is None else np.asarray(self._mixing @ table)
 
     @cached_property
@@ -324,11 +332,6 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
 
     # p_i p_j is a mean of cosines of k - k', for a wave k of p_i and all k' of p_j
 
-    @property
-    def _spread(self) -> bool:
-        """Whether functions are sums of several products of sines and cosines, of equal signs."""
-        return self._mixing is not None and self.order > 0
-
     @cached_property
     def _products(self) -> np.ndarray:
         """A wave (n, m) of each product of sines and cosines in the functions."""
@@ -367,36 +370,30 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         changes = list(product(signs, axes))
         steps = (4 * self.degree + 1) ** np.arange(self.circles)[::-1]
         for sign, axis in changes:
-            parity = np.prod([sign[i] for i in self.odd[: 1 if self.name == EVEN else None]])
+            parity = np.prod([sign[i] for i in self._signed])
             images = np.array(sign) * waves[:, axis]
             yield float(parity) / len(changes), images, images @ steps
 
     def pairings(self, masses: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """Means of products as in `Basis`, for masses with the symmetry of the functions."""
         chosen = slice(None) if columns is None else columns
-        waves = self._products if self._spread else self.waves
-        others = waves if self._spread else waves[chosen]
-        result = self._paired(waves, others, masses)
-        if self._spread:
+        waves, series = self._products, self._series(masses)
+        (_, _, rows), *_ = self._images(waves)
+        rows = rows[:, None] + len(series) // 2
+        others = waves if self._mixing is not None else waves[chosen]
+        result = np.zeros((len(rows), len(others)))  # sums of masses P_i P_j
+        for weight, _, places in self._images(others):
+            result += weight * series[rows - places]
+        if self._mixing is not None:
             result *= np.outer(self._norms, self._norms)
             result = (self._mixing @ (self._mixing @ result.T).T)[:, chosen]
             return np.asarray(result / np.outer(self.sizes, self.sizes[chosen]))
         ratios = self._norms / self.sizes
         return result if self.order == 0 else result * np.outer(ratios, ratios[chosen])
 
-    def _paired(self, waves: np.ndarray, others: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """sum_n masses_n P_i(x_n) P_j(x_n) for the means P of exponentials of waves, (n, k)."""
-        series = self._series(masses)
-        (_, _, rows), *_ = self._images(waves)
-        rows = rows[:, None] + len(series) // 2
-        result = np.zeros((len(rows), len(others)))
-        for weight, _, places in self._images(others):
-            result += weight * series[rows - places]
-        return result
-
     def _of_products(self, weights: np.ndarray) -> np.ndarray:
         """Values (n,) for the products from those (N,) for the functions, equal in an orbit."""
-        if not self._spread:
+        if self._mixing is None:
             return weights
         table = np.zeros(len(self.orbits_of_waves.sizes))
         table[self.degrees - 1] = weights
@@ -405,8 +402,7 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def transport(
         self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        waves = self._products if self._spread else self.waves
-        weights = self._of_products(weights)
+        waves, weights = self._products, self._of_products(weights)
         felt = np.flatnonzero(weights)
         flows = [self._series(one, i) for i, one in enumerate(flow)]
         inward = [self._series(one, i) for i, one in enumerate(bent)] if bent.any() else []
@@ -425,19 +421,9 @@ class TorusWaves(Basis, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
                     drawn += k[:, None] * series.take(at)
                 block[:, felt] += sign * weights[felt] * drawn
         matrix *= np.outer(self._norms, self._norms)
-        return matrix if not self._spread else self._mixing @ (self._mixing @ matrix.T).T
+        return matrix if self._mixing is None else self._mixing @ (self._mixing @ matrix.T).T
 
-    # Drifts and densities ---------------------------------------------------------------------
-
-    def attraction(self, drift: ZonalDrift) -> np.ndarray:
-        return self.orbits_of_waves.of(drift, self.space.attraction(drift))
-
-    def normaliser(self, drift: ZonalDrift) -> np.ndarray | None:
-        table = self.space.normaliser(drift)
-        return None if table is None else self.orbits_of_waves.of(drift, table)
-
-    def interaction(self, drift: ZonalDrift) -> np.ndarray:
-        return self.orbits_of_waves.of(drift, self.space.interaction(drift))
+    # Densities --------------------------------------------------------------------------------
 
     def _centre(self, series: np.ndarray) -> np.ndarray:
         """Angles (m,) about which a density is even, by its lowest independent waves."""

@@ -31,7 +31,7 @@ from ..core.cached import cached_property
 from ..dynamics.field_transport import check_degree_of_fields
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
-from ..models import Drift, HigherOrder, Transformer
+from ..models import HigherOrder, Transformer
 from ..spaces.validity import NEGATIVE_SHARE, log_modulus
 from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
@@ -211,18 +211,24 @@ class TransportEquation(StationaryEquation):
         """Multipliers of W and Z (None for Z = 1) of each zonal part, over the mean of Z."""
         if self._zonal is not None:
             return self._zonal
-        basis, parts, drift = self.basis, [], self.model.drift
-        for factor, part in [(1.0, drift)] if drift.is_zonal else drift.terms:
-            if part.is_zonal:
-                zonal = part.as_zonal()
-                parts.append(scaled(factor * basis.attraction(zonal), basis.normaliser(zonal)))
-        return parts
+        each, basis = self._zonal_terms, self.basis
+        return [scaled(c * basis.attraction(part), basis.normaliser(part)) for c, part in each]
+
+    @property
+    def _terms(self) -> list[tuple[float, Any]]:
+        """Factors and parts of the drift; a zonal drift is one part."""
+        drift: Any = self.model.drift
+        return [(1.0, drift)] if drift.is_zonal else drift.terms
 
     @cached_property
-    def _others(self) -> list[tuple[float, Drift]]:
+    def _zonal_terms(self) -> list[tuple[float, Any]]:
+        """Factors and zonal parts."""
+        return [(c, part.as_zonal()) for c, part in self._terms if part.is_zonal]
+
+    @property
+    def _others(self) -> list[tuple[float, Any]]:
         """Factors and parts of the drift that are not zonal."""
-        drift: Any = self.model.drift
-        return [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
+        return [term for term in self._terms if not term[1].is_zonal]
 
     @cached_property
     def _fields(self) -> list[tuple[float, Any]]:
@@ -263,10 +269,8 @@ class TransportEquation(StationaryEquation):
     def _potentials(self) -> list[LinearFunction]:
         """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
-        drift = self.model.drift
-        terms = [(1.0, drift)] if drift.is_zonal else drift.terms
-        zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
-        found = [LinearFunction(0.0, _values, c * basis.interaction(part)) for c, part in zonal]
+        zonal = (c * basis.interaction(part) for c, part in self._zonal_terms)
+        found = [LinearFunction(0.0, _values, factors) for factors in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis, None if field.drift.interacts else 0)
             each = zip(every.coefficients, every.values, strict=True)
@@ -288,11 +292,12 @@ class TransportEquation(StationaryEquation):
 
     @property
     def real_spectrum(self) -> bool:  # type: ignore[override]
-        """Whether there is a free energy: then L is symmetric in the metric of its flow.
+        """Whether L is symmetric, in the metric of the gradient flow of a free energy.
 
-        False in bases that compute all eigenvalues, which tell several that vanish at once.
+        False in bases that compute all growth rates: two that vanish at once, where the determinant
+        keeps its sign, are located by these rates.
         """
-        return getattr(self.basis, "iterates", False) and self._energy_shares is not None
+        return self.basis.iterates and self._energy_shares is not None
 
     @cached_property
     def noise_strength(self) -> float:
@@ -398,18 +403,13 @@ class TransportEquation(StationaryEquation):
         force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
         return Flow(density, velocity, parts, moments=moments), force
 
-    @property
-    def _turnings(self) -> list[Any]:
-        """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
-        return getattr(self.basis, "turnings", [])
-
     def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array, Array]:
         """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
 
         The velocities are the least-squares fit of the rate of change `change` by the tangents,
         whose pseudoinverse (k, n) comes last.
         """
-        mine, turnings = self.basis.even.members, self._turnings
+        mine, turnings = self.basis.even.members, self.basis.turnings
         columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
         if not UNIFORM_MOMENT <= np.abs(columns).max(initial=0.0) < np.inf:  # nan neither
             none = np.zeros(len(turnings))
@@ -441,17 +441,13 @@ class TransportEquation(StationaryEquation):
             operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
         return -operator * part.sizes / (part.eigenvalues * part.sizes)[:, None]
 
-    def linearised(
-        self, m: Array, kappa: float, basis: Any, directions: Array | None = None
-    ) -> Array:
-        mean = self.mean(m, kappa)
-        matrix = self._diffusion(basis) / kappa + self._transport(mean, basis)
-        return matrix if directions is None else matrix @ directions
+    def linearised(self, m: Array, kappa: float, basis: Any) -> Array:
+        return self._diffusion(basis) / kappa + self._transport(self.mean(m, kappa), basis)
 
     def _transport(self, state: TransportState, part: Any) -> Array:
         """Linearised drift, reaction, frequencies and co-rotation in one order, (n, n)."""
         matrix = self._drifted(state, part)
-        for speed, turning in zip(state.speeds, self._turnings, strict=True):
+        for speed, turning in zip(state.speeds, self.basis.turnings, strict=True):
             if speed:
                 matrix -= speed * turning[part.members][:, part.members].toarray()
         return matrix + self._turned(part)
@@ -518,7 +514,7 @@ class TransportEquation(StationaryEquation):
         state. `across` is `left` without its part along the tangents, in order 0.
         """
         even, kappa, mine = self.basis.even, state.kappa, self.basis.even.members
-        turned = [A[part.members][:, part.members] @ right for A in self._turnings]
+        turned = [A[part.members][:, part.members] @ right for A in self.basis.turnings]
         weights = np.array([across @ one for one in turned])  # of the speeds
         slope = self._diffusion(even) / kappa + self._transport(state, even)
         by_rate = weights @ state.fit
@@ -529,7 +525,7 @@ class TransportEquation(StationaryEquation):
             moved = kappa * (slope @ right) + right
             beside = moved - _projected(state, moved)
             for A, along, other in zip(
-                self._turnings, state.fit @ moved, state.fit @ left, strict=True
+                self.basis.turnings, state.fit @ moved, state.fit @ left, strict=True
             ):
                 inner = inner - A[mine][:, mine].T @ (across * along + beside * other) / kappa
         return inner, total

@@ -9,7 +9,6 @@ backward differentiation formulas with the Jacobian of R, whose steps grow with 
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -137,18 +136,13 @@ def flow_solver(
     """Solver of dm/dt from t = 0 to `end`, a `scipy.integrate.BDF` whose steps the caller takes."""
     from scipy.integrate import BDF
 
-    equation = transport_equation(model, basis)
-    change, jacobian = (partial(one, equation, float(model.kappa)) for one in (_change, _jacobian))
+    equation, kappa = transport_equation(model, basis), float(model.kappa)
+    rates = basis.eigenvalues / kappa
+
+    def change(t: float, m: np.ndarray) -> np.ndarray:
+        return np.asarray(rates * (equation.mean(m, kappa).moments - m))
+
+    def jacobian(t: float, m: np.ndarray) -> np.ndarray:
+        return np.asarray(-rates[:, None] * equation.jacobian(equation.mean(m, kappa)))
+
     return BDF(change, 0.0, m, end, rtol=rtol, atol=atol, jac=jacobian)
-
-
-def _change(equation: Any, kappa: float, t: float, m: np.ndarray) -> np.ndarray:
-    """dm/dt, (N,)."""
-    rates = equation.basis.eigenvalues / kappa
-    return np.asarray(rates * (equation.mean(m, kappa).moments - m))
-
-
-def _jacobian(equation: Any, kappa: float, t: float, m: np.ndarray) -> np.ndarray:
-    """Derivative of `_change` by m, (N, N)."""
-    rates = equation.basis.eigenvalues / kappa
-    return np.asarray(-rates[:, None] * equation.jacobian(equation.mean(m, kappa)))

@@ -21,7 +21,7 @@ from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from .attention import AttentionSums
 from .contract import SINGLE_THREAD, ZonalEngine
-from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_DENOMINATOR, projected
+from .direct import FEW_PAIRS, LOWEST_DENOMINATOR, DirectSums, projected
 from .gram_pairs import within_one
 from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
@@ -107,7 +107,9 @@ class CausalSums(CausalEngine):
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:
         """About the microseconds that velocities of n tokens take."""
-        return FUNCTION_COST * n**2 if drift.exponent is None else CAUSAL_PAIR_COST * n**2 / 2
+        if drift.exponent is None:
+            return DirectSums.cost_of(drift, n)
+        return CAUSAL_PAIR_COST * n**2 / 2
 
     @property
     def compiled(self) -> bool:

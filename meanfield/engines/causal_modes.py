@@ -15,14 +15,13 @@ from numpy.polynomial import Chebyshev, Legendre
 
 from ..models.influence import Causal
 from ..spaces.contract import dimension_of_harmonics
-from .causal import CAUSAL_PAIR_COST, CausalEngine, CausalSums, earlier_masses
-from .direct import FUNCTION_COST, projected
+from .causal import CausalEngine, CausalSums, earlier_masses
+from .direct import projected
 from .harmonics import HarmonicEngine
 from .pairs import columns_of
 
 BLOCK_SIZES = 2 ** np.arange(6, 14)  # numbers of tokens of a block that are compared by cost
 CAUSAL_TOKEN_COST = 0.08  # microseconds per token in addition to harmonics and pairs
-BLOCK_COST = 80.0  # microseconds of a block whose pairs are summed by rows of inner products
 ZONAL_SERIES = {2: Chebyshev, 3: Legendre}  # polynomials in t of the zonal harmonics, by dimension
 LEVEL_NODES = np.linspace(-1, 1, 65)  # inner products at which Z is evaluated to find its maximum
 
@@ -62,14 +61,12 @@ class CausalModes(CausalEngine):
 
     def _cost(self, size: int) -> float:
         """Estimated microseconds for a block of `size` tokens."""
-        pairs = CAUSAL_PAIR_COST * size**2 / 2
-        if not self._pairs.compiled:
-            pairs = BLOCK_COST + FUNCTION_COST * size**2
+        pairs = CausalSums.cost_of(self.drift, size)
         return CAUSAL_TOKEN_COST * size + self._modes.cost(size) + pairs
 
     def cost(self, n: int) -> float:
         """About the microseconds that velocities of n tokens take."""
-        return n / self.block * self._cost(self.block)
+        return -(-n // self.block) * self._cost(self.block)
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities by harmonics of all earlier blocks, and by pairs within a block."""

@@ -23,11 +23,12 @@ from ..models import (
     Pointwise,
     ZonalDrift,
 )
+from ..models.zonal import kernel_degree
 from ..spaces.torus import Torus
 from .attention import AttentionSums
 from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
-from .causal_modes import CausalModes
+from .causal_modes import LEVEL_NODES, CausalModes
 from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
@@ -37,8 +38,9 @@ from .many_body import MomentSums
 from .pair_kernels import PairSums
 from .torus import TorusSums
 
-FEWEST_FOR_MODES = 256  # for fewer tokens, sums over all pairs take at most 60 us and are exact
-LEVEL_NODE_COUNT = 65  # inner products at which Z is evaluated to find its maximum
+FEWEST_FOR_MODES = 256  # fewer tokens keep the digits of faint forces, which last for e^(c beta)
+FAINT_NODES = 6  # nodes at which W' may be small because it has a root
+FEW_DEGREES = (64,)  # searched for few tokens: on rough kernels a longer search takes seconds
 FINEST_MODES_OF_ATTENTION = 1e-11  # smallest tolerance for which modes of attention are chosen
 
 
@@ -155,6 +157,10 @@ class Automatic(Summation):
     if they are faster than all pairs and can be as accurate as `tolerance`; else all pairs. So for
     `Attention`, whose weights are summed over pairs where they have too many harmonics.
 
+    Clusters of fewer than 256 tokens can be followed for times of order e^(c beta). Their forces
+    keep all digits by sums over pairs, which are taken for USA and SA, and for other kernels whose
+    slope is below `tolerance`, relative to its maximum, at a tenth of all inner products.
+
     Parameters
     ----------
     tolerance, threads
@@ -173,7 +179,7 @@ class Automatic(Summation):
             return pairs.build(drift, n, d, causal)
         if drift.exponent is not None and not np.any(drift.exponent):
             return MeanDirection(drift) if causal is None else CausalMean(drift, causal)
-        if d in MODES_BY_DIMENSION and n >= FEWEST_FOR_MODES and _accurate(drift, self.tolerance):
+        if d in MODES_BY_DIMENSION and _accurate(drift, n, self.tolerance):
             try:
                 engine: Any = Modes(self.tolerance, self.threads).build(drift, n, d, causal)
             except MeanfieldError:  # its harmonics do not decay
@@ -190,15 +196,32 @@ class Automatic(Summation):
         return AttentionSums(drift, self.threads)
 
 
-def _accurate(drift: ZonalDrift, tolerance: float) -> bool:
+def _accurate(drift: ZonalDrift, n: int, tolerance: float) -> bool:
     """True if modes are accurate to the tolerance, also where tokens repel and cluster.
 
     In a cluster the normaliser Z * mu is Z(1), with a rounding error relative to the largest Z.
     """
-    t = np.broadcast_to(np.linspace(1, -1, LEVEL_NODE_COUNT), (*drift.shape, LEVEL_NODE_COUNT))
+    if n < FEWEST_FOR_MODES and drift.exponent is not None:
+        return False
+    t = np.broadcast_to(LEVEL_NODES, (*drift.shape, LEVEL_NODES.size))
     weights = np.abs(drift.weight(t))
-    lowest = (weights[..., 0] / weights.max(axis=-1)).min()
-    return tolerance >= 10 * FINEST_ACCURACY and tolerance * lowest >= HARMONIC_ROUNDING
+    lowest = (weights[..., -1] / weights.max(axis=-1)).min()
+    if not (tolerance >= 10 * FINEST_ACCURACY and tolerance * lowest >= HARMONIC_ROUNDING):
+        return False
+    return n >= FEWEST_FOR_MODES or not _faint(drift, t, tolerance)
+
+
+def _faint(drift: ZonalDrift, t: np.ndarray, tolerance: float) -> bool:
+    """True if the kernel has forces below the tolerance, relative to the largest, or is rough."""
+    with np.errstate(all="ignore"):
+        slopes = np.sort(np.abs(drift.slope(t)), axis=-1)
+    if not (slopes[..., FAINT_NODES] >= tolerance * slopes[..., -1]).all():  # also if one is nan
+        return True
+    try:
+        kernel_degree(drift, 2, searched=FEW_DEGREES)
+    except MeanfieldError:
+        return True
+    return False
 
 
 @dataclass(frozen=True)

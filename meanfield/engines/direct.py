@@ -44,6 +44,7 @@ FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than t
 LOWEST_DENOMINATOR = 1e-280  # below this denominator, weights that underflow would matter
 ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
 PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds per pair: exponential kernel, other kernel
+BLOCK_COST = 80.0  # microseconds of a block of inner products in addition to its pairs
 DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
 MEAN_BLOCK = 1024  # tokens of a partial sum of a mean
 
@@ -134,7 +135,7 @@ class DirectSums(ZonalEngine):
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:
         """About the microseconds that velocities of n tokens take, see `contract`."""
-        return (FUNCTION_COST if drift.exponent is None else PAIR_COST) * n**2
+        return BLOCK_COST + FUNCTION_COST * n**2 if drift.exponent is None else PAIR_COST * n**2
 
     def velocity(self, x: np.ndarray, masses: np.ndarray, *computed: Any) -> np.ndarray:
         """Velocities (R, n, d); of `Dual` tokens with their changes.

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,14 +11,15 @@ from pprint import pformat
 from typing import Any
 
 from meanfield import MeanfieldError
-from meanfield.extending import require
+from meanfield.extending import Kind, require
 
 from .frames import LONGEST_COMPUTING
-from .scene import KINDS_OF_TOKENS, Scene, UserFile
+from .scene import FRAME_COUNTS, Scene, UserFile, law_of_tokens
 
 MOST_DRAWINGS = 3  # figures that are drawn at the same time
 FAIR_SECONDS = 10.0  # seconds after which a figure gives way to another one
 STOPPING_SECONDS = 2.0  # longest wait for the end of a figure that was told to stop
+RUN_NAMES = {"density": "density_run", "tokens": "token_run"}
 FIGURE_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 SCRIPT_TEXT = '''"""A scene of `meanfield explore`; its link was {link}."""
 
@@ -165,66 +166,32 @@ def script(scene: Scene, file: UserFile | None = None) -> str:
 
     The run of the density is its variable ``density_run``, that of the tokens ``token_run``.
     """
-    tables = scene.tables(file)
-    kappa = "np.inf" if math.isinf(scene.kappa) else repr(scene.kappa)
-    model = f"mf.Transformer(drift, kappa={kappa}"
+    configurations = scene.configurations(file)
+    law = pformat(scene.law(file), width=96, sort_dicts=False)
+    of_tokens = law_of_tokens(scene.law(file))
     body = [
-        f"drift = mf.{scene.drift}({'' if scene.drift == 'Kuramoto' else f'beta={scene.beta!r}'})",
-        *_start(scene, scene.law(file)),
+        f"law = {law}",
+        f"mu0 = mf.build(mf.Start, law).begin({None if of_tokens else _code(scene.initial_space)})",
         f"t_end = {scene.t_end!r}",
-        f"times = np.linspace(0.0, t_end, {tables.popitem()[1]['solve']['t_eval']['count']})",
+        f"times = np.linspace(0.0, t_end, {FRAME_COUNTS[scene.space]})",
     ]
-    for layer, table in scene.tables(file).items():
-        solve = {name: v for name, v in table["solve"].items() if name not in ("t_span", "t_eval")}
-        options = ", ".join(f"{name}={value!r}" for name, value in solve.items())
-        times = f"t_span=(0.0, t_end), t_eval=times, {options}"
-        if layer == "density":
-            nodes = table["initial"]["kind"] == "AlongCharacteristics"
-            state = "mf.Characteristics(mu0)" if nodes else "mu0"
-            run = f"density_run = mf.solve({model}), {state}, {times})"
-        else:
-            norm = scene.normalisation
-            option = "" if norm == "PostLN" else f", normalisation=mf.{norm}()"
-            is_sample = table["initial"]["kind"] == "SampledTokens"
-            state = f"mu0.sample({scene.tokens}, rng={scene.rng})" if is_sample else "mu0"
-            run = f"token_run = mf.solve({model}{option}), {state}, {times})"
-        body += ["", run]
-    first = "density_run" if "density" in scene.tables(file) else "token_run"
+    for layer, config in configurations.items():
+        options = {k: v for k, v in config.tables["solve"].items() if k not in ("t_span", "t_eval")}
+        words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        state = "mu0"
+        if config.data["initial"]["kind"] == "AlongCharacteristics":
+            state = "mf.Characteristics(mu0)"
+        elif config.data["initial"]["kind"] == "SampledTokens":
+            state = f"mu0.sample({scene.tokens}, rng={scene.rng})"
+        name, model = RUN_NAMES[layer], _code(config.tables["model"])
+        solved = f"mf.solve({model}, {state}, t_span=(0.0, t_end), t_eval=times, {words})"
+        body += ["", f"{name} = {solved}"]
+    first = RUN_NAMES[next(iter(configurations))]
     body += ["", f"print({first})", f'{first}.plot().savefig("explored.png")', ""]
     link = "?" + "&".join(f"{name}={value}" for name, value in scene.link.items())
     return SCRIPT_TEXT.format(link=link, body="\n".join(body))
 
 
-def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
-    """The lines of a script that define the initial state mu0."""
-    if scene.start == "file":
-        table = pformat(law, width=96, sort_dicts=False)
-        space = "None" if law["kind"] in KINDS_OF_TOKENS else f"mf.{scene.initial_space!r}"
-        if law["kind"] == "LastState":
-            return [f"mu0 = mf.LastState({law['file']!r}).begin({space})"]
-        return [f"law = {table}", f"mu0 = mf.build(mf.Start, law).begin({space})"]
-    space = f"space = mf.{scene.initial_space!r}"
-    if law["kind"] == "Fourier":
-        half = [c / 2 for c in law["cos"]]
-        return [space, f"mu0 = space.fourier({[1.0, *half]!r})"]
-    if law["kind"] == "Legendre":
-        series = [1.0, *law["coefficients"]]
-        return [space, f"mu0 = space.zonal({series!r}, axis={law['axis']!r})"]
-    if law["kind"] != "Mixture":
-        return [space, f"mu0 = {_peak(law)}"]
-    weights = [part["weight"] for part in law["components"]]
-    peaks = [f"    {_peak(part['law'])}," for part in law["components"]]
-    return [
-        space,
-        f"weights = {weights!r}",
-        "shares = [weight / sum(weights) for weight in weights]",
-        "peaks = [",
-        *peaks,
-        "]",
-        "mu0 = mf.Density.mixture(shares, peaks)",
-    ]
-
-
-def _peak(law: dict[str, Any]) -> str:
-    method = "von_mises" if law["kind"] == "VonMises" else "von_mises_fisher"
-    return f"space.{method}({law['mean']!r}, {law['concentration']!r})"
+def _code(kind: Kind) -> str:
+    """The Python expression that builds a kind, from its `repr`."""
+    return re.sub(r"\b(?=[A-Z]\w*\()", "mf.", repr(kind))

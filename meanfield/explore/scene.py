@@ -16,7 +16,6 @@ PAGE_DIMENSIONS = {"Circle": 2, "Sphere": 3, "Torus": 4}
 INITIAL_DEGREES = {"Circle": 64, "Sphere": 64, "Torus": 48}  # degrees of the initial law
 MOST_DEGREE = {"Circle": 1024, "Sphere": 64, "Torus": 64}
 FRAME_COUNTS = {"Circle": 301, "Sphere": 151, "Torus": 151}
-KINDS_OF_TOKENS = (mf.Tokens.__name__, mf.TorusTokens.__name__)
 PAGE_RTOL = 1e-6
 MOST_TOKENS = 1000
 NOISE_STEPS = 120  # time steps of tokens with noise in the time kappa_1
@@ -199,26 +198,26 @@ class Scene(Kind, family=True):
         `max_degree` resolves it. A file of tokens has no density; 0 tokens are left out.
         """
         law, space = self.law(file), {"kind": self.space, "degree": INITIAL_DEGREES[self.space]}
-        law_of_tokens = self.start == "file" and law["kind"] in KINDS_OF_TOKENS
+        of_tokens = law_of_tokens(law)
         model = {"drift": self.drift_table, "kappa": self.kappa}
         times = {"kind": "Linspace", "count": FRAME_COUNTS[self.space]}
         solve: dict[str, Any] = {"t_span": [0.0, self.t_end], "t_eval": times}
         noisy = self.kappa < math.inf
         nodes = not noisy and self.space == "Circle"
         tables: dict[str, dict[str, Any]] = {}
-        if not law_of_tokens:
+        if not of_tokens:
             initial = {"kind": "AlongCharacteristics", "law": law} if nodes else law
             modes = {} if nodes else {"max_degree": MOST_DEGREE[self.space]}
             steps = {"rtol": PAGE_RTOL, "max_steps": MOST_STEPS, **modes}
             tables["density"] = {"model": model, "space": space, "initial": initial}
             tables["density"]["solve"] = solve | steps
-        if self.tokens or law_of_tokens:
+        if self.tokens or of_tokens:
             sample = {"kind": "SampledTokens", "law": law, "n": self.tokens, "rng": self.rng}
             noise = {"dt": self.onset / NOISE_STEPS, "rng": self.rng + 1}
             tables["tokens"] = {
                 "model": model | {"normalisation": self.normalisation},
-                **({} if law_of_tokens else {"space": space}),
-                "initial": law if law_of_tokens else sample,
+                **({} if of_tokens else {"space": space}),
+                "initial": law if of_tokens else sample,
                 "solve": solve | (noise if noisy else {"rtol": PAGE_RTOL}),
             }
         return tables
@@ -226,6 +225,11 @@ class Scene(Kind, family=True):
     def configurations(self, file: "UserFile | None" = None) -> dict[str, mf.Configuration]:
         """The configurations by the names of their layers, "density" and "tokens"."""
         return {name: mf.parse_config(table) for name, table in self.tables(file).items()}
+
+
+def law_of_tokens(law: Mapping[str, Any]) -> bool:
+    """True for the law, in a file, of tokens rather than of a density."""
+    return law["kind"] in (mf.Tokens.__name__, mf.TorusTokens.__name__)
 
 
 def _read(text: str) -> Any:

@@ -5,7 +5,7 @@ import inspect
 import re
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -445,12 +445,16 @@ def _interpolant(
 # How many harmonics of a drift matter ------------------------------------------------------------
 
 
-def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGIBLE_DEGREE) -> int:
+def kernel_degree(
+    drift: ZonalDrift, dimension: int, negligible: float = NEGLIGIBLE_DEGREE,
+    searched: Sequence[int] = KERNEL_DEGREES,
+) -> int:  # fmt: skip
     """The highest degree that contributes to a velocity, by default to rounding.
 
     Degree l contributes at most W_l dim H_l l (l + d - 2)/(d - 1) to the numerator of the velocity
     and Z_l dim H_l to its denominator, both attained at a Dirac. Contributions below `negligible`
-    times the largest are ignored. For an ensemble it is the maximum over the members.
+    times the largest are ignored. For an ensemble it is the maximum over the members. Series up to
+    the degrees `searched` are computed in turn.
 
     Raises
     ------
@@ -460,12 +464,12 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
     if drift.polynomial_degree is not None:
         return max(drift.polynomial_degree, 1)
 
-    for degree in KERNEL_DEGREES:
+    for degree in searched:
         last = [_last(sizes, negligible) for sizes in _log_sizes(drift, degree, dimension)]
         if max(last) - 1 < 0.9 * degree:
             return max(*last, 1)
     raise MeanfieldError(
-        f"The harmonics of {drift!r} do not decay to rounding up to degree {KERNEL_DEGREES[-1]}: "
+        f"The harmonics of {drift!r} do not decay to rounding up to degree {searched[-1]}: "
         "its slope is not smooth, varies over too small angles, or is infinite at 1, where mass "
         "gathers. A sum of harmonics needs a smooth potential, as USA, Kuramoto, and SA with "
         "|beta| <= 1e5 have; else solve for the density, or sum over pairs of tokens."

@@ -2,7 +2,7 @@
 
 from meanfield.extending import with_hint
 
-from .advice import Advice, advise
+from .advice import Advice
 from .attribution import attribute
 from .fitting import Fit, fit
 from .layer import Layer
@@ -16,7 +16,7 @@ from .trace import Recording, Trace, read_trace, record
 
 __all__ = [
     "Advice", "EffectiveRank", "Energy", "Fit", "Layer", "MeanCosine", "MeanNorm", "Network",
-    "Quantity", "Recording", "Report", "Trace", "advise", "attribute", "fit", "load", "nulls",
+    "Quantity", "Recording", "Report", "Trace", "attribute", "fit", "load", "nulls",
     "probe", "read_trace", "record", "report", "untrained",
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Advice on a Transformer before training: where its tokens collapse, and what changes that."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from meanfield.extending import (
 from meanfield.steppers import Layers
 
 from .contexts import critical_equiangular, critical_gaussian, critical_uniform_keys
-from .initialisation import NORMAL_RULE, Overlaps, Sizes, layers_of
+from .initialisation import NORMAL_RULE, Overlaps, layers_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,30 +34,45 @@ LARGEST_LOGITS = 30.0  # about four times the critical logits of a million token
 LARGEST_LENGTH = 1e50  # products of two squares of such lengths do not overflow
 
 
-def advise(
-    n: int,
-    d: int,
-    depth: int,
-    heads: int = 1,
-    normalisation: mf.Normalisation = PLACEMENTS["Pre-LN"],
-    *,
-    logits: float = 1.0,
-    values: float = 1.0,
-    identity: float = 0.0,
-    feed_forward: float = 0.0,
-    inner: float = 1.0,
-    activation: str = "gelu",
-    rho: float = 0.0,
-    radius: float = 1.0,
-    step: float = 1.0,
-    threshold: float = 0.9,
-) -> "Advice":
-    """Predict at which layer the tokens of a Transformer with random weights collapse, and why.
+def _length(name: str, value: float, or_0: bool) -> float:
+    """Return a length after checking that it is between 1e-50 and 1e50, or 0 if `or_0`."""
+    low, high = 1 / LARGEST_LENGTH, LARGEST_LENGTH
+    expected = f"{'0 or ' if or_0 else ''}between {low:g} and {high:g}"
+    return real(name, value, expected, lambda x: low <= x <= high or (or_0 and x == 0))
+
+
+def crossing(gaps: Values, threshold: float) -> float:
+    """The layer at which the mean cosine reaches the threshold; inf if it never does.
+
+    log(1 - rho) is interpolated linearly between two layers.
+
+    Parameters
+    ----------
+    gaps : iterable of float
+        1 - rho before the first layer and after each layer.
+    threshold : float
+    """
+    limit, last = 1 - threshold, None
+    for layer, gap in enumerate(gaps):
+        if gap <= limit:
+            if last is None:
+                return 0.0
+            return layer - 1 + float(np.log(last / limit) / np.log(last / gap))
+        last = gap
+    return float("inf")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice:
+    """Prediction of the layer at which tokens of a Transformer with random weights collapse.
 
     Normalised vectors have length 1: for a network whose norms return vectors of length sqrt(d),
     `radius` is |h|/sqrt(d). If all weights are independent with standard deviation s, as networks
     are initialised, `logits` and `values` are s^2 d, and `feed_forward` is s sqrt(m) times the root
     mean square of the activation for `inner` = s sqrt(d), m the width of the map.
+
+    ``print(advice)`` writes it in sentences; `collapse`, `layers` and `critical` are its numbers,
+    and `measure` compares it with networks.
 
     Parameters
     ----------
@@ -95,12 +110,6 @@ def advise(
     threshold : float
         Mean cosine from which on tokens count as collapsed.
 
-    Returns
-    -------
-    Advice
-        The prediction: ``print(advice)`` writes it in sentences; `collapse`, `layers` and
-        `critical` are its numbers, and `measure` compares it with networks.
-
     Raises
     ------
     TypeError, ValueError
@@ -122,89 +131,64 @@ def advise(
     Karagodin, Ge, Polyanskiy and Rigollet, arXiv:2510.22026 (normalisations); Chen, Lin, Polyanskiy
     and Rigollet, arXiv:2510.05554 (long contexts). The recursion is derived here.
     """
-    n, d = whole_number("n", n, least=FEWEST_ADVISED_TOKENS), whole_number("d", d, least=4)
-    depth, heads = whole_number("depth", depth), whole_number("heads", heads)
-    require("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
-    expected = "a Normalisation without norms that have gains, as mf.PreLN()"
-    kind = isinstance(normalisation, mf.Normalisation)
-    require("normalisation", normalisation, expected, kind, TypeError)
-    require("normalisation", normalisation, expected, not normalisation.norms)
-    expected = f"between 0 and {LARGEST_LOGITS:g}"
-    logits = real("logits", logits, expected, lambda x: 0 <= x <= LARGEST_LOGITS)
-    strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
-    strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
-    require("values and identity", (values, identity), "not both 0", values or identity)
-    is_known = isinstance(activation, str) and activation in mf.activations.ACTIVATIONS
-    require("activation", activation, f"one of {', '.join(mf.activations.ACTIVATIONS)}", is_known)
-    rho = real("rho", rho, f"between {-1 / (n - 1):.6g} = -1/(n - 1) and 1",
-               lambda x: -1 / (n - 1) < x < 1)  # fmt: skip
-    threshold = real("threshold", threshold, "above rho, and below 1", lambda x: rho < x < 1)
-    sizes = Sizes(n, d, heads, logits, **strength, inner=_length("inner", inner),
-                  activation=activation, step=_length("step", step))  # fmt: skip
-    return Advice(sizes, depth, normalisation, rho, _length("radius", radius), threshold)
 
-
-def _length(name: str, value: float, or_0: bool = False) -> float:
-    """Return a length after checking that it is between 1e-50 and 1e50, or 0 if `or_0`."""
-    low, high = 1 / LARGEST_LENGTH, LARGEST_LENGTH
-    expected = f"{'0 or ' if or_0 else ''}between {low:g} and {high:g}"
-    return real(name, value, expected, lambda x: low <= x <= high or (or_0 and x == 0))
-
-
-def crossing(gaps: Values, threshold: float) -> float:
-    """The layer at which the mean cosine reaches the threshold; inf if it never does.
-
-    log(1 - rho) is interpolated linearly between two layers.
-
-    Parameters
-    ----------
-    gaps : iterable of float
-        1 - rho before the first layer and after each layer.
-    threshold : float
-    """
-    limit, last = 1 - threshold, None
-    for layer, gap in enumerate(gaps):
-        if gap <= limit:
-            if last is None:
-                return 0.0
-            return layer - 1 + float(np.log(last / limit) / np.log(last / gap))
-        last = gap
-    return float("inf")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Advice:
-    """Prediction of how tokens collapse in a Transformer with random weights, made by `advise`.
-
-    Attributes
-    ----------
-    sizes : Sizes
-        Sizes of the network, its activation and its step.
-    depth : int
-    normalisation : Normalisation
-    rho, radius : float
-        Mean cosine and length of hidden states before the first layer.
-    threshold : float
-        Mean cosine from which on tokens count as collapsed.
-    """
-
-    sizes: Sizes
+    n: int
+    d: int
     depth: int
-    normalisation: mf.Normalisation
-    rho: float
-    radius: float
-    threshold: float
+    heads: int = 1
+    normalisation: mf.Normalisation = PLACEMENTS["Pre-LN"]
+    _: KW_ONLY
+    logits: float = 1.0
+    values: float = 1.0
+    identity: float = 0.0
+    feed_forward: float = 0.0
+    inner: float = 1.0
+    activation: str = "gelu"
+    rho: float = 0.0
+    radius: float = 1.0
+    step: float = 1.0
+    threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        """Check the numbers; TypeError or ValueError names the first that does not fit."""
+        least = {"n": FEWEST_ADVISED_TOKENS, "d": 4, "depth": 1, "heads": 1}
+        for name, number in least.items():
+            self._set(name, whole_number(name, getattr(self, name), least=number))
+        divides = self.d % self.heads == 0 and self.d >= 4 * self.heads
+        require("heads", self.heads, "a divisor of d with d/heads >= 4", divides)
+        norm = self.normalisation
+        expected = "a Normalisation without norms that have gains, as mf.PreLN()"
+        require("normalisation", norm, expected, isinstance(norm, mf.Normalisation), TypeError)
+        require("normalisation", norm, expected, not norm.norms)
+        expected, most = f"between 0 and {LARGEST_LOGITS:g}", LARGEST_LOGITS
+        self._set("logits", real("logits", self.logits, expected, lambda x: 0 <= x <= most))
+        for name in ("values", "identity", "feed_forward", "inner", "step", "radius"):
+            may_be_0 = name in ("values", "identity", "feed_forward")
+            self._set(name, _length(name, getattr(self, name), may_be_0))
+        both = self.values, self.identity
+        require("values and identity", both, "not both 0", any(both))
+        known = mf.activations.ACTIVATIONS
+        is_known = isinstance(self.activation, str) and self.activation in known
+        require("activation", self.activation, f"one of {', '.join(known)}", is_known)
+        low = -1 / (self.n - 1)
+        expected = f"between {low:.6g} = -1/(n - 1) and 1"
+        self._set("rho", real("rho", self.rho, expected, lambda x: low < x < 1))
+        self._set("threshold", real("threshold", self.threshold, "above rho, and below 1",
+                                    lambda x: self.rho < x < 1))  # fmt: skip
+
+    def _set(self, name: str, value: float) -> None:
+        object.__setattr__(self, name, value)
 
     # Predicted -----------------------------------------------------------------------------
 
     @cached_property
     def _overlaps(self) -> Overlaps:
         """Overlaps of the attention weights at the advised sizes."""
-        return Overlaps(self.sizes.n, self.sizes.d / self.sizes.heads, self.sizes.logits)
+        return Overlaps(self.n, self.d / self.heads, self.logits)
 
     def _layers(self, normalisation: mf.Normalisation) -> Iterator[tuple[float, float, float]]:
         """Endless iterator of (1 - rho, r, own) by layer, as `layers_of`."""
-        return layers_of(self.sizes, self._overlaps, normalisation, 1 - self.rho, self.radius)
+        return layers_of(self, self._overlaps, normalisation)
 
     @property
     def placements(self) -> Mapping[str, mf.Normalisation]:
@@ -262,7 +246,7 @@ class Advice:
           S^(d/heads - 1); the law is c n^{2/(d/heads - 1)}, with the c at which it is exact for
           2 n keys.
         """
-        n, rho, k = self.sizes.n, max(self.rho, 0.0), self.sizes.d // self.sizes.heads
+        n, rho, k = self.n, max(self.rho, 0.0), self.d // self.heads
         gaussian, equiangular = critical_gaussian(n, rho), critical_equiangular(n, rho)
         keys, more_keys = (critical_uniform_keys(count, k) for count in (n, 2 * n))
         laws = np.sqrt(32 / 9 * np.log(n) / (1 - rho)), np.log(n) / (1 - rho)
@@ -287,29 +271,30 @@ class Advice:
         ----------
         rng : numpy.random.Generator or seed
         """
-        s, random = self.sizes, generator(rng)
-        k = s.d // s.heads
+        random = generator(rng)
+        k = self.d // self.heads
 
         def drawn(*shape: int, size: float) -> np.ndarray:
             return size * random.standard_normal((self.depth, *shape))
 
         def by_layer(matrices: np.ndarray) -> mf.PerLayer:
-            return mf.PerLayer(matrices, duration=s.step)
+            return mf.PerLayer(matrices, duration=self.step)
 
-        Q, K = (drawn(s.heads, k, s.d, size=s.d**-0.5) for _ in range(2))
-        V, output = (drawn(s.heads, *shape, size=size) for shape, size in
-                     (((k, s.d), s.d**-0.5), ((s.d, k), s.values * s.d**-0.5)))  # fmt: skip
+        Q, K = (drawn(self.heads, k, self.d, size=self.d**-0.5) for _ in range(2))
+        V = drawn(self.heads, k, self.d, size=self.d**-0.5)
+        output = drawn(self.heads, self.d, k, size=self.values * self.d**-0.5)
         options: dict[str, PassedOn] = {"V": by_layer(V), "output": by_layer(output)}
-        if s.identity:
-            options = {"V": by_layer(output @ V + s.identity / s.heads * np.eye(s.d))}
-        drift = mf.Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **options)
+        if self.identity:
+            options = {"V": by_layer(output @ V + self.identity / self.heads * np.eye(self.d))}
+        beta = self.logits * self.d / np.sqrt(k)
+        drift = mf.Attention(by_layer(Q), by_layer(K), beta=beta, **options)
         forward = None
-        if s.feed_forward:
-            m, (x, mass) = 4 * s.d, NORMAL_RULE
-            phi = mf.activations.ACTIVATIONS[s.activation]
-            square = np.average(phi(s.inner * x) ** 2, weights=mass)
-            outer = drawn(s.d, m, size=s.feed_forward / np.sqrt(s.d * m * square))
-            inner = drawn(m, s.d, size=s.inner)
+        if self.feed_forward:
+            m, (x, mass) = 4 * self.d, NORMAL_RULE
+            phi = mf.activations.ACTIVATIONS[self.activation]
+            square = np.average(phi(self.inner * x) ** 2, weights=mass)
+            outer = drawn(self.d, m, size=self.feed_forward / np.sqrt(self.d * m * square))
+            inner = drawn(m, self.d, size=self.inner)
             forward = mf.FeedForward(by_layer(inner), by_layer(outer), activation=phi)
         return mf.Transformer(drift, normalisation=self.normalisation, feedforward=forward)
 
@@ -323,11 +308,11 @@ class Advice:
         """
         if self.rho < 0:
             raise ValueError(f"Random tokens have rho >= 0; got rho = {self.rho:g}.")
-        random, s = generator(rng), self.sizes
-        x = np.sqrt(1 - self.rho) * mf.Tokens.uniform(s.n, s.d, rng=random).x
-        x = x + np.sqrt(self.rho) * mf.Tokens.uniform(1, s.d, rng=random).x
+        random = generator(rng)
+        x = np.sqrt(1 - self.rho) * mf.Tokens.uniform(self.n, self.d, rng=random).x
+        x = x + np.sqrt(self.rho) * mf.Tokens.uniform(1, self.d, rng=random).x
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
-        radii = np.full(s.n, self.radius) if self.normalisation.has_radii else None
+        radii = np.full(self.n, self.radius) if self.normalisation.has_radii else None
         return mf.Tokens(x, radii=radii)
 
     def measure(self, networks: int = 1, *, rng: RandomSource = 0) -> xr.Dataset:
@@ -344,7 +329,7 @@ class Advice:
         Each network costs depth * n * d * (n + 4 d) operations, and 4 depth d^2 numbers of memory.
         """
         networks, random = whole_number("networks", networks), generator(rng)
-        step, rows = self.sizes.step, []
+        step, rows = self.step, []
         for _ in range(networks):
             model, start = self.model(random), self.tokens(random)
             times = step * np.arange(self.depth + 1)
@@ -363,28 +348,29 @@ class Advice:
     @property
     def words(self) -> tuple[str, ...]:
         """The predictions in sentences."""
-        s, layers = self.sizes, self.layers.sel(normalisation=self.name)
+        layers = self.layers.sel(normalisation=self.name)
         last, attended = float(layers.mean_cosine[-1]), float(layers.attended[0])
-        k = s.d // s.heads
+        k = self.d // self.heads
         rivals = {name: k for name, k in self.collapses.items() if name != self.name}
         edge, by_log, keys = self.critical.predicted.values
-        side = "above" if s.logits > edge else "below"
+        side = "above" if self.logits > edge else "below"
         return (
             f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
             f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
             f"With other placements: {'; '.join(f'{n} {_layer(k)}' for n, k in rivals.items())}.",
-            f"A token looks at {attended:.3g} of {s.n} tokens in the first layer: logits of "
-            f"{s.logits:.3g} are {side} the critical {edge:.3g}, which grows like (log n)^(1/2).",
-            f"Critical beta for {s.n} tokens that attend by their cosines: {by_log:.4g} if "
+            f"A token looks at {attended:.3g} of {self.n} tokens in the first layer: logits of "
+            f"{self.logits:.3g} are {side} the critical {edge:.3g}, which grows like "
+            "(log n)^(1/2).",
+            f"Critical beta for {self.n} tokens that attend by their cosines: {by_log:.4g} if "
             f"equiangular (log n), {keys:.4g} among uniform keys in d = {k} (n^{2 / (k - 1):.3g}).",
             "Single networks differ from this by random lengths of outputs, "
-            f"{np.sqrt(2 / s.d):.2g} of them in each layer. Trained weights, causal masks and "
+            f"{np.sqrt(2 / self.d):.2g} of them in each layer. Trained weights, causal masks and "
             "positions are not in it.",
         )
 
     def __repr__(self) -> str:
-        s = self.sizes
-        title = f"Advice: n = {s.n}, d = {s.d}, {self.depth} layers of {s.heads} heads, {self.name}"
+        layers = f"{self.depth} layers of {self.heads} heads"
+        title = f"Advice: n = {self.n}, d = {self.d}, {layers}, {self.name}"
         return "\n".join([title, *(f"  {sentence}" for sentence in self.words)])
 
     def _repr_html_(self) -> str:

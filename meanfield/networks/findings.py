@@ -29,6 +29,10 @@ OUTLIERS_NAMED = 5  # outliers of a text that are named
 UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
 LAYERS_LISTED = 13  # largest number of layers for which each value is written out
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+EFFECTS = {  # of a sublayer on tokens, by the verdict that it clusters them
+    **{HOLDS: "clusters tokens", FAILS: "disperses tokens"},
+    UNDECIDED: "neither clusters nor disperses them",
+}
 RESAMPLED_TEXTS = 5  # from this number of texts on, texts are resampled, too
 CONFIDENCE_LEVEL = 0.95
 WIDE_FIT_DIMENSION = 64  # from this dimension on, fits use the limit of many dimensions
@@ -138,12 +142,6 @@ def with_interval(values: np.ndarray, signed: bool = False) -> str:
     return f"{values[0]:{form}} [{low:{form}}, {high:{form}}]"
 
 
-def direction_of(values: np.ndarray) -> int:
-    """The sign of the draws values[1:], 1 or -1; 0 if their 95 % interval contains 0."""
-    low, high = interval(values[1:])
-    return int(low > 0) - int(high < 0)
-
-
 def directions_of(steps: np.ndarray) -> np.ndarray:
     """Signs (layers,) of changes (layers, 1 + draws), or 0; with 95 % probability none is wrong.
 
@@ -243,15 +241,15 @@ def of_parts(changes: Changes) -> list[Finding]:
         part, is_attention = changes.parts[kind][0], kind == "attention"
         total, (rises, falls, undecided) = part.sum(axis=0), _by_sign(part)
         surely = " for certain" * ("undecided" in undecided)
-        does = ("neither clusters nor disperses them", "clusters tokens", "disperses tokens")
+        found = verdict_of(*interval(total[1:]))
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
         text = (
-            f"{name} {does[direction_of(total)]}: over all layers its part of the change of the "
+            f"{name} {EFFECTS[found]}: over all layers its part of the change of the "
             f"mean cosine, biases included, is {with_interval(total, True)}; it is positive"
             f"{surely} in {in_layers(rises)}, and negative{surely} in "
             f"{in_layers(falls)}{undecided}."
         )
-        verdict = verdict_of(*interval(total[1:])) if is_attention else ""
+        verdict = found if is_attention else ""
         topic = "Attention clusters tokens" if is_attention else f"Effect of {name.lower()}"
         findings.append(Finding(topic, verdict, text))
     return findings
@@ -444,14 +442,14 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
     if len(h) < 3:
         return ""
     values: dict[int, float] = {}
-    signs: dict[int, int] = {}
+    signs: dict[int, str] = {}
     for layer in range(1, len(h)):
         with suppress(*FIT_ERRORS):
             fit = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
             if fit.status == "fitted":
                 low, high = fit.interval(by="tokens")[0]
-                values[layer], signs[layer] = fit["a"], int(low > 0) - int(high < 0)
-    rises, falls = ([layer for layer, s in signs.items() if s == sign] for sign in (1, -1))
+                values[layer], signs[layer] = fit["a"], verdict_of(low, high)
+    rises, falls = ([k for k, found in signs.items() if found == sign] for sign in (HOLDS, FAILS))
     if len(values) > LAYERS_LISTED:
         lowest, highest = (choose(values, key=values.__getitem__) for choose in (min, max))
         each = f"{values[lowest]:+.3g} (layer {lowest}) to {values[highest]:+.3g} (layer {highest})"
@@ -530,15 +528,15 @@ def rank_correlation(
     b_i are equal, are left out; the ends are nan if no draw is left.
     """
     a, b = np.ravel(a), np.ravel(b)
-    values = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
-    defined = np.array(values)[~np.isnan(values)]
-    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
-    return _spearman(a, b), float(low), float(high)
-
-
-def _spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman's rank correlation; nan if all entries of a or of b are equal."""
     from scipy.stats import rankdata
 
+    def spearman(rows: np.ndarray) -> float:
+        """Spearman's rank correlation; nan if all entries of a or of b are equal."""
+        return float(np.corrcoef(rankdata(a[rows]), rankdata(b[rows]))[0, 1])
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
+        values = [spearman(rows) for rows in rng.integers(len(a), size=(draws, len(a)))]
+        correlation = spearman(np.arange(len(a)))
+    defined = np.array(values)[~np.isnan(values)]
+    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
+    return correlation, float(low), float(high)

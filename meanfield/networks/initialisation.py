@@ -23,7 +23,7 @@ are scaled by the normalisation and added in the same way.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,40 +31,12 @@ import meanfield as mf
 
 from .contexts import of_gaussian
 
+if TYPE_CHECKING:
+    from .advice import Advice
+
 LENGTH_RULE = np.polynomial.hermite_e.hermegauss(12)
 NORMAL_RULE = (np.linspace(-8, 8, 161), np.exp(-(np.linspace(-8, 8, 161) ** 2) / 2))
 SPREAD_NODES = 48  # Chebyshev nodes of the interpolation of `own` in the spread of logits
-
-
-class Sizes(NamedTuple):
-    """A Transformer with random weights.
-
-    Attributes
-    ----------
-    n, d, heads : int
-        Tokens, dimension and heads.
-    logits : float
-        Standard deviation of the logits of two unit vectors.
-    values, identity : float
-        Coefficients g of the random part and c of the identity in the output A of attention.
-    feed_forward, inner : float
-        Length b of the output of the feed-forward map, and standard deviation of the inputs of its
-        activation.
-    activation : str
-    step : float
-        Factor s of the update that a layer adds.
-    """
-
-    n: int
-    d: int
-    heads: int
-    logits: float
-    values: float
-    identity: float
-    feed_forward: float
-    inner: float
-    activation: str
-    step: float
 
 
 class Overlaps:
@@ -122,31 +94,30 @@ def decorrelation(activation: str, inner: float, gap: float) -> float:
 
 
 def layers_of(
-    sizes: Sizes, overlaps: Overlaps, normalisation: mf.Normalisation, start: float, radius: float
+    net: "Advice", overlaps: Overlaps, normalisation: mf.Normalisation
 ) -> Iterator[tuple[float, float, float]]:
     """Yield (1 - rho, r, own) before the first layer and after each layer, endlessly.
 
-    `start` is 1 - rho and `radius` is r before the first layer; r is constant if lengths do not
-    grow.
+    r is constant if lengths do not grow.
     """
-    n, step = sizes.n, sizes.step
-    gap, square, layer = start, radius**2, 0
+    n, step = net.n, net.step
+    gap, square, layer = 1 - net.rho, net.radius**2, 0
     while True:
         t = layer * step
         grows = normalisation.grows(t)
         squares, shared = overlaps(gap)
         yield gap, np.sqrt(square), squares
-        weight = sizes.values**2 + sizes.identity**2 / sizes.heads
+        weight = net.values**2 + net.identity**2 / net.heads
         mean = 1 - gap + gap / n
         # The mean of the tokens is common to all heads; deviations from it are independent
-        q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (squares - 1 / n)
+        q = (net.values**2 + net.identity**2) * mean + weight * gap * (squares - 1 / n)
         rate = _rate(normalisation, t, step, np.sqrt(q))
         r = np.sqrt(square) if grows else 1.0
-        inner, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (squares - shared)
+        inner, differs = 2 * r * rate * net.identity * mean, weight * gap * (squares - shared)
         longer, gap = _added(r**2, gap, inner, rate**2 * q, rate**2 * differs)
-        if sizes.feed_forward:
-            size = _rate(normalisation, t, step, sizes.feed_forward) * sizes.feed_forward
-            size, decorrelated = size**2, decorrelation(sizes.activation, sizes.inner, gap)
+        if net.feed_forward:
+            size = _rate(normalisation, t, step, net.feed_forward) * net.feed_forward
+            size, decorrelated = size**2, decorrelation(net.activation, net.inner, gap)
             longer, gap = _added(longer if grows else 1.0, gap, 0.0, size, size * decorrelated)
         square, layer = longer if grows else square, layer + 1
 

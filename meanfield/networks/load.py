@@ -104,19 +104,15 @@ def checked_folder(path: UserValue) -> Path:
     folder = path_of("path", path)
     if os.path.exists(folder / "config.json"):  # os.path.exists never raises
         return folder
-    exists, state = os.path.exists(folder), "does not exist"
-    if not exists and WEB_NAME.fullmatch(str(path)):
-        raise StorageError(
-            f"{path} is no folder on this machine. If it is the name of a model on the web, which "
-            f"is not looked up, download it first: hf download {path} --local-dir "
-            f"{folder.name}, and give the folder {folder.name}."
-        )
-    if exists:
+    state, how = "does not exist", ""
+    if os.path.exists(folder):
         state = "is a folder without config.json" if folder.is_dir() else "is a file"
+    elif WEB_NAME.fullmatch(str(path)):
+        how = f", as by hf download {path} --local-dir {folder.name}"
     raise StorageError(
         "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
         f"machine; {folder} {state}. Names of models on the web are not looked up: download "
-        "the files first."
+        f"the files first{how}."
     )
 
 

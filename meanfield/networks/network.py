@@ -223,7 +223,7 @@ class Network:
         if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
             texts = [texts]
         require("texts", texts, "one text at least", len(texts) > 0)
-        read = [self.encoded(text) for text in texts]  # all are checked before any is run
+        read = self.encoded(texts)  # all are checked before any is run
         notes = []
         for number, text in enumerate(read):
             if text.whole > len(text.ids):
@@ -257,38 +257,52 @@ class Network:
         for text in texts:
             yield self.trace([text], attention)
 
-    def encoded(self, text: UserValue) -> Text:
-        """Ids and words of a text; words are truncated to the number of positions, ids are not."""
-        if isinstance(text, Path):
-            text = text_of(text, LARGEST_TEXT)
-        elif isinstance(text, str) and os.path.isfile(text):  # isfile never raises
-            raise ValueError(
-                f"texts has {text!r}, which is the name of a file and no text: give "
-                f"pathlib.Path({text!r}), or what it holds."
-            )
-        count = 0
-        if isinstance(text, str):
+    def encoded(self, texts: list[UserValue]) -> list[Text]:
+        """Ids and words of texts; words are truncated to the number of positions, ids are not."""
+        for text in texts:
+            if isinstance(text, str) and os.path.isfile(text):  # isfile never raises
+                raise ValueError(
+                    f"texts has {text!r}, which is the name of a file and no text: give "
+                    f"pathlib.Path({text!r}), or what it holds."
+                )
+        texts = [text_of(t, LARGEST_TEXT) if isinstance(t, Path) else t for t in texts]
+        in_words = [text for text in texts if isinstance(text, str)]
+        encodings = iter(self._encodings(in_words) if in_words else ())
+        read = []
+        for text in texts:
+            if isinstance(text, str):
+                numbers, words, count = next(encodings)
+                ids = np.array(numbers, dtype=int)
+            else:
+                ids = np.asarray(text)
+                words, count = [str(k) for k in ids.ravel()], len(ids) if ids.ndim else 0
+            self._check_ids(ids, isinstance(text, str))
+            read.append(Text(ids, words, count))
+        return read
+
+    def _encodings(self, texts: list[str]) -> list[tuple[list[int], list[str], int]]:
+        """Ids, words and number of ids before truncation of each text in words."""
+        for text in texts:
             try:
                 text.encode("utf-8")
             except UnicodeEncodeError as error:
                 raise ValueError(f"A text must be Unicode; {error}.") from None
-            if self.tokenizer is None:
-                raise ValueError(
-                    "The network has no tokenizer.json, which makes tokens of words: put its file "
-                    "into the folder, or give ids in place of words, in Python."
-                )
-            is_safe = isinstance(self.tokenizer, Tokenizer)
-            encode = self.tokenizer.encode if is_safe else partial(encoded_by, self.tokenizer)
-            numbers, words, count = encode(text, self.positions)
-            ids = np.array(numbers, dtype=int)
-            if ids.size and ids.max() >= self.vocabulary:
-                raise StorageError(
-                    f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
-                    f"{self.vocabulary}: they are not of one network."
-                )
-        else:
-            ids = np.asarray(text)
-            words = [str(k) for k in ids.ravel()]
+        if self.tokenizer is None:
+            raise ValueError(
+                "The network has no tokenizer.json, which makes tokens of words: put its file "
+                "into the folder, or give ids in place of words, in Python."
+            )
+        if isinstance(self.tokenizer, Tokenizer):
+            return self.tokenizer.encode(texts, self.positions)
+        return [encoded_by(self.tokenizer, text, self.positions) for text in texts]
+
+    def _check_ids(self, ids: np.ndarray, from_words: bool) -> None:
+        """Raise ValueError, or StorageError for those of a tokenizer, unless ids can be run."""
+        if from_words and ids.size and ids.max() >= self.vocabulary:
+            raise StorageError(
+                f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
+                f"{self.vocabulary}: they are not of one network."
+            )
         if ids.ndim != 1 or not ids.size or ids.dtype.kind not in "iu":
             raise ValueError(
                 f"A text must be words or at least one whole id, got shape {ids.shape} "
@@ -301,7 +315,6 @@ class Network:
             raise ValueError(
                 f"The text has {len(ids)} ids, and {self._limit_text}; give ids[:{self.positions}]."
             )
-        return Text(ids, words, count or len(ids))
 
     def random(self, rng: RandomSource) -> "Network":
         """A copy whose tensors are normal, with the mean and standard deviation of each.

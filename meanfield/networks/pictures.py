@@ -13,7 +13,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from meanfield.plotting.theme import INK, ORDER_MAP, PALETTE, figure, style
+from meanfield.plotting.theme import INK, ORDER_MAP, PALETTE, style, subplots
 
 from .advice import Advice
 from .findings import Changes, interval
@@ -38,9 +38,7 @@ def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> 
     The band of the mean cosine is its 95 % interval, bands of null models are the ranges of their
     draws, and bars of lengths are standard deviations over tokens.
     """
-    with style():
-        page = figure(width=8.4, height=5.6)
-        panels = page.subplots(2, 3)
+    with subplots(8.4, 5.6, 2, 3) as (page, panels):
         depth = np.arange(len(layers.layer))
         low, high = interval(changes.cosine[:, 1:]).T
         panels[0, 0].fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
@@ -110,9 +108,7 @@ def _densities(layers: xr.Dataset) -> tuple[xr.DataArray, float, np.ndarray]:
 
 def of_cosines(layers: xr.Dataset) -> Figure:
     """The law of the cosines of pairs, layer by layer."""
-    with style():
-        page = figure(width=6.4, height=2.9)
-        ax = page.subplots()
+    with subplots(6.4, 2.9) as (page, ax):
         density, _, bins = _densities(layers)
         for k, colour in enumerate(_shades(len(layers.layer))):
             ax.plot(layers.bin, density.isel(layer=k), color=colour, lw=1.2)
@@ -145,9 +141,9 @@ def of_histograms(layers: xr.Dataset) -> Figure:
     shown = np.unique(np.linspace(0, total - 1, min(total, HISTOGRAM_PANELS)).round().astype(int))
     columns = min(4, len(shown))
     rows = -(-len(shown) // columns)
-    with style():
-        page = figure(width=7.4, height=0.5 + 1.5 * rows)
-        panels = np.ravel(page.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
+    shared = {"sharex": True, "sharey": True, "squeeze": False}
+    with subplots(7.4, 0.5 + 1.5 * rows, rows, columns, **shared) as (page, grid):
+        panels = np.ravel(grid)
         density, width, bins = _densities(layers)
         for ax, layer in zip(panels, shown, strict=False):
             mean = float(layers.mean_cosine.mean("text")[layer])
@@ -167,9 +163,7 @@ def of_histograms(layers: xr.Dataset) -> Figure:
 
 def of_parts(parts: dict[str, xr.Dataset]) -> Figure:
     """Changes of quantities by sublayer, as bars for each layer."""
-    with style():
-        page = figure(width=4.2 * len(parts), height=3.1)
-        panels = np.ravel(page.subplots(1, len(parts), squeeze=False))
+    with subplots(4.2 * len(parts), 3.1, 1, len(parts), squeeze=False) as (page, (panels,)):
         for ax, (name, changes) in zip(panels, parts.items(), strict=True):
             part, blocks = changes.part.mean("text"), changes.block.values
             width = 0.8 / len(changes.sublayer)
@@ -191,9 +185,7 @@ def of_heads(layers: xr.Dataset, parts: xr.Dataset) -> Figure:
     Left: the part of each head. Middle: the part against the trace of output V. Right: the
     explained share of logits against the inverse temperature times norms.
     """
-    with style():
-        page = figure(width=8.4, height=3.0)
-        left, middle, right = page.subplots(1, 3)
+    with subplots(8.4, 3.0, 1, 3) as (page, (left, middle, right)):
         part = parts.head_part.mean("text").values
         top = np.abs(part).max()
         blocks, heads = part.shape
@@ -221,9 +213,7 @@ def of_heads(layers: xr.Dataset, parts: xr.Dataset) -> Figure:
 def of_fit(fit: Fit) -> Figure:
     """Parameters with intervals, the test of fit, and errors of held-out predictions."""
     bars = PALETTE[0], PALETTE[5]  # dark and light
-    with style():
-        page = figure(width=11, height=3.2)
-        left, middle, right = page.subplots(1, 3)
+    with subplots(11, 3.2, 1, 3) as (page, (left, middle, right)):
         labels, values = fit.family.labels, fit.family.values(fit.estimate.point)
         scale = np.where(values == 0, 1, np.abs(values))
         rows = zip(values / scale, fit.interval() / scale[:, None], values, strict=True)
@@ -257,9 +247,7 @@ def of_fit(fit: Fit) -> Figure:
 def of_advice(advice: Advice) -> Figure:
     """Mean cosines and numbers of attended tokens, by layer and placement."""
     dashes = "-", "--", ":", "-."
-    with style():
-        page = figure(width=8.4, height=3.0)
-        left, right = page.subplots(1, 2)
+    with subplots(8.4, 3.0, 1, 2) as (page, (left, right)):
         for k, name in enumerate(advice.placements):
             rows = advice.layers.sel(normalisation=name)
             look = {"color": PALETTE[k % 6], "ls": dashes[k % 4], "label": name}
@@ -267,9 +255,9 @@ def of_advice(advice: Advice) -> Figure:
             right.plot(rows.layer, rows.attended, **look)
         left.axhline(advice.threshold, color=INK, lw=0.7)
         left.set(xlabel="layer", ylabel="mean cosine of pairs", ylim=(None, 1.03))
-        right.axhline(advice.sizes.n, color=INK, lw=0.7)
+        right.axhline(advice.n, color=INK, lw=0.7)
         right.set(xlabel="layer", ylabel=r"tokens looked at, $1/\sum_j w_{ij}^2$",
-                  ylim=(0, 1.08 * advice.sizes.n))  # fmt: skip
+                  ylim=(0, 1.08 * advice.n))  # fmt: skip
         left.legend(loc="lower right")
     return page
 

@@ -1,8 +1,7 @@
 """Program that tokenises texts by a tokenizer.json, in a process that `tokenizer` starts.
 
 It imports nothing of meanfield, and takes the sys.path of the process that started it. Input: one
-line of JSON with the size of the file, sys.path and limits, the file, then one line of JSON for
-each text. Output: one line of JSON for the file, and one for each text.
+line of JSON with texts, sys.path and limits, then the file. Output: one line of JSON.
 """
 
 import json
@@ -35,50 +34,31 @@ def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str],
 
 
 def main() -> None:
-    """Read the tokenizer, then answer each text."""
+    """Read the tokenizer and the texts, and answer; past its time OUT_OF_TIME ends the process.
+
+    Windows has no such timer; the caller's clock ends the process there.
+    """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what the package prints
-
-    def answer(**content: object) -> None:
-        print(json.dumps(content), file=answers, flush=True)
-
-    begin = json.loads(sys.stdin.buffer.readline())
-    content = sys.stdin.buffer.read(begin["size"])
-    sys.path[:] = begin["path"]
+    request = json.loads(sys.stdin.buffer.readline())
+    content = sys.stdin.buffer.read()
+    sys.path[:] = request["path"]
     if sys.platform != "win32":
         with suppress(ValueError, OSError):  # lower limits are set
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_AS, (begin["memory"],) * 2)
-    limit_time(begin["seconds"])
+            resource.setrlimit(resource.RLIMIT_AS, (request["memory"],) * 2)
+        signal.setitimer(signal.ITIMER_PROF, request["seconds"])
     try:
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_str(content.decode())
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        texts = [encoded(tokenizer, text, request["most"]) for text in request["texts"]]
+        answer: dict[str, Any] = {"texts": texts}
     except BaseException as error:  # a panic of the package is no Exception
-        answer(error=_in_words(error))
-        return
-    limit_time(0)
-    answer()
-    for line in sys.stdin.buffer:
-        request = json.loads(line)
-        limit_time(request["seconds"])
-        try:
-            ids, words, count = encoded(tokenizer, request["text"], request["most"])
-            answer(ids=ids, words=words, whole=count)
-        except BaseException as error:
-            answer(error=_in_words(error))
-        limit_time(0)
-
-
-def limit_time(seconds: float) -> None:
-    """Let OUT_OF_TIME end this process after so many seconds of processor time; 0 ends the limit.
-
-    Windows has no such timer; the caller's clock ends the process there.
-    """
-    if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        answer = {"error": _in_words(error)}
+    print(json.dumps(answer), file=answers, flush=True)
 
 
 def _in_words(error: BaseException) -> str:

@@ -36,8 +36,7 @@ from .indexed import index_map, order, order_map
 from .observables import observables
 from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
-from .registry import figure, plot
-from .registry import of_result as result_card
+from .registry import figure, plot, result_card
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
 from .torus import torus_dots, torus_map
 

@@ -649,9 +649,6 @@ class TorusTokensAppearance(Dots[TorusTokens]):
     def measured_names(self, state: TorusTokens) -> list[str]:
         return ["order_parameter", "interaction_energy", "speed"]
 
-    def subset(self, state: TorusTokens, rows: np.ndarray, masses: np.ndarray) -> Any:
-        return TorusTokens(state.angles[rows], masses)
-
 
 @Appearance.register(Equiangular)
 class EquiangularAppearance(Appearance[Equiangular]):

@@ -1,14 +1,12 @@
 """Figures of barriers of the free energy between stationary states."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ..core.provided import FIGURES
 from . import theme
 from .labels import label_of_order
-from .layouts import Canvas
+from .layouts import Canvas, of_result
 
 if TYPE_CHECKING:
     from ..metastability import Saddles, TransitionPath
@@ -16,8 +14,8 @@ if TYPE_CHECKING:
 DRAWN_IMAGES, DRAWN_ANGLES = 7, 401  # densities of a path that are drawn, and points of each
 
 
-@FIGURES.register
-def saddles(saddles: "Saddles", **options: Any) -> Figure:
+@of_result
+def saddles(page: Canvas, saddles: "Saddles") -> None:
     """Free energy and order parameter of a stable state, its saddles and the states beyond.
 
     Stable states are filled; a line joins each saddle to the two states at its ends.
@@ -34,29 +32,26 @@ def saddles(saddles: "Saddles", **options: Any) -> Figure:
     -------
     Figure
     """
-    with theme.style():
-        page = Canvas(1, 4.6, 3.3, **options)
-        (ax,) = page.panels
-        ground = saddles.state
-        ax.plot(ground.order_parameter, 0.0, "o", color=theme.INK)
-        for i, saddle in enumerate(saddles):
-            colour = theme.colour(i)
-            states = [saddle.ends[0], saddle.state, saddle.ends[1]]
-            places = [(s.order_parameter, s.free_energy) for s in states if s is not None]
-            r, energy = zip(*places, strict=True)
-            heights = [value - ground.free_energy for value in energy]
-            ax.plot(r, heights, color=colour, label=f"barrier {saddle.barrier:.3g}")
-            ax.plot(r, heights, "o", color=theme.INK)
-            ax.plot(saddle.state.order_parameter, saddle.barrier, "o", mfc="white", mec=theme.INK)
-        label = label_of_order(ground.density.space)
-        ax.set(xlabel=label, ylabel=r"$F(\mu) - F(\mathrm{stable\ state})$")
-        if len(saddles):
-            ax.legend()
-    return page.figure
+    (ax,) = page.divide(1, 4.6, 3.3)
+    ground = saddles.state
+    ax.plot(ground.order_parameter, 0.0, "o", color=theme.INK)
+    for i, saddle in enumerate(saddles):
+        colour = theme.colour(i)
+        states = [saddle.ends[0], saddle.state, saddle.ends[1]]
+        places = [(s.order_parameter, s.free_energy) for s in states if s is not None]
+        r, energy = zip(*places, strict=True)
+        heights = [value - ground.free_energy for value in energy]
+        ax.plot(r, heights, color=colour, label=f"barrier {saddle.barrier:.3g}")
+        ax.plot(r, heights, "o", color=theme.INK)
+        ax.plot(saddle.state.order_parameter, saddle.barrier, "o", mfc="white", mec=theme.INK)
+    label = label_of_order(ground.density.space)
+    ax.set(xlabel=label, ylabel=r"$F(\mu) - F(\mathrm{stable\ state})$")
+    if len(saddles):
+        ax.legend()
 
 
-@FIGURES.register
-def transition_path(path: "TransitionPath", **where: Any) -> Figure:
+@of_result
+def transition_path(page: Canvas, path: "TransitionPath") -> None:
     """Free energy along a path, and densities at equal distances along it, in the same colours.
 
     Models without a free energy have the order parameter in its place, and no mark at saddles.
@@ -78,28 +73,25 @@ def transition_path(path: "TransitionPath", **where: Any) -> Figure:
     length, energy = path.data.length.values, path.data.free_energy.values
     has_energy = not np.isnan(energy).any()
     height = energy - energy[0] if has_energy else path.data.order_parameter.values
-    with theme.style():
-        page = Canvas(2, 3.6, 3.3, **where)
-        along, *others = page.panels
-        along.plot(length, height, color=theme.INK)
-        turns = 1 + np.flatnonzero(np.diff(np.sign(np.diff(height)))) if has_energy else ()
-        for i in (0, *turns, -1):
-            top = i in turns and height[i] > height[i - 1]
-            along.plot(length[i], height[i], "o", mfc="white" if top else theme.INK, mec=theme.INK)
-        along.set(
-            xlabel=r"length of the path in $H^{-1}$",
-            ylabel=r"$F(\mu) - F(a)$" if has_energy else "order parameter",
-        )
-        if others:
-            places = np.linspace(0.0, length[-1], DRAWN_IMAGES)
-            chosen = [int(np.abs(length - place).argmin()) for place in places]
-            colours = theme.ordered_colours(len(chosen))
-            angles, points = _angles(path)
-            for i, tint in zip(chosen, colours, strict=True):
-                along.plot(length[i], height[i], "|", color=tint, ms=9, mew=1.8)
-                others[0].plot(angles, path.densities[i].at(points), color=tint)
-            others[0].set(xlabel=r"$\theta$", ylabel=r"$\mu(\theta)$", xlim=(angles[0], angles[-1]))
-    return page.figure
+    along, *others = page.divide(2, 3.6, 3.3)
+    along.plot(length, height, color=theme.INK)
+    turns = 1 + np.flatnonzero(np.diff(np.sign(np.diff(height)))) if has_energy else ()
+    for i in (0, *turns, -1):
+        top = i in turns and height[i] > height[i - 1]
+        along.plot(length[i], height[i], "o", mfc="white" if top else theme.INK, mec=theme.INK)
+    along.set(
+        xlabel=r"length of the path in $H^{-1}$",
+        ylabel=r"$F(\mu) - F(a)$" if has_energy else "order parameter",
+    )
+    if others:
+        places = np.linspace(0.0, length[-1], DRAWN_IMAGES)
+        chosen = [int(np.abs(length - place).argmin()) for place in places]
+        colours = theme.ordered_colours(len(chosen))
+        angles, points = _angles(path)
+        for i, tint in zip(chosen, colours, strict=True):
+            along.plot(length[i], height[i], "|", color=tint, ms=9, mew=1.8)
+            others[0].plot(angles, path.densities[i].at(points), color=tint)
+        others[0].set(xlabel=r"$\theta$", ylabel=r"$\mu(\theta)$", xlim=(angles[0], angles[-1]))
 
 
 def _angles(path: "TransitionPath") -> tuple[np.ndarray, np.ndarray]:

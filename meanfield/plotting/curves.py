@@ -13,6 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator
+from scipy.ndimage import maximum
 from scipy.optimize import isotonic_regression
 
 from ..core.checks import whole_number
@@ -382,10 +383,8 @@ def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.nda
     """The degrees of a density (n,), and the largest absolute coefficient of each."""
     of_modes = density.space.degrees
     degrees = np.unique(of_modes)
-    sizes = np.full(degrees.size, LEAST_COEFFICIENT)
-    places = np.searchsorted(degrees, of_modes)
-    np.maximum.at(sizes, places, np.abs(density.coefficients[member]))
-    return degrees, sizes
+    sizes = maximum(np.abs(density.coefficients[member]), of_modes, degrees)
+    return degrees, np.maximum(sizes, LEAST_COEFFICIENT)
 
 
 # The mass below each angle -------------------------------------------------------------------

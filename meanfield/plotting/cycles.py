@@ -1,20 +1,18 @@
 """Figures of periodic orbits and their branches, of several states of one model, and of basins."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..core.checks import require
-from ..core.provided import FIGURES
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from . import theme
 from .diagrams import MARKS, STYLES
 from .labels import label_logarithmic, label_of_order, symbol_of
-from .layouts import Canvas
+from .layouts import Canvas, of_result
 from .theme import Style
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ QUANTITIES = {
 GROWN_PERIOD = 4.0  # ratio of periods from which on their axis is logarithmic
 
 
-@FIGURES.register
-def cycle(orbit: "Cycle", **options: Any) -> Figure:
+@of_result
+def cycle(page: Canvas, orbit: "Cycle") -> None:
     """Left: the mean int x dmu over one period; right: the multipliers and the unit circle.
 
     Parameters
@@ -45,30 +43,26 @@ def cycle(orbit: "Cycle", **options: Any) -> Figure:
     -------
     Figure
     """
-    require("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
-    require("ax", options.get("ax"), "left out: a cycle has two panels", options.get("ax") is None)
+    require("ax", page.ax, "left out: a cycle has two panels", page.ax is None)
     phases = np.linspace(0, 1, PHASES)
     means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
-    with theme.style():
-        page = Canvas(2, 3.6, 3.2, **options)
-        left, right = page.panels
-        for k, column in enumerate(means.T):
-            left.plot(phases * orbit.period, column, color=theme.colour(k), label=f"$x_{k + 1}$")
-        left.plot(phases * orbit.period, np.linalg.norm(means, axis=1), color=theme.INK, lw=0.9,
-                  ls="--", label="$r$")  # fmt: skip
-        left.set(xlabel="time $t$", ylabel=r"$\int x\, d\mu$", xlim=(0, orbit.period))
-        left.legend(loc="best")
-        angle = np.linspace(0, 2 * np.pi, 181)
-        right.plot(np.cos(angle), np.sin(angle), color=theme.FAINT, lw=0.9)
-        for label, mask, fill in (("of shifts", orbit.neutral, "white"),
-                                  ("others", ~orbit.neutral, theme.PALETTE[1])):  # fmt: skip
-            values = orbit.multipliers[mask]
-            right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, mfc=fill, label=label)
-        right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
-        right.legend(loc="best", title="multipliers")
-        word = "stable" if orbit.stable else "unstable"
-        page.figure.suptitle(f"{word} cycle, period {orbit.period:.6g}")
-    return page.figure
+    left, right = page.divide(2, 3.6, 3.2)
+    for k, column in enumerate(means.T):
+        left.plot(phases * orbit.period, column, color=theme.colour(k), label=f"$x_{k + 1}$")
+    left.plot(phases * orbit.period, np.linalg.norm(means, axis=1), color=theme.INK, lw=0.9,
+              ls="--", label="$r$")  # fmt: skip
+    left.set(xlabel="time $t$", ylabel=r"$\int x\, d\mu$", xlim=(0, orbit.period))
+    left.legend(loc="best")
+    angle = np.linspace(0, 2 * np.pi, 181)
+    right.plot(np.cos(angle), np.sin(angle), color=theme.FAINT, lw=0.9)
+    for label, mask, fill in (("of shifts", orbit.neutral, "white"),
+                              ("others", ~orbit.neutral, theme.PALETTE[1])):  # fmt: skip
+        values = orbit.multipliers[mask]
+        right.plot(values.real, values.imag, "o", ms=4.5, mec=theme.INK, mfc=fill, label=label)
+    right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
+    right.legend(loc="best", title="multipliers")
+    word = "stable" if orbit.stable else "unstable"
+    page.figure.suptitle(f"{word} cycle, period {orbit.period:.6g}")
 
 
 def _mean(state: Density | Indexed) -> np.ndarray:
@@ -76,8 +70,8 @@ def _mean(state: Density | Indexed) -> np.ndarray:
     return np.ravel(state.expect(lambda x: x))
 
 
-@FIGURES.register
-def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **options: Any) -> Figure:
+@of_result
+def cycle_branch(page: Canvas, branch: "CycleBranch", *, y: str | None = None) -> None:
     """Extremes of the order parameter, and the period, along a branch of cycles.
 
     Unstable cycles are dashed. A vertical line marks a value at which the period is infinite.
@@ -101,17 +95,14 @@ def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **options: Any)
     ValueError
         For other quantities.
     """
-    require("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
     require("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
-    single = y is not None or options.get("ax") is not None
+    single = y is not None or page.ax is not None
     names = [y or "order_parameter"] if single else ["order_parameter", "period"]
     key = 1 + len({point.kind for point in branch.special_points})
-    with theme.style():
-        page = Canvas(len(names), 3.4, 3.2, key=key, **options)
-        for panel, name in zip(page.panels, names, strict=True):
-            _branch(panel, branch, name)
-        page.legend()
-    return page.figure
+    panels = page.divide(len(names), 3.4, 3.2, key=key)
+    for panel, name in zip(panels, names, strict=True):
+        _branch(panel, branch, name)
+    page.legend()
 
 
 def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
@@ -152,8 +143,8 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
 # Several states of one model ----------------------------------------------------------------------
 
 
-@FIGURES.register
-def stationary_states(states: "StationaryStates", **options: Any) -> Figure:
+@of_result
+def stationary_states(page: Canvas, states: "StationaryStates") -> None:
     """Growth rate and order parameter of every state; stable ones are filled.
 
     Parameters
@@ -168,19 +159,16 @@ def stationary_states(states: "StationaryStates", **options: Any) -> Figure:
     -------
     Figure
     """
-    with theme.style():
-        page = Canvas(1, 4.6, 3.3, **options)
-        (ax,) = page.panels
-        r, growth = states.data.order_parameter.values, states.data.growth.values
-        colours = np.where(growth <= 0, theme.INK, "none")
-        ax.axhline(0.0, color=theme.FAINT, lw=0.8)
-        ax.scatter(r, growth, c=colours, edgecolors=theme.INK)
-        ax.set(xlabel=label_of_order(states[0].density.space), ylabel="largest growth rate")
-    return page.figure
+    (ax,) = page.divide(1, 4.6, 3.3)
+    r, growth = states.data.order_parameter.values, states.data.growth.values
+    colours = np.where(growth <= 0, theme.INK, "none")
+    ax.axhline(0.0, color=theme.FAINT, lw=0.8)
+    ax.scatter(r, growth, c=colours, edgecolors=theme.INK)
+    ax.set(xlabel=label_of_order(states[0].density.space), ylabel="largest growth rate")
 
 
-@FIGURES.register
-def basins(basins: "Basins", **options: Any) -> Figure:
+@of_result
+def basins(page: Canvas, basins: "Basins") -> None:
     """Shares of starts by where they end, with Wilson intervals, against the parameter.
 
     Bars where there is a single value of the parameter.
@@ -200,16 +188,13 @@ def basins(basins: "Basins", **options: Any) -> Figure:
     data = basins.data
     names, share = [str(name) for name in data.end.values], data.share.values
     errors = np.array([share - data.low.values, data.high.values - share]).clip(0)
-    with theme.style():
-        page = Canvas(1, 4.6, 3.3, **options)
-        (ax,) = page.panels
-        ax.set(ylabel="share of starts", ylim=(0, 1.05))
-        if basins.parameter is None:
-            ax.bar(names, share[0], yerr=errors[:, 0], color=theme.FAINT, ecolor=theme.INK)
-            return page.figure
-        for i, name in enumerate(names):
-            style: Style = {"marker": "o", "ms": 4, "color": theme.colour(i), "label": name}
-            ax.errorbar(data[basins.parameter].values, share[:, i], errors[:, :, i], **style)
-        ax.set_xlabel(basins.parameter)
-        ax.legend()
-    return page.figure
+    (ax,) = page.divide(1, 4.6, 3.3)
+    ax.set(ylabel="share of starts", ylim=(0, 1.05))
+    if basins.parameter is None:
+        ax.bar(names, share[0], yerr=errors[:, 0], color=theme.FAINT, ecolor=theme.INK)
+        return
+    for i, name in enumerate(names):
+        style: Style = {"marker": "o", "ms": 4, "color": theme.colour(i), "label": name}
+        ax.errorbar(data[basins.parameter].values, share[:, i], errors[:, :, i], **style)
+    ax.set_xlabel(basins.parameter)
+    ax.legend()

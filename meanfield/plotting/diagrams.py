@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.typing import ColorType
 
 from ..core.checks import as_given, boolean, real, require
 from ..core.errors import MeanfieldError
 from ..core.forms import TEXT, Many
-from ..core.provided import FIGURES
 from ..dynamics.observables import style_of_observable
 from . import theme
 from .labels import describe_drift, label_logarithmic, label_of_order, symbol_of
-from .layouts import Canvas
+from .layouts import Canvas, of_result
 from .theme import Style
 
 if TYPE_CHECKING:
@@ -82,15 +80,15 @@ LOCI = {
 }
 
 
-@FIGURES.register
+@of_result
 def bifurcation(
+    page: Canvas,
     diagram: "Diagram",
     *,
     y: str | Sequence[str] | None = None,
     log: bool = False,
     title: str | None = None,
-    **options: Any,
-) -> Figure:
+) -> None:
     """A quantity of all stationary states against kappa or beta, with the special points.
 
     Parameters
@@ -119,13 +117,12 @@ def bifurcation(
     ValueError
         If there is no such variable, and for several on one Axes.
     """
-    require("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
     y = _default_quantities(diagram) if y is None else y
     names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
     require("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
-    require("y, of an ax,", names, "one name", options.get("ax") is None or len(names) == 1)
+    require("y, of an ax,", names, "one name", page.ax is None or len(names) == 1)
     kinds = set(_stability(diagram.data.growth.values))
     handles = [
         Line2D([], [], color=theme.INK, label=kind, **style)
@@ -142,21 +139,19 @@ def bifurcation(
         ]
     labels = LABELS | {"order_parameter": label_of_order(diagram.space)}
     key = len(handles) + len({point.kind for point in diagram.special_points})
-    with theme.style():
-        page = Canvas(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key, **options)
-        for panel, (name, values) in zip(page.panels, table, strict=True):
-            shown = _panel(panel, diagram, name, values)
-            label = labels.get(name) or _moment_in_words(diagram, name) or name
-            panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
-            panel.set(xscale="log" if log else "linear", xlim=diagram.span)
-        page.legend(handles + shown)
-        if page.ax is not None:
-            page.ax.set_title(title or "")
-        else:
-            drift = describe_drift(diagram.drift, diagram.parameter)
-            heading = page.figure.suptitle(drift if title is None else title)
-            theme.break_heading(page.figure, heading)
-    return page.figure
+    panels = page.divide(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key)
+    for panel, (name, values) in zip(panels, table, strict=True):
+        shown = _panel(panel, diagram, name, values)
+        label = labels.get(name) or _moment_in_words(diagram, name) or name
+        panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
+        panel.set(xscale="log" if log else "linear", xlim=diagram.span)
+    page.legend(handles + shown)
+    if page.ax is not None:
+        page.ax.set_title(title or "")
+    else:
+        drift = describe_drift(diagram.drift, diagram.parameter)
+        heading = page.figure.suptitle(drift if title is None else title)
+        theme.break_heading(page.figure, heading)
 
 
 def _moment_in_words(diagram: "Diagram", name: str) -> str:
@@ -294,10 +289,10 @@ def _value_at(state: "StationaryState", y: str) -> float | None:
 # Phase diagrams ------------------------------------------------------------------------------
 
 
-@FIGURES.register
+@of_result
 def phases(
-    *diagrams: "PhaseDiagram", relative: bool = False, close_up: bool = False, **options: Any
-) -> Figure:
+    page: Canvas, *diagrams: "PhaseDiagram", relative: bool = False, close_up: bool = False
+) -> None:
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
     Below all curves the uniform state is the only one that attracts; between the fold and the
@@ -328,28 +323,26 @@ def phases(
     ValueError
         Without a diagram, and for several on one Axes.
     """
-    ax = options.get("ax")
+    ax = page.ax
     if not diagrams or (ax is not None and len(diagrams) > 1):
         raise ValueError(f"phases draws one diagram on an Axes; got {len(diagrams)}.")
     table = [(diagram, relative) for diagram in diagrams]
     if ax is None and close_up and not relative:
         table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
-    with theme.style():
-        width = 3.6 if len(table) == 1 else 3.0
-        page = Canvas(len(table), width, 3.4, key=6, **options)
-        planes = []
-        for panel, (diagram, divided) in zip(page.panels, table, strict=True):
-            draw: Any = _curves if "critical" in diagram.general_names else _lines
-            draw(panel, diagram, divided)
-            planes += [] if divided else [panel]
-        for panel in planes[1:]:
-            panel.sharey(planes[0])
-            panel.autoscale(axis="y")
-        for panel in page.panels:
-            if ax is None and panel.get_yscale() == "log":
-                label_logarithmic(panel.yaxis)
-        page.legend()
-    return page.figure
+    width = 3.6 if len(table) == 1 else 3.0
+    panels = page.divide(len(table), width, 3.4, key=6)
+    planes = []
+    for panel, (diagram, divided) in zip(panels, table, strict=True):
+        draw: Any = _curves if "critical" in diagram.general_names else _lines
+        draw(panel, diagram, divided)
+        planes += [] if divided else [panel]
+    for panel in planes[1:]:
+        panel.sharey(planes[0])
+        panel.autoscale(axis="y")
+    for panel in panels:
+        if ax is None and panel.get_yscale() == "log":
+            label_logarithmic(panel.yaxis)
+    page.legend()
 
 
 def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
@@ -457,10 +450,8 @@ LEGEND_POSITIONS = (
 )
 
 
-@FIGURES.register
-def rates(
-    study: "Study", *, t: float | None = None, name: str | None = None, **options: Any
-) -> Figure:
+@of_result
+def rates(page: Canvas, study: "Study", *, t: float | None = None, name: str | None = None) -> None:
     """Left: every distance against n at one time; right: one of them against time for every n.
 
     Dots are means over replicas with 95 % intervals, lines are fitted powers of n, and dashed lines
@@ -488,7 +479,6 @@ def rates(
         If there is no such distance.
     """
     t = None if t is None else real("t", t, "a finite number", np.isfinite)
-    require("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
     coupled = "coupling" in study.data
     names = [*study.data.attrs["distances"], *["coupling"] * coupled]
     drawable = [*names, *["coupling up to rotation"] * coupled]
@@ -497,22 +487,20 @@ def rates(
     is_known = name is None or (isinstance(name, str) and name in drawable)
     require("name", name, f"one of {', '.join(drawable)}", is_known)
     main = name or ("W2" if "W2" in names else names[0])
-    ax = options.get("ax")
+    ax = page.ax
     count = 2 if ax is None and study.data.sizes["t"] > 1 else 1
-    with theme.style():
-        page = Canvas(count, 4.6, 3.3, **options)
-        _against_size(page.panels[0], study, names if ax is None or name is None else [main], t)
-        if count == 2:
-            _against_time(page.panels[1], study, main)
-        if ax is not None:
-            ax.legend()
-            return page.figure
-        specs = filter(None, (panel.get_subplotspec() for panel in page.panels))
-        width = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
-        position = next(position for bound, position in LEGEND_POSITIONS if width > bound)
-        for panel in page.panels:
-            panel.legend(**position)
-    return page.figure
+    panels = page.divide(count, 4.6, 3.3)
+    _against_size(panels[0], study, names if ax is None or name is None else [main], t)
+    if count == 2:
+        _against_time(panels[1], study, main)
+    if ax is not None:
+        ax.legend()
+        return
+    specs = filter(None, (panel.get_subplotspec() for panel in panels))
+    width = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
+    position = next(position for bound, position in LEGEND_POSITIONS if width > bound)
+    for panel in panels:
+        panel.legend(**position)
 
 
 def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -> None:
@@ -573,12 +561,9 @@ def _floor(ax: Axes, places: np.ndarray, table: "xr.Dataset", name: str, colour:
 
 def _mean(table: "xr.DataArray") -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas, the last axis, and its standard error; nan entries are left out."""
-    values = table.values
-    count = np.isfinite(values).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):  # sizes without values
-        mean = np.nansum(values, axis=-1) / count
-        squares = np.nansum((values - mean[..., None]) ** 2, axis=-1)
-        return mean, np.sqrt(squares / (count - 1) / count)
+        error = table.std(REPLICA_AXIS, ddof=1) / np.sqrt(table.count(REPLICA_AXIS))
+        return table.mean(REPLICA_AXIS).values, error.values
 
 
 # Sweeps -------------------------------------------------------------------------------------------
@@ -587,8 +572,8 @@ REPLICA_AXIS = "replica"
 EVEN_LOG_STEPS, LONG_LOG_RANGE = 0.01, 5.0  # log axis: steps differ by less, a longer range
 
 
-@FIGURES.register
-def sweep(result: "Sweep", name: str = "order_parameter", **options: Any) -> Figure:
+@of_result
+def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
     """A variable over the parameters that have several values, at most two; means of replicas.
 
     Parameters
@@ -618,19 +603,16 @@ def sweep(result: "Sweep", name: str = "order_parameter", **options: Any) -> Fig
             "Sweeps over one or two parameters that are numbers have a figure; this one is over "
             f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
         )
-    with theme.style():
-        page = Canvas(1, 4.2, 3.1, **options)
-        (panel,) = page.panels
-        x, *columns = (str(dim) for dim in values.dims)
-        if columns:
-            mesh = panel.pcolormesh(values[x], values[columns[0]], np.transpose(values.values))
-            page.figure.colorbar(mesh, ax=panel, label=style_of_observable(name).symbol)
-            _parameter(panel.yaxis, columns[0], values)
-        else:
-            panel.plot(values[x], values.values, "o-")
-            panel.set_ylabel(style_of_observable(name).symbol)
-        _parameter(panel.xaxis, x, values)
-    return page.figure
+    (panel,) = page.divide(1, 4.2, 3.1)
+    x, *columns = (str(dim) for dim in values.dims)
+    if columns:
+        mesh = panel.pcolormesh(values[x], values[columns[0]], np.transpose(values.values))
+        page.figure.colorbar(mesh, ax=panel, label=style_of_observable(name).symbol)
+        _parameter(panel.yaxis, columns[0], values)
+    else:
+        panel.plot(values[x], values.values, "o-")
+        panel.set_ylabel(style_of_observable(name).symbol)
+    _parameter(panel.xaxis, x, values)
 
 
 def _parameter(axis: Axis, name: str, values: "xr.DataArray") -> None:

@@ -15,6 +15,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
 from matplotlib.image import PcolorImage
 from matplotlib.patches import StepPatch
+from scipy.interpolate import make_interp_spline
 
 from ..core.checks import require, whole_number
 from ..dynamics.observables import inner_product_histogram
@@ -295,11 +296,9 @@ def between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     Each interval of the m times is divided into equally many. Returns times and values.
     """
     pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
-    place = np.arange(pieces * (len(t) - 1) + 1) / pieces
-    left = np.minimum(place.astype(int), len(t) - 2)
-    part = place - left
-    first, last = density[..., left, :], density[..., left + 1, :]
-    return t[left] + part * (t[left + 1] - t[left]), first + part[:, None] * (last - first)
+    places, knots = np.arange(pieces * (len(t) - 1) + 1) / pieces, np.arange(len(t))
+    lines = make_interp_spline(knots, density, k=1, axis=-2, check_finite=False)
+    return np.interp(places, knots, t), lines(places)
 
 
 # Histograms of the angles of tokens ----------------------------------------------------------

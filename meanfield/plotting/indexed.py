@@ -57,27 +57,16 @@ class IndexAxis(CoordinateAxis):
     places: np.ndarray = field(default_factory=lambda: np.zeros(0))
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def densities(self, state: Indexed) -> Density:
-        """The densities of the rows, an ensemble (*ensemble, R)."""
-        return _mixtures(state, self.rows)
 
-    def order_of_rows(self, state: Indexed) -> np.ndarray:
-        """|m_1| of the density of each row, (*ensemble, R)."""
-        return _order(self.densities(state))
-
-    def order_at_places(self, state: Indexed) -> np.ndarray:
-        """|m_1| of the density at each of `places`, (*ensemble, n)."""
-        return _order(_mixtures(state, self.points))
-
-
-def _mixtures(state: Indexed, weights: np.ndarray) -> Density:
+def mixtures(state: Indexed, weights: np.ndarray) -> Density:
     """The densities sum_p weights_rp mu_p, an ensemble (*ensemble, R)."""
     return Density.computed(np.einsum("rp,...pk->...rk", weights, state.each), state.slice_space)
 
 
-def _order(density: Density) -> np.ndarray:
-    space: Space = density.space
-    return np.abs(space.scalar_moment(density.coefficients, 1))
+def order_of(state: Indexed, weights: np.ndarray) -> np.ndarray:
+    """|m_1| of the densities sum_p weights_rp mu_p, (*ensemble, R)."""
+    space: Space = state.slice_space
+    return np.abs(space.scalar_moment(mixtures(state, weights).coefficients, 1))
 
 
 def axis_of(index: Index) -> IndexAxis:
@@ -220,7 +209,7 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     members = [(row,) for row in range(len(axis.rows))]
 
     def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
-        rows = axis.densities(panels.state(i, member))
+        rows = mixtures(panels.state(i, member), axis.rows)
         theta, values = chart.profiles([rows], members, MOST_ANGLES)
         edges = time_edges(theta, log_time=False)
         return [ax.pcolormesh(edges, axis.edges, values[:, 0], rasterized=True, **colours)]
@@ -265,7 +254,7 @@ def order(panels: Panels) -> None:
     """
     axis = axis_of(panels.solution.final.index)
     orders = [
-        [axis.order_at_places(panels.state(i, member)) for i in panels.times]
+        [order_of(panels.state(i, member), axis.points) for i in panels.times]
         for member in panels.members
     ]
     draw_curves(panels, [[(axis.places, y) for y in each] for each in orders])
@@ -301,7 +290,7 @@ def order_map(panels: Panels, *, log_time: bool | None = None) -> None:
     need_two_times(solution, "A map over time", "order")
     columns, _ = columns_of_times(solution, MOST_COLUMNS, log_time=log_time)
     orders = [
-        [axis.order_of_rows(panels.state(i, member)) for i in columns] for member in panels.members
+        [order_of(panels.state(i, member), axis.rows) for i in columns] for member in panels.members
     ]
     t = np.log(solution.t[columns]) if log_time else solution.t[columns]
     t, fields = between(t, np.array(orders))

@@ -6,7 +6,8 @@ or in a movie the current state in place of the previous one.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from itertools import pairwise
 from textwrap import fill
 from typing import Any
@@ -19,6 +20,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ..core.checks import as_given, boolean, positive, real_array, require, whole_number
 from ..core.forms import nearest
+from ..core.provided import FIGURES
 from ..results.solution import Solution
 from ..spaces.density import Density
 from . import labels, theme
@@ -483,49 +485,55 @@ def sheet(
 
 
 class Canvas:
-    """Panels in a row of a new figure, with a legend on their right; or axes of the caller.
-
-    Where the legend would take more than three tenths of the width, or panels would be narrower
-    than 2 inches, it is beneath them; and if that is not enough, they are one beneath the other,
-    where there is the height for it.
+    """A new figure with panels in a row and a legend on their right; or axes of the caller.
 
     Parameters
     ----------
-    count : int
-        Number of panels.
-    wide, tall : float
-        Inches of a panel in a figure whose `width` and `height` are None.
-    key : int
-        Number of entries of the legend.
     ax : Axes, optional
     width, height : float, optional
         Of the new figure, in inches.
     """
 
+    figure: Any
+    panels: list[Axes]
+
     def __init__(
         self,
-        count: int,
-        panel_width: float,
-        tall: float,
-        *,
-        key: int = 0,
         ax: Axes | None = None,
         width: float | None = None,
         height: float | None = None,
         **unknown: Any,
     ) -> None:
-        """Make the figure, unless there is an `ax`; TypeError for an unknown option."""
+        """Keep the options; TypeError for an unknown one."""
         if unknown:
             name = next(iter(unknown))
             hint = nearest(name, ("ax", "width", "height")) or "."
             raise TypeError(f"{name!r} is no option of this figure; it has ax, width, height{hint}")
         self.ax, self._position = ax, dict[str, Any](loc="outside right center")
-        if ax is not None:
-            self.figure, self.panels = ax.figure.figure, [ax]
-            return
-        side = KEY if key else 0.0
-        width = count * panel_width + side if width is None else positive("width", width)
-        height = None if height is None else positive("height", height)
+        self._width = None if width is None else positive("width", width)
+        self._height = None if height is None else positive("height", height)
+
+    def divide(self, count: int, panel_width: float, tall: float, key: int = 0) -> list[Axes]:
+        """Make the panels; of axes of the caller, these alone.
+
+        Where the legend would take more than three tenths of the width, or panels would be narrower
+        than 2 inches, it is beneath them; and if that is not enough, they are one beneath the
+        other, where there is the height for it.
+
+        Parameters
+        ----------
+        count : int
+            Number of panels.
+        panel_width, tall : float
+            Inches of a panel in a figure whose `width` and `height` are None.
+        key : int
+            Number of entries of the legend.
+        """
+        if self.ax is not None:
+            self.figure, self.panels = self.ax.figure.figure, [self.ax]
+            return self.panels
+        side, height = KEY if key else 0.0, self._height
+        width = count * panel_width + side if self._width is None else self._width
         bottom, rows = 0.0, 1
         if width < max(count * LEAST_PANEL + side, side / MOST_KEY):
             columns = max(1, int(width // LEGEND_COLUMN))
@@ -537,6 +545,7 @@ class Canvas:
             height = rows * tall * (0.8 if rows > 1 else 1.0) + bottom
         self.figure = theme.figure(width=width, height=height)
         self.panels = panels_in(self.figure, count, count // rows)
+        return self.panels
 
     def legend(self, handles: Iterable[Artist] = ()) -> None:
         """A legend of these handles, by default of everything with a label, each label once."""
@@ -547,6 +556,33 @@ class Canvas:
             self.figure.legend(handles=entries, **self._position)
         else:
             self.ax.legend(handles=entries)
+
+
+def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
+    """Register a function that draws a result on a `Canvas`, as the figure of its name.
+
+    Its first argument after the canvas is a result of the class, or are results of the class, that
+    its annotation names: TypeError for others. Options that it does not have are those of the
+    canvas.
+    """
+    own = list(signature(draw).parameters.values())[1:]
+    name, kind, several = own[0].name, own[0].annotation, own[0].kind is Parameter.VAR_POSITIONAL
+
+    @wraps(draw)
+    def figure(*results: Any, **options: Any) -> Figure:
+        of_draw = {p.name: options.pop(p.name) for p in own if p.name in options}
+        named = [of_draw[name]] if name in of_draw else []
+        for result in results if several else [*results[:1], *named]:
+            fits = kind in [base.__name__ for base in type(result).__mro__]
+            require(name, result, f"a {kind}", fits, TypeError)
+        with theme.style():
+            page = Canvas(**options)
+            draw(page, *results, **of_draw)
+        return page.figure
+
+    others = Parameter("options", Parameter.VAR_KEYWORD, annotation=Any)
+    figure.__signature__ = Signature([*own, others], return_annotation=Figure)  # type: ignore[attr-defined]
+    return FIGURES.register(figure)
 
 
 def finish(panels: Panels, title: str | None) -> Figure:

@@ -66,13 +66,10 @@ class FigureRegistry:
 
         return keep
 
-    def drawn(self, name: str) -> list[tuple[type, type]]:
-        """The classes of states and of spaces for which a function of this name is registered."""
-        return [
-            pair
-            for pair, functions in self._entries.items()
-            if isinstance(name, str) and name in functions
-        ]
+    def drawn(self, sought: object) -> list[tuple[type, type]]:
+        """The classes of states and of spaces for which a name, or a function, is registered."""
+        tables = self._entries.items()
+        return [pair for pair, table in tables if sought in [*table, *table.values()]]
 
     def of(self, solution: Solution) -> dict[str, Draw]:
         """All functions for the states of a solution on their space, by name."""
@@ -101,15 +98,12 @@ class FigureKind:
         Function that draws into panels, for pages with more than this figure.
     is_sheet : bool
         Whether there is a panel for each member at each time.
-    drawn : list of (type, type)
-        Pairs of classes of states and of spaces for which it is registered.
     """
 
     def __init__(self, draw: Draw, frame: Callable[..., Any] | None, layout: tuple[Any, ...]):
         """Wrap `draw`; its signature gains the options of `frame`, which makes the panels."""
         self.draw, self._frame, self._layout = draw, frame, layout
         self.is_sheet = frame is layouts.sheet
-        self.drawn: list[tuple[type, type]] = []
         update_wrapper(self, draw)
         self._around: list[Parameter] = []
         if frame is not None:
@@ -124,7 +118,7 @@ class FigureKind:
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
         """The figure; TypeError for states and spaces without it."""
-        expect(solution, self.drawn)
+        expect(solution, FIGURE_KINDS.drawn(self))
         if self._frame is None:
             return self.draw(solution, **options)
         around = {p.name: options.pop(p.name) for p in self._around if p.name in options}
@@ -175,7 +169,6 @@ def figure(
         entry = draw
         if not isinstance(entry, FigureKind):
             entry = FigureKind(draw, frame, panels or sheet or ())
-        entry.drawn += pairs_of(states, spaces)
         FIGURE_KINDS.register(kind, states, spaces)(entry)
         return entry
 
@@ -222,7 +215,7 @@ def find_figure(solution: Solution, kind: str) -> Draw:
     kinds = kinds_of(solution)
     if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
-    pairs = FIGURE_KINDS.drawn(kind)
+    pairs = FIGURE_KINDS.drawn(kind) if isinstance(kind, str) else []
     hint = f", which draws {described(pairs)}." if pairs else nearest(as_given(kind), kinds)
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
@@ -330,7 +323,7 @@ IMAGE = (
 PAIR_ANGLES = np.linspace(0.0, np.pi, 181)
 
 
-def of_result(result: Any) -> str:
+def result_card(result: Any) -> str:
     """The card of an object with a method `plot`; the lines of its `repr` are the table."""
     return card(*Shown.card(result))
 
@@ -366,9 +359,7 @@ def pull(model: Transformer) -> Figure:
         raise MeanfieldError("It is drawn for single drifts that depend on inner products alone.")
     drift, t = model.zonal, np.cos(PAIR_ANGLES)
     pull = drift.slope(t) * np.sin(PAIR_ANGLES)
-    with theme.style():
-        page = theme.figure(width=3.4, height=2.2)
-        ax = page.subplots()
+    with theme.subplots(3.4, 2.2) as (page, ax):
         ax.plot(PAIR_ANGLES, pull)
         ax.axhline(0.0, color=theme.FAINT, linewidth=0.7)
         ax.set(xlabel="angle between two tokens", ylabel=r"$W'(\cos\theta)\,\sin\theta$")

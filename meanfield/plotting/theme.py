@@ -25,7 +25,7 @@ from ..core.files import write_whole
 
 __all__ = [
     *("CAUTION", "DASHES", "DENSITY_MAP", "FAINT", "GREY_MAP", "INK", "ORDER_MAP", "PALETTE"),
-    *("WARNING", "figure", "style"),
+    *("WARNING", "figure", "style", "subplots"),
 ]
 
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
@@ -172,6 +172,19 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
     with style():
         layout = ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07)
         return PaperFigure(figsize=(width, height), layout=layout)
+
+
+@contextmanager
+def subplots(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> Iterator[tuple[PaperFigure, Any]]:
+    """Context in which a new figure is drawn in, and the figure and its panels.
+
+    Panels and `options` are those of `matplotlib.figure.Figure.subplots`.
+    """
+    with style():
+        page = figure(width=width, height=height)
+        yield page, page.subplots(rows, columns, **options)
 
 
 def break_heading(figure: Figure, heading: Text) -> float:

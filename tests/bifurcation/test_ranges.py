@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ive
 
 import meanfield as mf
-from meanfield.bifurcation.bases import basis_on, image, symmetric_part
+from meanfield.bifurcation.bases import basis_on
 from meanfield.bifurcation.branches import Following
 from meanfield.bifurcation.continuation import curve_of
 from meanfield.bifurcation.detection import located
@@ -134,10 +134,10 @@ def test_images_of_states():
     circle, sphere = (basis_on(space) for space in (CIRCLE, mf.Sphere(24)))
     a = np.zeros(len(circle.degrees))
     a[[3, 7]] = 0.5, 0.1
-    assert image(circle, a)[[3, 7]].tolist() == [-1, 1]
-    assert image(sphere, a)[:4].tolist() == [-1, 1, -1, 1]
+    assert circle.images(a)[0][[3, 7]].tolist() == [-1, 1]
+    assert sphere.images(a)[0][:4].tolist() == [-1, 1, -1, 1]
     noise = a + 1e-9
-    kept = [symmetric_part(basis, a, noise) > 0 for basis in (circle, sphere)]
+    kept = [basis.symmetric_part(a, noise) > 0 for basis in (circle, sphere)]
     np.testing.assert_array_equal(kept[0], circle.degrees % 4 == 0)
     np.testing.assert_array_equal(kept[1], sphere.degrees % 2 == 0)
 

@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.bifurcation.bases import Basis
 from meanfield.bifurcation.equation import MomentEquation
 from meanfield.bifurcation.stability import ITERATED_FROM, growth_rates, leading_of
 from meanfield.bifurcation.torus_waves import TorusWaves, lattice_of
@@ -171,13 +172,15 @@ def test_sums_over_waves_are_sums_over_nodes(circles, symmetry, drift):
     assert basis.analysed(masses) == pytest.approx(basis.legendre @ masses, abs=1e-14)
     gradient = np.tensordot(m, basis.gradients, (0, 1))
     assert basis.gradient_of(m) == pytest.approx(gradient, abs=1e-13)
+    flow = mean.gain * basis.gradient_of(equation.strengths * m / basis.sizes)
     for order in range(basis.orders):
         part = basis.of_order(order)
         gram = (part.legendre * masses) @ part.legendre.T
         assert part.pairings(masses) == pytest.approx(gram, abs=1e-14)
         assert part.pairings(masses, few) == pytest.approx(gram[:, few], abs=1e-14)
-        there = equation.linearised(m, 2.0, part, np.eye(len(part.degrees)))  # over nodes
-        assert equation.linearised(m, 2.0, part) == pytest.approx(there, abs=1e-12)
+        flows = part.weights * flow, equation.ratio * masses * flow
+        given = *flows, masses, equation.multipliers(part)
+        assert part.transport(*given) == pytest.approx(Basis.transport(part, *given), abs=1e-12)
 
 
 def test_leading_rates_are_those_of_the_whole_spectrum():

@@ -16,6 +16,7 @@ from meanfield.engines import (
 )
 
 ROOT = mf.Interaction(lambda t: -np.sqrt(1 - t**2), derivative=lambda t: t / np.sqrt(1 - t**2))
+FIVE_WAVES = mf.CosineSeries([0.0, 1.0, 0.5, 0.2, 0.1, 0.1])
 CHOICES = {
     "few tokens": (mf.SA(5.0), 200, 2, "direct"),
     "circle": (mf.SA(5.0), 1000, 2, "circle"),
@@ -31,6 +32,11 @@ CHOICES = {
     "repelling, Z = 1": (mf.USA(-30.0), 1000, 2, "circle"),
     "series": (mf.Interaction.chebyshev([0, 1.0, 1.0]), 300, 3, "sphere"),
     "not smooth": (ROOT, 10**5, 2, "direct"),
+    "few, series": (FIVE_WAVES, 20, 2, "circle"),
+    "few, series, sphere": (FIVE_WAVES, 20, 3, "direct"),
+    "some, series, sphere": (FIVE_WAVES, 100, 3, "sphere"),
+    "few, faint forces": (mf.Interaction(lambda t: np.exp(40 * t)), 20, 2, "direct"),
+    "few, not smooth": (ROOT, 20, 2, "direct"),
 }
 
 

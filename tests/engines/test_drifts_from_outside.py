@@ -164,7 +164,8 @@ def test_two_tokens_that_have_met_do_not_pull_each_other():
 
 def test_the_engine_is_chosen_for_any_drift():
     for kind in DEFINITIONS:
-        assert Automatic().build(kind(2.0), 20, 2).name == "direct"
+        assert Automatic().build(kind(2.0), 20, 2).name == "circle"
+        assert Automatic().build(kind(2.0), 20, 3).name == "direct"
         assert Automatic().build(kind(2.0), 3000, 2).name == "circle"
         assert Automatic().build(kind(2.0), 3000, 3).name == "sphere"
         assert Automatic().build(kind(2.0), 3000, 5).name == "direct"

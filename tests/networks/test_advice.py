@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 import meanfield as mf
-from meanfield.networks import advise
+from meanfield.networks import Advice
 from meanfield.networks.advice import crossing
 from meanfield.networks.contexts import (
     critical_equiangular,
@@ -24,7 +24,7 @@ SCHEMES = [
 @pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
 def test_equal_weights_and_values_of_the_identity_are_layers_of_equiangular_tokens(scheme):
     n, step = 32, 0.125
-    advice = advise(n, 64, 8, 1, scheme, logits=0, values=0, identity=1, step=step, rho=0.2,
+    advice = Advice(n, 64, 8, 1, scheme, logits=0, values=0, identity=1, step=step, rho=0.2,
                     radius=2.0)  # fmt: skip
     model = mf.Transformer(mf.SA(0.0), normalisation=scheme)
     start = mf.Equiangular(n, rho=0.2, radius=2.0)
@@ -67,7 +67,7 @@ def test_critical_weights_have_the_sum_of_squares_of_four_tokens():
 
 def test_critical_logits_of_advice_are_those_of_its_tokens_and_near_their_laws():
     n, d, heads, rho = 10**6, 64, 4, 0.3
-    critical = advise(n, d, 2, heads, rho=rho).critical
+    critical = Advice(n, d, 2, heads, rho=rho).critical
     predicted = critical.predicted
     assert float(predicted[0]) == pytest.approx(critical_gaussian(n, rho))
     assert float(predicted[1]) == pytest.approx(critical_equiangular(n, rho))
@@ -79,19 +79,19 @@ def test_critical_logits_of_advice_are_those_of_its_tokens_and_near_their_laws()
     edge = critical_gaussian(64, rho)
     for logits, word in ((0.9 * edge, "below"), (1.1 * edge, "above")):
         assert (
-            f"are {word} the critical" in advise(64, d, 1, heads, rho=rho, logits=logits).words[2]
+            f"are {word} the critical" in Advice(64, d, 1, heads, rho=rho, logits=logits).words[2]
         )
 
 
 def test_without_logits_a_token_looks_at_all_tokens():
-    for one in (advise(64, 64, 3, logits=0), advise(64, 64, 3, logits=0, normalisation=mf.NGPT())):
+    for one in (Advice(64, 64, 3, logits=0), Advice(64, 64, 3, logits=0, normalisation=mf.NGPT())):
         np.testing.assert_allclose(one.layers.attended, 64, rtol=1e-12)
         np.testing.assert_allclose(one.layers.gap, 1 - one.layers.mean_cosine, rtol=1e-12)
 
 
 def test_a_network_that_is_drawn_has_outputs_of_the_lengths_that_were_asked():
     n, d = 64, 256
-    advice = advise(n, d, 2, 4, values=1.5, feed_forward=0.7, inner=1.3, logits=2.0)
+    advice = Advice(n, d, 2, 4, values=1.5, feed_forward=0.7, inner=1.3, logits=2.0)
     model, x = advice.model(0), mf.Tokens.uniform(n, d, rng=1).x
     lengths = np.linalg.norm(model.feedforward_at(x), axis=-1)
     assert np.sqrt((lengths**2).mean()) == pytest.approx(0.7, rel=0.05)
@@ -124,7 +124,7 @@ def test_activations_spread_tokens_as_arc_cosine_kernels_say():
 
 @pytest.mark.long
 def test_a_random_network_has_the_mean_cosines_of_the_advice():
-    advice = advise(48, 256, 6, 4, mf.PeriLN(), rho=0.3, logits=1.5, feed_forward=0.5,
+    advice = Advice(48, 256, 6, 4, mf.PeriLN(), rho=0.3, logits=1.5, feed_forward=0.5,
                     identity=0.2)  # fmt: skip
     law = advice.layers.mean_cosine.sel(normalisation="Peri-LN").values
     found = advice.measure(2, rng=3)
@@ -137,7 +137,7 @@ def test_a_random_network_has_the_mean_cosines_of_the_advice():
 def test_heads_that_look_at_different_tokens_average_out_what_differs():
     """With O V = 1/H in each of H heads, what differs has the part 1/H of that of one head."""
     for heads in (4, 16):
-        advice = advise(48, 256, 2, heads, mf.PeriLN(), logits=3.0, values=0, identity=1.0)
+        advice = Advice(48, 256, 2, heads, mf.PeriLN(), logits=3.0, values=0, identity=1.0)
         law = advice.layers.mean_cosine.sel(normalisation="Peri-LN").values
         found = advice.measure(2, rng=3).mean_cosine.mean("network")
         np.testing.assert_allclose(found, law, atol=0.05)
@@ -152,14 +152,14 @@ def test_the_crossing_is_that_of_an_exponential():
 
 
 def test_the_advice_tells_its_numbers_and_draws_them():
-    advice = advise(64, 64, 4, 4)
+    advice = Advice(64, 64, 4, 4)
     at = advice.collapses
     assert at["Post-LN"] < at["Peri-LN"] < at["Pre-LN"] == advice.collapse
     for number in (f"{advice.collapse:.3g}", f"{float(advice.critical.predicted[1]):.4g}"):
         assert number in repr(advice)
     assert advice.name == "Pre-LN" and len(advice.plot().axes) == 2
     assert "<table>" in advice._repr_html_()
-    other = advise(64, 64, 4, normalisation=mf.SqrtScaling())
+    other = Advice(64, 64, 4, normalisation=mf.SqrtScaling())
     assert list(other.placements) == ["SqrtScaling()", "Post-LN", "Pre-LN", "Peri-LN"]
 
 
@@ -182,11 +182,11 @@ def test_the_advice_tells_its_numbers_and_draws_them():
 )
 def test_what_is_no_network_is_refused(given, word):
     with pytest.raises(ValueError, match=word):
-        advise(**{"n": 64, "d": 64, "depth": 4} | given)
+        Advice(**{"n": 64, "d": 64, "depth": 4} | given)
 
 
 def test_random_tokens_have_no_negative_mean_cosine():
     with pytest.raises(ValueError, match="rho"):
-        advise(64, 64, 4, rho=-0.01).tokens(0)
+        Advice(64, 64, 4, rho=-0.01).tokens(0)
     with pytest.raises(TypeError, match="normalisation"):
-        advise(64, 64, 4, normalisation="pre")
+        Advice(64, 64, 4, normalisation="pre")

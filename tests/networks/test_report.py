@@ -16,9 +16,9 @@ from meanfield.networks.clustering import clusters_of
 from meanfield.networks.findings import (
     FAILS,
     HOLDS,
+    UNDECIDED,
     Changes,
     changes_of,
-    direction_of,
     directions_of,
     in_layers,
     in_ranges,
@@ -30,6 +30,7 @@ from meanfield.networks.findings import (
     of_outliers,
     of_parts,
     rank_correlation,
+    verdict_of,
 )
 from meanfield.networks.page import clusters_section, row_in_words
 from meanfield.networks.pictures import of_cosines, of_histograms
@@ -137,7 +138,7 @@ def test_with_probability_95_percent_no_layer_has_a_wrong_direction():
         error, noise = rng.standard_normal((layers, 1)), rng.standard_normal((layers, draws))
         steps = np.hstack([error, error + noise])
         wrong += directions_of(steps).any()
-        alone += any(direction_of(step) for step in steps)
+        alone += any(verdict_of(*interval(step[1:])) != UNDECIDED for step in steps)
         steps[:3] += np.array([6.0, -6.0, 0.0])[:, None]
         found.append(directions_of(steps)[:2])
     assert 3 <= wrong <= 37  # nominal 20, four standard errors; 71 % for intervals by layer

@@ -6,7 +6,7 @@ from drawings import frames, panels, texts, words
 from matplotlib.collections import QuadMesh
 
 import meanfield as mf
-from meanfield.plotting.indexed import axis_of, nodes_to_tell
+from meanfield.plotting.indexed import axis_of, mixtures, nodes_to_tell, order_of
 from meanfield.results.solution import Solution
 
 CIRCLE = mf.Circle(16)
@@ -92,7 +92,7 @@ def test_rows_of_positions_are_the_densities_in_their_middles():
     middles = (axis.edges[1:] + axis.edges[:-1]) / 2
     assert set(JUMPS.breaks) < set(axis.edges)
     assert middles[0] < 0 and np.isnan(axis.rows[1]).all()
-    found = axis.densities(state).coefficients
+    found = mixtures(state, axis.rows).coefficients
     wanted = state.at_position(middles[2:]).coefficients
     np.testing.assert_allclose(found[2:], wanted, atol=1e-14)
     np.testing.assert_array_equal(found[0], state.each[0])  # the sink
@@ -100,7 +100,7 @@ def test_rows_of_positions_are_the_densities_in_their_middles():
 
 def test_curves_of_positions_have_both_values_at_a_break():
     axis, state = axis_of(JUMPS), run(JUMPS, height).final
-    orders = axis.order_at_places(state)
+    orders = order_of(state, axis.points)
     (here,) = np.nonzero(np.isclose(axis.places, 0.4, atol=1e-12) & np.isfinite(orders))
     assert len(here) == 2 and np.isnan(orders[here[0] + 1])
     np.testing.assert_allclose(orders[here], [0.3, 0.166], rtol=1e-12)

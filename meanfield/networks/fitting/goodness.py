@@ -121,6 +121,7 @@ class Comparison:
         a gamma law. Its mean and variance are estimated from replicas, and are at least those for
         normal scores.
         """
+        from scipy.special import fdtrc
         from scipy.stats import gamma
 
         transitions, p = len(self._tables), len(self.value)
@@ -132,7 +133,7 @@ class Comparison:
         excess = np.sum(self._off, axis=0) - self.value @ slopes
         k = len(excess)
         square = float(excess @ np.linalg.pinv(covariance) @ excess)
-        by_statistics = float(_f_tail(square * (dof - k + 1) / (dof * k), k, dof - k + 1))
+        by_statistics = float(fdtrc(k, dof - k + 1, square * (dof - k + 1) / (dof * k)))
         by_layers = 1.0
         if transitions > 1:
             mean = max(2.0 * transitions, sum(values.mean() for values in self._others))
@@ -143,13 +144,6 @@ class Comparison:
         both = min(1.0, 2 * min(by_statistics, by_layers))
         by_name = dict(zip(FIT_STATISTICS, deviations, strict=True))
         return Goodness(both, by_statistics, by_layers, by_name)
-
-
-def _f_tail(value: Values, numerator: int, denominator: int) -> Values:
-    """P(F > value) for Fisher's F law with `numerator` and `denominator` degrees of freedom."""
-    from scipy.special import fdtrc
-
-    return fdtrc(numerator, denominator, value)
 
 
 def leave_one_out(squares: np.ndarray, count: int) -> np.ndarray:
@@ -167,7 +161,9 @@ def _surprise(square: Values, p: int, count: int) -> Values:
 
     Distances are in units of the covariance of the replicas, whose law is Hotelling's.
     """
-    tail = _f_tail(square * (count - p) / ((count - 1) * p), p, count - p)
+    from scipy.special import fdtrc
+
+    tail = fdtrc(p, count - p, square * (count - p) / ((count - 1) * p))
     return -2 * np.log(np.maximum(tail, LEAST_P_VALUE))
 
 
