@@ -88,7 +88,7 @@ drifts = ["USA", "SA"]
 kind = "Circle"
 degree = 16
 [phase_diagram]
-beta = [1.0, 3.5]
+beta = [2.0, 3.0]
 degrees = [1]
 """
 FILES = {"run": DENSITY, "tokens": TOKENS, "noisy": NOISY, "study": STUDY}
@@ -655,7 +655,7 @@ def test_branches_in_beta_are_of_a_drift_or_of_its_name_alone():
 def test_phase_diagrams_of_a_file_are_those_of_python(folder):
     out, err = meanfield("phase-diagram", "plane.toml")
     usa, sa = mf.load("plane_USA.nc"), mf.load("plane_SA.nc")
-    plain_class = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 3.5), degrees=(1,))
+    plain_class = mf.phase_diagram(mf.USA, mf.Circle(16), (2.0, 3.0), degrees=(1,))
     for name in ("critical", "fold", "transition"):
         assert usa.kappa(name, 3.0) == plain_class.kappa(name, 3.0)
     assert usa.warnings == sa.warnings == [] and sa.loci == {} and err == ""
@@ -729,8 +729,6 @@ def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
 def test_a_drift_whose_phase_diagram_is_finished_is_not_followed_again(folder, monkeypatch):
     """That of SA died at once; that of USA is taken from its checkpoint."""
     from meanfield.bifurcation.phase_diagram import tricritical_points
-
-    write("plane.toml", PLANE.replace("[1.0, 3.5]", "[2.0, 3.0]"))
 
     def only_of(name):
         def checked(family, *where):

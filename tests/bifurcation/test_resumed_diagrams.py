@@ -50,6 +50,8 @@ CASES = {
     "phases of SA": partial(mf.phase_diagram, mf.SA, CIRCLE, (1.0, 3.0), degrees=(1, 2)),
 }  # fmt: skip
 
+LATE = "USA on the circle", "secondary", "phases of USA"  # a first branch, a second one, a curve
+
 
 def numbers(value):
     """All that a diagram holds, as text in which every bit counts."""
@@ -125,8 +127,7 @@ def test_a_diagram_that_is_killed_again_and_again_is_the_unbroken_one(name, tmp_
 
 @pytest.mark.repeats
 @pytest.mark.bits
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("number", [3, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number, name", [(3, n) for n in CASES] + [(40, n) for n in LATE])
 def test_ctrl_c_and_then_resume(name, number, tmp_path, monkeypatch):
     """Whatever is interrupted says so, and goes on where it was."""
     path, seen, at = tmp_path / "diagram.checkpoint", [], Following.at

@@ -12,7 +12,7 @@ import meanfield as mf
 from meanfield.bifurcation.index_sums import index_sum
 from meanfield.bifurcation.multistability import states_beside
 
-SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 0.7, 0.95, 0.99, 0.998)
+SHARES = (0.005, 0.03, 0.2, 0.7, 0.99)
 TWO_MODES = mf.CosineSeries([0.0, 1.0, 0.8])
 
 
@@ -219,32 +219,3 @@ def test_searches_show_what_they_do(capfd):
     assert "stationary states from" in capfd.readouterr().err
     mf.stationary_states(model, mf.Circle(16), progress=False)
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.long  # two minutes
-def test_all_products_of_states_are_found_on_the_torus():
-    """Two of the twelve were missed, one of them the lowest saddle, in which x alone is turned.
-
-    A sum of kernels and potentials of each angle has products of states of the circle, found here
-    by SciPy from the equation of their means.
-    """
-    angles, kappa = 2 * np.pi * np.arange(256) / 256, 1.25
-    x = np.array([np.cos(angles), np.sin(angles)])
-    grid = np.stack(np.meshgrid(*2 * (np.linspace(-0.9, 0.9, 13),)), -1).reshape(-1, 2)
-    factors = []
-    for well in (0.3 * x[0] ** 2 + 0.05 * x[0], 0.4 * x[0] ** 2):
-
-        def law(m, well=well):
-            masses = np.exp(kappa * (2 * m @ x + well))
-            return x @ masses / masses.sum()
-
-        factors.append({round(float(np.hypot(*m)), 8) for m in moments_at_rest(law, grid)})
-    wanted = sorted(float(np.hypot(a, b) / 2**0.5) for a in factors[0] for b in factors[1])
-    potential = mf.Potential(
-        lambda x: 0.3 * x[..., 0] ** 2 + 0.05 * x[..., 0] + 0.4 * x[..., 2] ** 2
-    )
-    states = mf.stationary_states(
-        mf.Transformer(2.0 * mf.Kuramoto() + potential, kappa), mf.Torus(8)
-    )
-    assert len(states) == 12 and states.index_sum == 1
-    assert sorted(s.order_parameter for s in states) == pytest.approx(wanted, abs=1e-6)

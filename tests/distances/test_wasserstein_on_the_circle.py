@@ -149,7 +149,7 @@ def test_turning_both_changes_nothing(seed, angle, p):
 
 
 @pytest.mark.long
-@reproducible
+@settings(reproducible, max_examples=10)
 @given(seeds)
 def test_it_grows_with_the_power(seed):
     for a, b in ((density(seed), atoms(5, seed)), (density(seed), density(seed + 1))):

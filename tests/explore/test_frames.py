@@ -105,7 +105,7 @@ def test_values_on_the_torus_are_those_of_both_angles():
 @pytest.mark.parametrize("space", ["Circle", "Torus"])
 def test_tokens_follow_their_density(space):
     """Order parameters agree to the sampling error, 1/sqrt(n), of 1000 tokens."""
-    scene = Scene(space=space, beta=1.0, kappa=4.0, tokens=1000, duration=4.0)
+    scene = Scene(space=space, beta=1.0, kappa=4.0, tokens=1000, duration=2.0)
     density, tokens = played(scene, "density")[0], played(scene, "tokens")[0]
     difference = [a.order - b.order for a, b in zip(density, tokens, strict=True)]
     assert np.abs(difference).max() < 4 / np.sqrt(1000)

@@ -67,14 +67,18 @@ def test_every_parameter_is_explained():
 
 
 @pytest.mark.repeats
-@pytest.mark.parametrize("drift", ["USA", "SA", "Kuramoto"])
-@pytest.mark.parametrize("space", ["Circle", "Sphere", "Torus"])
+@pytest.mark.parametrize(
+    "drift, space",
+    [("USA", "Circle"), ("SA", "Circle"), ("Kuramoto", "Circle"), ("USA", "Sphere"),
+     ("SA", "Torus")],
+)  # fmt: skip
 def test_the_onset_is_where_branches_bifurcate(drift, space):
     scene = Scene(drift=drift, space=space, beta=1.0)
     span = (0.8 * scene.onset, 1.2 * scene.onset)
     diagram = mf.branches(
-        scene.zonal, scene.initial_space, kappa=span, degrees=(1,), secondary=False, progress=False
-    )
+        scene.zonal, scene.initial_space, kappa=span, degrees=(1,), secondary=False, max_points=2,
+        progress=False,
+    )  # fmt: skip
     (special,) = diagram.special("bifurcation", 0)
     assert special.value == pytest.approx(scene.onset, rel=1e-10)
 

@@ -107,6 +107,13 @@ def test_states_without_a_saddle_or_a_free_energy_are_refused():
         mf.escape_time(stable(mf.Transformer(mf.SA(1.0), 1.5)), 100)
 
 
+def wells_of_kuramoto(tilt):
+    """The states of Kuramoto in the two wells of a potential."""
+    wells = mf.Potential(lambda x: 0.1 * x[..., 0] ** 2 + tilt * x[..., 0])
+    model = mf.Transformer(mf.Kuramoto() + wells, 4.0)
+    return [mf.stationary(model, mf.Circle(24).von_mises(at, 4.0)) for at in (0.0, np.pi)]
+
+
 @pytest.mark.long
 def test_a_mirror_image_of_the_state_is_another_state():
     """Two equal wells on the circle: the time is the limit of that in wells made unequal by 1e-7.
@@ -114,14 +121,8 @@ def test_a_mirror_image_of_the_state_is_another_state():
     There are two ways to the other well, one saddle and its mirror image. The path to the image has
     the exponent of the time.
     """
-
-    def left(tilt):
-        wells = mf.Potential(lambda x: 0.1 * x[..., 0] ** 2 + tilt * x[..., 0])
-        model = mf.Transformer(mf.Kuramoto() + wells, 4.0)
-        return [mf.stationary(model, mf.Circle(24).von_mises(at, 4.0)) for at in (0.0, np.pi)]
-
-    here, image = left(0.0)
-    times = [mf.escape_time(state, 200) for state in (here, left(1e-7)[0])]
+    here, image = wells_of_kuramoto(0.0)
+    times = [mf.escape_time(state, 200) for state in (here, wells_of_kuramoto(1e-7)[0])]
     assert times[0].log_time == pytest.approx(times[1].log_time, abs=1e-3)
     assert times[0].log_prefactor == pytest.approx(times[1].log_prefactor, abs=1e-4)
     path = mf.transition_path(here, image, images=9)
@@ -234,8 +235,7 @@ def test_weights_of_states_in_a_field_are_those_of_the_exact_partition_function(
 
 @pytest.mark.long
 def test_times_in_a_potential_have_the_ratio_of_the_weights():
-    model = mf.Transformer(DISCONTINUOUS.drift + mf.Potential(lambda x: 0.01 * x[..., 0]), 1.15)
-    ends = [stable(model), stable(model, ordered=True)]
+    ends = wells_of_kuramoto(0.02)
     there, back = (mf.escape_time(end, 100) for end in ends)
     weights = [Weight.of(end).log_z(100) for end in ends]
     assert there.log_time - back.log_time == pytest.approx(weights[0] - weights[1], abs=1e-6)

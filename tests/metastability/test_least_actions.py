@@ -211,17 +211,16 @@ def first_order(path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", [1, -1])
-def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path, way):
+def test_a_drift_with_a_normalisation_of_its_own_on_the_sphere(tmp_path):
     """At strength 0 the barrier of USA; perturbations of the drift change it to first order."""
-    known = mf.transition_path(*uniform_and_ordered(mf.USA(3.0))[::way], images=257)
-    none, more, less = (
-        mf.transition_path(*uniform_and_ordered(OwnNormalisation(strength))[::way])
-        for strength in (0.0, 0.005, -0.005)
+    known = mf.transition_path(*uniform_and_ordered(mf.USA(3.0)), images=257)
+    none, more = (
+        mf.transition_path(*uniform_and_ordered(OwnNormalisation(strength)))
+        for strength in (0.0, 1e-4)
     )
-    assert none.converged and more.converged and less.converged
+    assert none.converged and more.converged
     assert none.quasi_potential == pytest.approx(known.barrier, rel=1e-9)
-    slope = (more.quasi_potential - less.quasi_potential) / 0.01
+    slope = (more.quasi_potential - none.quasi_potential) / 1e-4
     assert slope == pytest.approx(first_order(known), rel=1e-3)
     again = mf.load(more.save(tmp_path / "path.nc"))
     assert again.action == more.action

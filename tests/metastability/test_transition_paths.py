@@ -30,8 +30,10 @@ def states(model, space):
 
 
 @cache
-def path(model, space, **options):
-    return mf.transition_path(*states(model, space), **options)
+def path(model, space, *, back=False, **options):
+    """The path from the uniform state to the ordered one, or back, with many images."""
+    ends = states(model, space)[:: -1 if back else 1]
+    return mf.transition_path(*ends, **{"images": 513, **options})
 
 
 def difference(one, other):
@@ -79,7 +81,7 @@ def test_the_barrier_of_usa_is_the_known_one():
 @pytest.mark.parametrize(("model", "space"), CASES[:3:2], ids=str)
 def test_the_string_is_the_unstable_manifold(model, space):
     """Distance in L^2 at equal lengths, asked 1e-6; the string does not use the manifold."""
-    fine = path(model, space, images=513)
+    fine = path(model, space)
     string = path(model, space, method="string", images=65)
     assert string.method == "string"
     assert string.converged
@@ -94,7 +96,7 @@ def test_the_string_is_the_unstable_manifold(model, space):
 @pytest.mark.long
 def test_solve_follows_the_path_from_any_density_on_it():
     """A run from an image comes down along the path, to the spacing of the points, 1e-5."""
-    here = path(USA, mf.Circle(32), images=513)
+    here = path(USA, mf.Circle(32))
     start = 300
     times = np.linspace(0, 8, 9)
     run = mf.solve(USA, here.densities[start], (0, 8), t_eval=times, rtol=1e-10, progress=False)
@@ -109,7 +111,7 @@ def test_solve_follows_the_path_from_any_density_on_it():
 
 def test_the_action_up_to_the_saddle_is_twice_the_barrier():
     """Its least value: int |mu'| |grad F| - <mu', grad F> in H^-1_mu, from fluxes on a grid."""
-    here = path(USA, mf.Circle(32), images=513)
+    here = path(USA, mf.Circle(32))
     top = int(here.data.free_energy.values.argmax())
     length = here.data.length.values[: top + 1]
     c = here.densities.coefficients[: top + 1].real
@@ -130,7 +132,7 @@ def test_the_action_up_to_the_saddle_is_twice_the_barrier():
 @pytest.mark.long
 def test_the_path_back_is_the_path_reversed():
     a, b = states(USA, mf.Circle(32))
-    forth, back = path(USA, mf.Circle(32)), mf.transition_path(b, a)
+    forth, back = path(USA, mf.Circle(32)), path(USA, mf.Circle(32), back=True)
     change = forth.densities.coefficients[::-1] - back.densities.coefficients
     assert np.abs(change).max() < 1e-10
     step = b.free_energy - a.free_energy
@@ -138,15 +140,16 @@ def test_the_path_back_is_the_path_reversed():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", [USA, TWO_CLUSTERS], ids=["one cluster", "two clusters"])
-def test_the_path_ends_in_a_state_that_is_turned(model):
+@pytest.mark.parametrize(
+    ("model", "at"), [(USA, -1), (TWO_CLUSTERS, 0)], ids=["one cluster", "two clusters"]
+)
+def test_the_path_ends_in_a_state_that_is_turned(model, at):
     """Also from it: then it begins there."""
     a, b = states(model, mf.Circle(32))
     turned = mf.stationary(model, b.density.rotate(0.7))
-    for ends, at in (((a, turned), -1), ((turned, a), 0)):
-        here = mf.transition_path(*ends)
-        assert difference(here.densities[at], turned.density) < 1e-10
-        assert here.residual < 1e-5
+    here = mf.transition_path(*((turned, a) if at == 0 else (a, turned)))
+    assert difference(here.densities[at], turned.density) < 1e-10
+    assert here.residual < 1e-5
 
 
 def test_turns_and_reflections_map_states():
@@ -355,7 +358,7 @@ def test_a_path_among_states_of_a_group_is_the_axisymmetric_one():
     saddle = saddle_at(top, uniform, "C3v")
     course = manifold_course(uniform, ordered, [Crossing(saddle)])
     _, lengths, residual = _images_of(course, 33)
-    here = path(model, space, images=33)
+    here = path(model, space)
     assert abs(saddle.barrier - here.barrier) < 1e-12
     assert abs(lengths[-1] - here.data.length.values[-1]) < 1e-9
     assert residual < 1e-5

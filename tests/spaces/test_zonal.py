@@ -94,11 +94,9 @@ def test_von_mises_fisher_in_closed_form(d):
 
 
 @pytest.mark.repeats
-@pytest.mark.parametrize(
-    "d", [2, 3, 8, *(pytest.param(d, marks=pytest.mark.long) for d in (4, 5, 64, 1024))]
-)
+@pytest.mark.parametrize("d", [2, 3, 4, 8, 1024])
 def test_a_sample_has_the_moments_of_its_density(d):
-    n, density = 40_000, mf.Zonal(d, 30).von_mises_fisher(2.0)
+    n, density = 10_000, mf.Zonal(d, 30).von_mises_fisher(2.0)
     tokens = density.sample(n, rng=5)
     np.testing.assert_allclose(np.linalg.norm(tokens.x, axis=1), 1, rtol=0, atol=1e-14)
     for k in (1, 2, 3):

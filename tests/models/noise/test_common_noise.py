@@ -221,7 +221,6 @@ def translations(d):
         (CommonRotations(1.0), rotations, 1, 3, 8),
         (CommonRotations(1.0), rotations, 2, 3, 8),
         (CommonRotations(1.0), rotations, 2, 4, 4),
-        (CommonTranslations(1.0), translations, 1, 2, 6),
         (CommonTranslations(1.0), translations, 2, 2, 6),
         (CommonTranslations(1.0), translations, 2, 3, 3),
     ],
