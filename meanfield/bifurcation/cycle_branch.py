@@ -53,6 +53,7 @@ from .diagram import END_SENTENCES
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .newton import Iteration
+from .normal_forms import zeros
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -374,21 +375,16 @@ class _Follower:
 
     def _special(self, here: _Point, new: CurvePoint, used: float) -> None:
         """Add the special points between two points of one curve."""
-        from scipy.optimize import brentq
-
         curve, point = here
 
-        def at(step: float) -> CurvePoint:
-            ahead = curve.ahead(point, step)
-            if ahead is None:
-                raise FloatingPointError
-            return ahead
-
         def located(test: Callable[[CurvePoint], float]) -> CurvePoint | None:
-            try:
-                return at(brentq(lambda step: test(at(step)), 0.0, used, xtol=LOCATED))
-            except (FloatingPointError, ValueError):
-                return None
+            def at(step: float) -> float:
+                ahead = curve.ahead(point, step)
+                return np.nan if ahead is None else test(ahead)
+
+            ends, values = np.array([0.0, used]), np.array([test(point), test(new)])
+            steps = zeros(at, ends, values, LOCATED)
+            return next((curve.ahead(point, step) for step in steps), None)
 
         fold = point.tangent[-1] * new.tangent[-1] < 0
         if fold and (place := located(lambda one: float(one.tangent[-1]))) is not None:

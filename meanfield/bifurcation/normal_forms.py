@@ -462,7 +462,10 @@ class Onset(NamedTuple):
         return self.coordinate + self.rate * float(np.log1p(change)) if change > -1 else np.nan
 
 
-def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> Iterator[float]:
+def zeros(
+    f: Callable[[float], float], grid: np.ndarray, values: np.ndarray,
+    precision: float = ZERO_PRECISION,
+) -> Iterator[float]:  # fmt: skip
     """Zeros of f between neighbouring grid points where its `values` differ in sign.
 
     The sign changes at poles too: these yield a value next to the pole, or nothing.
@@ -476,8 +479,7 @@ def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> 
 
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
         try:
-            yield float(
-                brentq(known, grid[i], grid[i + 1], xtol=ZERO_PRECISION, rtol=4 * ZERO_PRECISION)
-            )
+            ends = grid[i], grid[i + 1]
+            yield float(brentq(known, *ends, xtol=precision, rtol=4 * precision))
         except FloatingPointError:
             continue
