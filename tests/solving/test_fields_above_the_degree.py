@@ -21,11 +21,13 @@ def harmonics(terms, theta):
     return sum(a * np.cos(k * theta + phase) for k, a, phase in terms)
 
 
-TERM = st.tuples(st.integers(1, 40), st.sampled_from([-0.8, 0.1, 0.5]), st.floats(0, 6))
+PHASE = st.floats(0, 6)
+HIGH = st.tuples(st.integers(33, 40), st.sampled_from([-0.3, 0.1]), PHASE)
+LOW = st.tuples(st.integers(1, 4), st.sampled_from([0.0, 0.5]), PHASE)
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
-@given(st.lists(TERM, min_size=1, max_size=2), st.integers(4, 40), st.sampled_from([0.5, 1.2]))
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.tuples(HIGH, LOW), st.integers(4, 40), st.sampled_from([0.5, 1.0]))
 @example([(4, 1.0, 1.9), (25, -1.0, 0.2)], 11, 1.2)
 def test_the_stationary_law_of_any_sum_of_waves_is_that_of_quadrature(terms, degree, kappa):
     """exp(kappa V)/Z and F = -log(Z)/kappa, of the trapezoidal rule."""
