@@ -121,7 +121,7 @@ def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int
     fields = [part.harmonics for part in parts if isinstance(part, Pointwise | PairKernel)]
     if model.feedforward is not None:
         fields.append(model.feedforward_harmonics)
-    for field in fields:
+    for field in dict.fromkeys(fields):  # members share parts
         harmonics = field.on(surface)
         degree = harmonics.seen_from(degree, HIDDEN * float(harmonics.sizes.max()))
     return degree
