@@ -135,7 +135,7 @@ def _resolving(kind: Any, space: Any, models: Sequence[Transformer]) -> Any:
 
 
 def _least_degree(models: Sequence[Transformer], space: Any, degree: int, most: int) -> int:
-    """Least degree, from `degree` on, that hides no harmonics of models, see `seen_from`.
+    """Least degree of truncation, from `degree` on, at which no harmonic is lost unseen.
 
     These are harmonics of fields of points, and of W: a density of a lower degree does not feel
     those of W, but perturbations may grow. Onsets, which have normal forms with twice the degree,
@@ -147,8 +147,11 @@ def _least_degree(models: Sequence[Transformer], space: Any, degree: int, most: 
         drift: Any = model.drift
         for _, part in () if drift.is_absent else drift.terms:
             if part.is_zonal:
-                table = fine.attraction(part.as_zonal())[..., fine.levels]
-                sizes = HarmonicSizes(fine.degrees, table)
+                table = fine.attraction(part.as_zonal())
+                degrees = np.arange(table.shape[-1])  # of the multipliers
+                if not fine.spherical:
+                    table, degrees = table[..., fine.levels], fine.degrees
+                sizes = HarmonicSizes(degrees, table)
                 half = sizes.seen_from(degree // 2, HIDDEN * sizes.beyond(0))
                 degree = max(degree, min(2 * half, max(half, most)))
         degree = least_degree_of_fields(model, space, degree)

@@ -16,6 +16,7 @@ from ..spaces.transport import Transport
 from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
 
 HIDDEN = 1e-10  # harmonics of fields that count, relative to the largest
+FIELD_ROUNDING, LEAST_FIELD = 1e-13, 0.01  # relative rounding error, of means at least this large
 
 
 class EnsembleFields:
@@ -114,16 +115,25 @@ def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int
 
     A field, or a kernel as a function of its first point, has its harmonics whatever those of a
     density are. If the degree is too low for them, the field looks simpler than it is, or like 0.
+    Those of a kernel in its second point are integrated, exactly up to twice the degree.
     """
-    drift, surface = model.drift, getattr(space, "slice_space", space)
-    singles = [drift.member(i) for i in np.ndindex(*drift.shape)] if drift.shape else [drift]
-    parts = [part for one in singles for _, part in one.terms]
-    fields = [part.harmonics for part in parts if isinstance(part, Pointwise | PairKernel)]
+    surface = getattr(space, "slice_space", space)
+    parts = [
+        part.member(i)
+        for factor, part in model.drift.terms
+        if isinstance(part, Pointwise | PairKernel)
+        if not isinstance(factor, float | np.ndarray) or np.any(factor)
+        for i in np.ndindex(*part.shape)
+    ]
+    fields = [(part.harmonics, 1) for part in parts]
+    fields += [(part.second_harmonics, 2) for part in parts if isinstance(part, PairKernel)]
     if model.feedforward is not None:
-        fields.append(model.feedforward_harmonics)
-    for field in dict.fromkeys(fields):  # members share parts
+        fields.append((model.feedforward_harmonics, 1))
+    for field, exact in fields:
         harmonics = field.on(surface)
-        degree = harmonics.seen_from(degree, HIDDEN * float(harmonics.sizes.max()))
+        rounding = FIELD_ROUNDING * (LEAST_FIELD + float(harmonics.sizes[0]))
+        limit = max(HIDDEN * harmonics.beyond(0), rounding)
+        degree = max(degree, -(-harmonics.seen_from(exact * degree, limit) // exact))
     return degree
 
 

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ from .pointwise import shown, tangential
 
 if TYPE_CHECKING:
     from ..spaces import Space
+
+PROBED_POINTS = 4  # points y at which harmonics of k(., y) are looked for
 
 
 class PairKernel(Drift):
@@ -96,16 +99,34 @@ class PairKernel(Drift):
         name = "PairKernel.weight, of pairs of points,"
         return _checked(name, self.weight(shown(x), shown(y)), shape)
 
-    def on_grid(self, space: "Space") -> np.ndarray:
-        """Components of P_x k(x, y) on the grid of a space, for a few points y."""
+    def on_grid(self, space: "Space", second: bool = False) -> np.ndarray:
+        """Components of P_x k(x, y), and z(x, y), for x on the grid of a space and a few points y.
+
+        If `second`, for y on the grid and a few points x. Both are divided by their largest values,
+        since their quotient is the velocity.
+        """
         points = space.points
-        rows = [tangential(space, self.values(points, y)) for y in points[:: len(points) // 3]]
-        return np.concatenate(rows)
+        some = np.random.default_rng(0).choice(len(points), PROBED_POINTS, replace=False)
+        pairs = [(points[i], points) if second else (points, points[i]) for i in some]
+        k = [self.values(*pair) for pair in pairs]
+        if second:
+            k = [np.einsum("fd,nd->fn", space.frame[:, i], v) for i, v in zip(some, k, strict=True)]
+        else:
+            k = [tangential(space, v) for v in k]
+        groups = [np.concatenate(k)]
+        if self.weight is not None:
+            groups.append(np.stack([self.weights(*pair) for pair in pairs]))
+        return np.concatenate([group / (np.abs(group).max() or 1.0) for group in groups])
 
     @cached_property
     def harmonics(self) -> SampledHarmonics:
-        """Harmonics of k as a function of x, whatever the degree of a density is."""
+        """Harmonics of k and z as functions of x, whatever the degree of a density is."""
         return SampledHarmonics(self.on_grid)
+
+    @cached_property
+    def second_harmonics(self) -> SampledHarmonics:
+        """Harmonics of k and z as functions of y."""
+        return SampledHarmonics(partial(self.on_grid, second=True))
 
     def why_not_finite(self, largest: float) -> str:
         return (

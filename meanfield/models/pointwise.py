@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ..spaces import Space
 
 NORMAL = 1e-14  # tangential parts below this, relative to the largest vector, are rounding errors
-NOT_SMOOTH = 1e-7  # error of the series of a V that is not smooth, relative to its largest value
+NOT_SMOOTH = 1e-7  # error of the series of a V that is not smooth, relative to its largest harmonic
+LEVEL_ROUNDING = 1e-14  # rounding errors of V, relative to 1 and to its mean
 FEEDFORWARD_MATRICES = {"inner": "kd", "outer": "dk", "gate": "kd"}  # with their axes
 FEEDFORWARD_AXES = FEEDFORWARD_MATRICES | {"bias": "k", "outer_bias": "d", "gate_bias": "k"}
 ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
@@ -214,7 +215,8 @@ class Potential(Field):
         As of `Field`.
     MeanfieldError
         Where a density moves, if V is not smooth: if it jumps, as the angle does, has kinks, or
-        harmonics above degree 4096 on the circle, 96 on other surfaces.
+        harmonics above degree 4096 on the circle, 384 on other surfaces, 40 in three dimensions, or
+        that of the space if it is higher.
 
     Notes
     -----
@@ -257,19 +259,21 @@ class Potential(Field):
 
     @cached_property
     def harmonics(self) -> SampledHarmonics:
-        return SampledHarmonics(self.on_grid, self._check_smooth)
+        return SampledHarmonics(self.on_grid, self._why_not_smooth)
 
-    def _check_smooth(self, sizes: HarmonicSizes, missed: float) -> None:
-        """Raise MeanfieldError if the series of V misses more than rounding errors."""
-        size = float(sizes.sizes.max())
-        if not missed <= NOT_SMOOTH * size:
-            raise MeanfieldError(
-                f"{self!r} is not smooth: its series up to degree {sizes.sizes.size - 1} misses "
-                f"{missed:.1e}, expected <= {NOT_SMOOTH:.0e} of its largest coefficient "
-                f"{size:.1e}. V jumps, has kinks or varies over small angles. Take a periodic "
-                "function, such as np.cos of a multiple of the angle, or a smooth one, such as "
-                "np.tanh in place of np.sign."
-            )
+    def _why_not_smooth(self, sizes: HarmonicSizes, missed: float) -> str:
+        """Why the series of V is not V; empty if it misses rounding errors only."""
+        size = sizes.beyond(0)
+        if missed <= NOT_SMOOTH * size + LEVEL_ROUNDING * (1 + float(sizes.sizes[0])):
+            return ""
+        degree = sizes.sizes.size - 1
+        return (
+            f"{self!r} is not smooth: its series up to degree {degree} misses {missed:.1e}, "
+            f"expected <= {NOT_SMOOTH:.0e} of its largest coefficient {size:.1e}. V jumps, has "
+            "kinks or varies over small angles. Take a periodic function, such as np.cos of a "
+            "multiple of the angle, or a smooth one, such as np.tanh in place of np.sign. If it "
+            f"is smooth, start on a space of a degree above {degree}."
+        )
 
     def level(self, x: np.ndarray) -> np.ndarray:
         """The checked values V(x), (...), at points (..., d)."""

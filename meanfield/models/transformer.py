@@ -303,6 +303,8 @@ class Transformer(Kind, Shown, family=True):
     @cached_property
     def feedforward_harmonics(self) -> SampledHarmonics:
         """Harmonics of the feed-forward map, whatever the degree of a density is."""
+        if self._pointwise is not None:
+            return self._pointwise.harmonics  # members share the map
         return SampledHarmonics(lambda space: tangential(space, self.feedforward_on(space)))
 
     def feedforward_on(self, space: "Space") -> np.ndarray:

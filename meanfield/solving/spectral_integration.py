@@ -307,8 +307,7 @@ class CommonNoiseIntegration(SpectralIntegration):
         code, clock = stepper.advance(self.clock, unchecked_rules, goal, 1, output)
         if code in (PAUSED, REACHED):
             last = self._after_noise(stepper.state, clock.t, dt / 2)
-            sizes = HarmonicSizes(self.space.degrees, np.concatenate([first, last]))
-            tail = sizes.tail(self.space.degree, rules.tail)
+            tail = self._tail(np.concatenate([first, last]), self.space.degree, rules.tail)
             if not np.isfinite(last).all():
                 code = NOT_FINITE
             elif tail > rules.tail:
@@ -316,12 +315,16 @@ class CommonNoiseIntegration(SpectralIntegration):
             else:
                 self.clock = clock
                 self._go_to(clock.t, last)
-                sizes, bound = HarmonicSizes(self.space.degrees, last), rules.coarse_tail
-                return COARSER if sizes.tail(int(rules.fewer), bound) < bound else code
+                bound = rules.coarse_tail
+                return COARSER if self._tail(last, int(rules.fewer), bound) < bound else code
         restore_random(self._rng, random)
         stepper.counts[0] = counts[0]
         self._go_to(self.clock.t, u)
         return code
+
+    def _tail(self, u: np.ndarray, degree: int, limit: float) -> float:
+        """Largest tail of members u (members, modes) of a truncation, each with its own gaps."""
+        return max(HarmonicSizes(self.space.degrees, row).tail(degree, limit) for row in u)
 
     def _go_to(self, elapsed: float, u: np.ndarray) -> None:
         self.stepper.elapsed, self.stepper.state = elapsed, u

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.checks import called, real_array, require
+from ..core.errors import MeanfieldError
 
 if TYPE_CHECKING:
     from .contract import Space
@@ -17,7 +18,9 @@ REAL_ENOUGH = 1e-12  # tolerance of imaginary parts of coefficients of order 0
 LEAST_DECAY = 0.9  # of coefficients from degree to degree, from which a degree is estimated
 TAIL_PART, HIGHEST_ADVISED = 8 / 7, 100  # all degrees to those below the tail; largest factor
 DEGREE_MARGIN = 10  # factor by which extended coefficients are to be below a tolerance
-SAMPLED_DEGREES = {1: 4096, 2: 96, 3: 16}  # for functions of points, by number of directions
+# Degrees at which functions of points are sampled in turn until they are resolved, by number of
+# directions
+SAMPLED_DEGREES = {1: (4096,), 2: (96, 384), 3: (16, 40)}
 NEGATIVE_SHARE = 1e-4  # tolerance of negative values after a run, relative to the maximum
 
 
@@ -32,7 +35,7 @@ def log_modulus(values: np.ndarray) -> np.ndarray:
 
 def tail_start(degree: int) -> float:
     """Degree above which the tail begins: the last eighth, but two degrees or more from 4 on."""
-    return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
+    return min(0.875 * degree, degree - 2) if degree >= 3 else 0.875 * degree
 
 
 class HarmonicSizes:
@@ -179,28 +182,41 @@ class SampledHarmonics:
     ----------
     values : callable
         Values (..., N) of the function on the grid of a space.
-    check : callable, optional
-        Gets the harmonics and the root mean square of what their series misses; it may raise.
+    why_wrong : callable, optional
+        Gets the harmonics and the root mean square of what their series misses; it returns the
+        reason why these harmonics are not enough, or "". Then degree 384, or 40 in three
+        dimensions, is tried before MeanfieldError.
     """
 
     def __init__(
         self,
         values: Callable[["Space"], np.ndarray],
-        check: Callable[[HarmonicSizes, float], None] | None = None,
+        why_wrong: Callable[[HarmonicSizes, float], str] | None = None,
     ) -> None:
-        self._values, self._check = values, check
-        self._last: tuple[Space, HarmonicSizes] | None = None
+        self._values, self._why_wrong = values, why_wrong
+        self._last: tuple[tuple[object, ...], HarmonicSizes] | None = None
 
     def on(self, space: "Space") -> HarmonicSizes:
         """The harmonics on the points of a space."""
-        fine = space.with_degree(max(space.degree, SAMPLED_DEGREES[space.directions]))
-        if self._last is None or self._last[0] != fine:
+        first = max(space.degree, SAMPLED_DEGREES[space.directions][0])
+        key = type(space), space.dimension, space.directions, first
+        last = self._last  # other threads may replace it
+        if last is None or last[0] != key:
+            last = self._last = key, self._sampled(space)
+        return last[1]
+
+    def _sampled(self, space: "Space") -> HarmonicSizes:
+        reason = ""
+        for degree in SAMPLED_DEGREES[space.directions]:
+            fine = space.with_degree(max(space.degree, degree))
             coefficients = fine.to_coefficients(self._values(fine))
             sizes = HarmonicSizes(fine.degrees, coefficients)
-            if self._check is not None:
-                self._check(sizes, _missed_by_grid(fine, coefficients, self._values))
-            self._last = fine, sizes
-        return self._last[1]
+            if self._why_wrong is not None:
+                missed = _missed_by_grid(fine, coefficients, self._values)
+                reason = self._why_wrong(sizes, missed)
+            if not reason:
+                return sizes
+        raise MeanfieldError(reason)
 
 
 def _missed_by_grid(

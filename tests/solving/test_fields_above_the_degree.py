@@ -61,6 +61,12 @@ KINDS = {
     "PairKernel": lambda f: {
         "drift": mf.PairKernel(lambda x, y: f(angle(x))[..., None] * turned(x) + 0 * y)
     },
+    "weight": lambda f: {
+        "drift": mf.PairKernel(
+            lambda x, y: turned(x) + 0 * y,
+            weight=lambda x, y: 1 + 0.5 * f(angle(x)) + 0 * y[..., 0],
+        )
+    },
     "Sum": lambda f: {"drift": mf.SA(2.0) + 0.5 * mf.Potential(lambda x: f(angle(x)))},
 }
 
@@ -132,3 +138,70 @@ def test_waves_of_a_periodic_kernel_above_the_degree_are_no_lower_ones(n, k):
     table = kernel.on_torus("attraction", mf.Torus(24, 1))
     expected = np.where(np.arange(25) == k, 0.25, 0.0)
     np.testing.assert_allclose(table, expected, rtol=0, atol=1e-12)
+
+
+def test_a_kernel_that_divides_by_a_weight_above_the_degree():
+    """d theta/dt = 1/(1 + cos(n theta)/2) for all tokens alike: d mu_n/dt at 0 by quadrature."""
+    n, t = 100, 1e-4
+    weight = lambda x, y: 1 + 0.5 * np.cos(n * angle(x)) + 0 * y[..., 0]  # noqa: E731
+    drift = mf.PairKernel(lambda x, y: turned(x) + 0 * y, weight=weight)
+    run = mf.solve(mf.Transformer(drift, 1e6), mf.Circle(24).uniform(), (0, t), max_degree=4096)
+    speed = 1 / (1 + 0.5 * np.cos(n * NODES))
+    rate = 1j * n * (speed * np.exp(1j * n * NODES)).mean()
+    assert abs(run.final.moment(n) - t * rate) < 0.05 * abs(t * rate)
+
+
+@pytest.mark.parametrize("factor", [np.sin, np.cos])
+def test_a_kernel_is_looked_at_from_points_in_all_directions(factor):
+    drift = mf.PairKernel(
+        lambda x, y: (
+            (np.sin(40 * angle(x)) * factor(np.arctan2(y[..., 3], y[..., 2])))[..., None]
+            * np.concatenate([turned(x[..., :2]), 0 * x[..., 2:]], axis=-1)
+        )
+    )
+    with pytest.raises(mf.MeanfieldError, match="degree 39"):
+        mf.solve(mf.Transformer(drift), mf.Torus(8).uniform(), (0, 0.1), max_degree=16)
+
+
+def test_a_kernel_with_fine_harmonics_in_its_second_point():
+    """int cos(84 y) dmu(y) = 0 up to degree 24, but cos(84 y) is cos(12 y) at 72 nodes."""
+    drift = mf.PairKernel(lambda x, y: np.cos(84 * angle(y))[..., None] * turned(x))
+    start = mf.Circle(24).density(lambda theta: 1 + 0.2 * np.cos(12 * theta) + 0.3 * np.cos(theta))
+    run = mf.solve(mf.Transformer(drift), start, (0, 0.1))
+    assert np.abs(run.final.resample(24).coefficients - start.coefficients).max() < 1e-14
+    with pytest.raises(mf.MeanfieldError, match="degree 42, which the degree 24 hides"):
+        mf.solve(mf.Transformer(drift), start, (0, 0.1), min_degree=24, max_degree=24)
+
+
+@pytest.mark.long
+def test_a_steep_potential_is_smooth_on_a_fine_sphere():
+    """exp(400 (x - 1)) has harmonics above rounding up to degree 150; 96 are sampled first."""
+    V = mf.Potential(lambda x: np.exp(400 * (x[..., 0] - 1)))
+    found = V.harmonics.on(mf.Sphere(24))
+    assert found.beyond(96) > 1e-8 and found.beyond(200) < 1e-13
+
+
+@pytest.mark.parametrize("V", [lambda x: (x**2).sum(axis=-1) - 1, lambda x: 0 * x[..., 0] + 3])
+def test_a_potential_that_is_constant_to_rounding_moves_nothing(V):
+    model = mf.Transformer(mf.Potential(V) + 0.0 * mf.Potential(JUMPS["sign"]), 2.0)
+    run = mf.solve(model, mf.Circle(8).uniform(), (0, 1.0))
+    assert np.abs(run.final.coefficients[1:]).max() < 1e-14
+
+
+def test_a_jump_on_a_high_level_is_refused():
+    model = mf.Transformer(mf.Potential(lambda x: 1e8 + np.sign(x[..., 0])), 1.5)
+    with pytest.raises(mf.MeanfieldError, match="not smooth"):
+        mf.solve(model, mf.Circle(8).uniform(), (0, 0.1))
+
+
+def test_members_share_the_harmonics_of_their_feed_forward_map():
+    calls = []
+
+    def activation(x):
+        calls.append(x)
+        return np.tanh(x)
+
+    maps = mf.FeedForward(1.0, 1.0, activation=activation)
+    model = mf.Transformer(mf.SA(1.0), np.array([1.0, 2.0, 3.0]), feedforward=maps)
+    for member in map(model.member, range(3)):
+        assert member.feedforward_harmonics is model.feedforward_harmonics
