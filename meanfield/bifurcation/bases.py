@@ -259,9 +259,14 @@ class Basis(ReadOnlyArrays, ABC):
         """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""
         return self.sizes * m
 
-    def tail(self, m: np.ndarray, limit: float) -> float:
-        """Largest of the last moments, see `HarmonicSizes.tail`: a measure of truncation."""
-        return HarmonicSizes(self.highest, m).tail(self.degree, limit)
+    def tail(self, m: np.ndarray, limit: float, reach: int = 0) -> float:
+        """Largest of the last moments, see `HarmonicSizes.tail`: a measure of truncation.
+
+        Under fields of degree `reach` it has as many degrees, if these are at most half of all:
+        then moments above the truncation depend on those in the tail alone.
+        """
+        least = min(reach, self.degree // 2)
+        return HarmonicSizes(self.highest, m).tail(self.degree, limit, least)
 
     @property
     def finest(self) -> int:

@@ -124,6 +124,11 @@ class StationaryEquation(ABC):
         return self.model
 
     @property
+    def reach(self) -> int:
+        """Highest degree of fields, so many degrees below which moments depend on others."""
+        return 0
+
+    @property
     def absent(self) -> bool:
         """Whether drift or noise is a placeholder, as its functions were not saved."""
         return self.drift.is_absent or self.model.noise.is_absent

@@ -216,15 +216,17 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
     equation, rng = transport_equation(model, basis), np.random.default_rng(0)
     m = PROBED_SIZE * rng.standard_normal(len(basis.degrees)) * (basis.degrees <= PROBED_DEGREE)
 
+    kappa = float(np.max(model.kappa)) if np.isfinite(model.kappa).all() else 1.0
+
     def change(m: Array) -> Array:
-        return m - equation.mean(m, 1.0).moments
+        return m - equation.mean(m, kappa).moments
 
     here = change(m)
     most = ASYMMETRIC_CHANGE * np.abs(here).max()
     signs = [np.where(basis.all.odd(r), -1.0, 1.0) for r in of_noise.reflections]
     kept = [np.abs(one * change(one * m) - here).max() <= most for one in signs]
     turnings = [basis.all.rotations[plane] for plane in of_noise.planes]
-    jacobian = equation.jacobian(equation.mean(m, 1.0)) if turnings else None
+    jacobian = equation.jacobian(equation.mean(m, kappa)) if turnings else None
     turned = [np.abs(jacobian @ (A @ m) - A @ here).max() <= most for A in turnings]
     return Symmetries(
         tuple(r for r, same in zip(of_noise.reflections, kept, strict=True) if same),

@@ -333,7 +333,7 @@ def state_near(
         times_negative = 0
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             negativity = equation.negativity(equation.mean(iteration.x, kappa))
-            tail = equation.basis.tail(iteration.x, JUDGED_TAIL)
+            tail = equation.basis.tail(iteration.x, JUDGED_TAIL, equation.reach)
             times_negative += negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL
             if times_negative == 2:
                 break

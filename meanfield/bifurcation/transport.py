@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.cached import cached_property
-from ..dynamics.field_transport import check_degree_of_fields
+from ..dynamics.field_transport import harmonics_of_fields
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
 from ..models import HigherOrder, Transformer
@@ -247,8 +247,6 @@ class TransportEquation(StationaryEquation):
     def heads(self) -> list[VelocityPart]:
         """Quotients of which the velocity is the sum."""
         basis: Any = self.basis
-        if hasattr(basis, "space"):
-            check_degree_of_fields(self.model, basis.space)
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
         for factor, field in self._fields:
             if not field.drift.interacts:
@@ -264,6 +262,14 @@ class TransportEquation(StationaryEquation):
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
             heads.append(VelocityPart(LinearFunction(steady[:, basis.nodes])))
         return heads
+
+    @cached_property
+    def reach(self) -> int:
+        space: Any = getattr(self.basis, "space", None)
+        if space is None or not (self._others or self.model.feedforward):
+            return 0
+        found = harmonics_of_fields(self.model, space)
+        return max((sizes.highest(limit) for sizes, limit, power in found if power == 1), default=0)
 
     @cached_property
     def _potentials(self) -> list[LinearFunction]:
@@ -425,7 +431,7 @@ class TransportEquation(StationaryEquation):
 
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         limit = tail + MOMENT_ROUNDING * self.degree
-        return self.basis.tail(m, limit) <= limit
+        return self.basis.tail(m, limit, self.reach) <= limit
 
     def jacobian(self, mean: TransportState) -> Array:
         block, mine = self.block(mean, self.basis.even), self.basis.even.members

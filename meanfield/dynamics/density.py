@@ -378,15 +378,15 @@ class DensityMotion(Motion, moves=Density):
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
         probed = min(highest, max(base.degree, PROBED_DEGREES.get(base.dimension, 32)))
-        probed = least_degree_of_fields(self.plain, base, probed)
-        space = base.with_degree(min(highest, probed))
+        seen = least_degree_of_fields(self.plain, base, 1)
+        space = base.with_degree(min(highest, max(probed, seen)))
         evolution, times = self.evolution(space), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):
             ends = np.array([span[0], *self.breakpoints(*span), span[1]])
             middles = (ends[1:] + ends[:-1]) / 2
             times = sorted({*np.linspace(*span, PROBED_TIMES).tolist(), *middles.tolist()})
         coefficients = self.like.resample(space.degree).coefficients.reshape(evolution.members, -1)
-        needed = 0
+        needed = seen
         for t in times:
             evolution.freeze(t)
             evolution.nonlinear.time[0] = t

@@ -13,6 +13,7 @@ from ..models import Drift, PairKernel, Pointwise
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.transport import Transport
+from ..spaces.validity import HarmonicSizes
 from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
 
 HIDDEN = 1e-10  # harmonics of fields that count, relative to the largest
@@ -110,14 +111,12 @@ def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
         drift.check_potential(dimension)
 
 
-def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int:
-    """Least degree, from `degree` on, that hides no harmonics of the fields of a model.
+def harmonics_of_fields(model: Transformer, space: Space) -> list[tuple[HarmonicSizes, float, int]]:
+    """Harmonics of the fields of a model, the size that counts, and a number p of each.
 
-    A field, or a kernel as a function of its first point, has its harmonics whatever those of a
-    density are. If the degree is too low for them, the field looks simpler than it is, or like 0.
-    Those of a kernel in its second point are integrated, exactly up to twice the degree.
+    p is 2 for kernels in their second point, which are integrated, exactly up to twice the degree;
+    else 1.
     """
-    surface = getattr(space, "slice_space", space)
     parts = [
         part.member(i)
         for factor, part in model.drift.terms
@@ -129,11 +128,22 @@ def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int
     fields += [(part.second_harmonics, 2) for part in parts if isinstance(part, PairKernel)]
     if model.feedforward is not None:
         fields.append((model.feedforward_harmonics, 1))
-    for field, exact in fields:
-        harmonics = field.on(surface)
-        rounding = FIELD_ROUNDING * (LEAST_FIELD + float(harmonics.sizes[0]))
-        limit = max(HIDDEN * harmonics.beyond(0), rounding)
-        degree = max(degree, -(-harmonics.seen_from(exact * degree, limit) // exact))
+    found = []
+    for field, power in fields:
+        sizes = field.on(getattr(space, "slice_space", space))
+        rounding = FIELD_ROUNDING * (LEAST_FIELD + float(sizes.sizes[0]))
+        found.append((sizes, max(HIDDEN * sizes.beyond(0), rounding), power))
+    return found
+
+
+def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int:
+    """Least degree, from `degree` on, from which no harmonics of fields of a model are hidden.
+
+    A field, or a kernel as a function of its first point, has its harmonics whatever those of a
+    density are. If the degree is too low for them, the field looks simpler than it is, or like 0.
+    """
+    for sizes, limit, power in harmonics_of_fields(model, space):
+        degree = max(degree, -(-sizes.seen_from(power * degree, limit) // power))
     return degree
 
 

@@ -183,11 +183,13 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
 def resolves(space: Space, scale: Function, power: int, tolerance: float) -> bool:
     """Whether harmonics resolve the powers of `scale` in the matrices of `multiplicative`.
 
-    Coefficients are computed up to four times the degree of the space, at most 256 degrees, since
-    the grid of the space does not resolve higher ones.
+    Coefficients are computed up to degree 4096 on the circle, else up to four times the degree of
+    the space, from 96 to 256, since the grid of the space does not resolve higher ones.
     """
     degree = space.degree
-    fine = space.with_degree(max(degree, min(max(4 * degree, 64), 256)))
+    fine = space.with_degree(
+        max(degree, 4096 if space.dimension == 2 else min(max(4 * degree, 96), 256))
+    )
     values = scale(fine.points)
     values = values / values.max()
     for exponent in (-power, 2 - power):

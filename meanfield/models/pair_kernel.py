@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class PairKernel(Drift):
     ...     return np.exp(-((x - y) ** 2).sum(axis=-1, keepdims=True)) * (y @ R.T)
     >>> drift = PairKernel(k)
     """
+
+    _internal: ClassVar[str] = "harmonics on_grid second_harmonics"
 
     kernel: Function
     _: KW_ONLY

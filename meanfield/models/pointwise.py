@@ -109,6 +109,8 @@ class Pointwise(Drift):
     A class of one's own needs `__call__`, which is f.
     """
 
+    _internal: ClassVar[str] = "harmonics on_grid"
+
     normalised, interacts = True, False
 
     @abstractmethod
@@ -242,7 +244,7 @@ class Potential(Field):
             if not isinstance(level, Dual):
                 level = plain_array("What Potential.function returns", level)
             slopes = changes_of(level, d)
-        except (TypeError, AttributeError):  # it calculates with functions that have no rule
+        except (TypeError, AttributeError, MeanfieldError):  # functions without rule, or |x| at 0
 
             def moved(h: float) -> np.ndarray:
                 return np.stack([self.level(x + h * axis) for axis in axes])

@@ -101,7 +101,8 @@ class Transformer(Kind, Shown, family=True):
 
     default_kind: ClassVar[str | None] = "Transformer"
     _internal: ClassVar[str] = (
-        "at_each_place by_place card feedforward_at feedforward_in has_independent_noise "
+        "at_each_place by_place card feedforward_at feedforward_harmonics feedforward_in "
+        "feedforward_on has_independent_noise "
         "keeps_axes is_zonal kappa_at parts parts_tokens smooth_noise steady_noise "
         "why_on_tokens_only"
     )

@@ -70,32 +70,38 @@ class HarmonicSizes:
         """Largest distance of neighbouring degrees with sizes above a limit, from 0 on."""
         return int(np.diff(np.flatnonzero(self.sizes > limit), prepend=0).max(initial=0))
 
-    def tail(self, degree: int, limit: float) -> float:
+    def tail(self, degree: int, limit: float, least: int = 0) -> float:
         """Largest size in the tail of a truncation at `degree`, and above it.
 
-        The tail is the last eighth of the degrees, or as many as the `gap` above the limit.
+        The tail is the last eighth of the degrees, or as many as the `gap` above the limit, or as
+        `least`.
         """
-        return self.beyond(min(tail_start(degree), degree - self.gap(limit)))
+        return self.beyond(min(tail_start(degree), degree - max(self.gap(limit), least)))
 
     def sufficient(self, limit: float) -> int:
         """Highest degree with a size above a limit, plus the gap to the next term."""
-        large = np.flatnonzero(self.sizes > limit)
-        return int(large.max(initial=0)) + self.gap(limit)
+        return self.highest(limit) + self.gap(limit)
 
     def seen_from(self, degree: int, limit: float) -> int:
-        """Least degree of truncation, from `degree` on, that does not hide larger harmonics.
+        """Least degree, from `degree` on, from which no truncation hides larger harmonics.
 
         A truncation hides those above it that exceed both the limit and its own tail: nothing in
         the series up to there tells of them.
         """
         large = np.flatnonzero(self.sizes > limit)
-        for k in (degree, *large[large > degree].tolist()):
-            kept = large[large <= k]
-            start = min(tail_start(k), k - np.diff(kept, prepend=0).max(initial=0))
+        gaps = np.maximum.accumulate(np.diff(large, prepend=0))
+        above = np.maximum.accumulate(self.sizes[::-1])[::-1]
+        for i in range(large.size - 1, np.searchsorted(large, degree, side="right") - 1, -1):
+            k = int(large[i]) - 1  # the degree before a harmonic has the emptiest tail
+            start = min(tail_start(k), k - (int(gaps[i - 1]) if i else 0))
             last = float(self.sizes[max(0, math.floor(start) + 1) : k + 1].max(initial=0.0))
-            if self.beyond(k) <= max(limit, last):
-                return int(k)
-        return int(large.max(initial=degree))
+            if above[large[i]] > max(limit, last):
+                return int(large[i])
+        return degree
+
+    def highest(self, limit: float) -> int:
+        """Highest degree with a size above a limit."""
+        return int(np.flatnonzero(self.sizes > limit).max(initial=0))
 
 
 def degree_above(
