@@ -233,9 +233,8 @@ class TransportEquation(StationaryEquation):
     @cached_property
     def _fields(self) -> list[tuple[float, Any]]:
         """Factors and fields of the parts of the drift that are neither zonal nor products."""
-        space: Any = getattr(self.basis, "space", None)
         parts = [term for term in self._others if not isinstance(term[1], HigherOrder)]
-        return [(c, field) for c, part in parts for _, field in fields_of(part, space)]
+        return [(c, field) for c, part in parts for _, field in fields_of(part, self.basis.space)]
 
     @cached_property
     def products(self) -> list[MomentProduct]:
@@ -247,7 +246,7 @@ class TransportEquation(StationaryEquation):
     def heads(self) -> list[VelocityPart]:
         """Quotients of which the velocity is the sum."""
         basis: Any = self.basis
-        if hasattr(basis, "space"):
+        if basis.space is not None:
             check_degree_of_fields(self.model, basis.space)
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
         for factor, field in self._fields:
