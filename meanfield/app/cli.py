@@ -422,10 +422,8 @@ def probe(
         if path.exists() and not force:
             raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {name}.")
         check_writable(path)
-    asked = str(source)
     try:
         net = load(source) if texts else None
-        asked = ", ".join(map(str, texts)) or asked
         with commands.plain_warnings():
             probe_report = report(
                 read_trace(source) if net is None else net,
@@ -438,7 +436,7 @@ def probe(
             )
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
         is_named = any(str(path) in str(error) for path in (source, *texts))
-        raise MeanfieldError(str(error) if is_named else f"{asked}: {error}") from error
+        raise MeanfieldError(str(error) if is_named else f"{source}: {error}") from error
     probe_report.save(out)
     if cosines is not None:
         probe_report.histograms().savefig(cosines)

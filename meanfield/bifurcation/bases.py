@@ -57,6 +57,8 @@ class Basis(ReadOnlyArrays, ABC):
         models: see `reflections`.
     axis
         Default axis of a state.
+    space : Space or None
+        Space whose grid has the nodes of the quadrature; None for the nodes about an axis.
     dimension, order, degree : int
     orders : int
         Number of orders.
@@ -97,6 +99,7 @@ class Basis(ReadOnlyArrays, ABC):
     kept: tuple[int, ...] = ()
     symmetries: Any = None
     axis: Any = None
+    space: Any = None
     dimension: int
     order: int
     degree: int

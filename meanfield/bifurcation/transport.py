@@ -233,9 +233,8 @@ class TransportEquation(StationaryEquation):
     @cached_property
     def _fields(self) -> list[tuple[float, Any]]:
         """Factors and fields of the parts of the drift that are neither zonal nor products."""
-        space: Any = getattr(self.basis, "space", None)
         parts = [term for term in self._others if not isinstance(term[1], HigherOrder)]
-        return [(c, field) for c, part in parts for _, field in fields_of(part, space)]
+        return [(c, field) for c, part in parts for _, field in fields_of(part, self.basis.space)]
 
     @cached_property
     def products(self) -> list[MomentProduct]:
@@ -265,7 +264,7 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def reach(self) -> int:
-        space: Any = getattr(self.basis, "space", None)
+        space: Any = self.basis.space
         if space is None or not (self._others or self.model.feedforward):
             return 0
         found = harmonics_of_fields(self.model, space)

@@ -227,8 +227,8 @@ def saddles(
     Zonal perturbations that turn with an axis come in pairs, so that a saddle of index one is
     unstable to a perturbation with its own symmetry. The cost is that of `stationary_states`,
     `branches` and of two runs for each saddle: about 2 s on the circle, 10 to 25 s on S^2 with a
-    group or without. On the torus of two angles in a potential it is minutes: with twelve states,
-    one and a half for the states, and at least as long for the branches.
+    group or without. On the torus of two angles in a potential it is minutes: with nine states,
+    about one for the states, and at least as long for the branches.
 
     References
     ----------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NORMAL = 1e-14  # tangential parts below this, relative to the largest vector, are rounding errors
 NOT_SMOOTH = 1e-7  # error of the series of a V that is not smooth, relative to its largest harmonic
-LEVEL_ROUNDING = 1e-14  # rounding errors of V, relative to 1 and to its mean
+POTENTIAL_LEVEL_ROUNDING = 1e-14  # rounding errors of V, relative to 1 and to its mean
 FEEDFORWARD_MATRICES = {"inner": "kd", "outer": "dk", "gate": "kd"}  # with their axes
 FEEDFORWARD_AXES = FEEDFORWARD_MATRICES | {"bias": "k", "outer_bias": "d", "gate_bias": "k"}
 ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
@@ -266,7 +266,7 @@ class Potential(Field):
     def _why_not_smooth(self, sizes: HarmonicSizes, missed: float) -> str:
         """Why the series of V is not V; empty if it misses rounding errors only."""
         size = sizes.beyond(0)
-        if missed <= NOT_SMOOTH * size + LEVEL_ROUNDING * (1 + float(sizes.sizes[0])):
+        if missed <= NOT_SMOOTH * size + POTENTIAL_LEVEL_ROUNDING * (1 + float(sizes.sizes[0])):
             return ""
         degree = sizes.sizes.size - 1
         return (

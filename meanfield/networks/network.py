@@ -3,7 +3,7 @@
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
 from os import PathLike
@@ -37,11 +37,15 @@ LARGEST_TEXT = 2**26  # bytes
 
 
 class Text(NamedTuple):
-    """A tokenised text: ids (n,), words, and the number `whole` of ids before truncation."""
+    """A tokenised text: ids (n,), words, and the number `whole` of ids before truncation.
+
+    Errors call it by its `name`, the path of its file or "text 0", "text 1" and so on.
+    """
 
     ids: np.ndarray
     words: list[str]
     whole: int
+    name: str
 
 
 class Network:
@@ -202,7 +206,8 @@ class Network:
         ------
         ValueError, TypeError
             For a text without tokens, with ids outside the vocabulary, or with more ids than
-            positions; for a string that is the name of a file.
+            positions; for a string that is the name of a file. The message has the number of the
+            text, from 0 on, or its path.
         StorageError
             For a file that is not UTF-8, and a tokenizer.json that fails.
 
@@ -212,18 +217,10 @@ class Network:
             If a text in words has more tokens than the network has positions: it is truncated, as
             `Trace.notes` records.
         """
-        if isinstance(texts, Mapping):
-            raise TypeError(
-                "texts must be words, ids or a list of these; got a mapping with "
-                f"{', '.join(map(str, texts))}. Give its ids, without padding, as "
-                "texts['input_ids'][0]."
-            )
-        if hasattr(texts, "detach") or isinstance(texts, np.ndarray):
-            texts = [np.asarray(texts)] if texts.ndim == 1 else list(np.asarray(texts))
-        if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
-            texts = [texts]
-        require("texts", texts, "one text at least", len(texts) > 0)
-        read = self.encoded(texts)  # all are checked before any is run
+        return self.replay(self.encoded(texts), attention)  # all are checked before any is run
+
+    def replay(self, read: list[Text], attention: bool = False) -> Trace:
+        """Trace of texts that `encoded` returned; see `trace`."""
         notes = []
         for number, text in enumerate(read):
             if text.whole > len(text.ids):
@@ -231,7 +228,7 @@ class Network:
                     f"Of the {text.whole} tokens of text {number} the first {len(text.ids)} are "
                     f"taken: {self._limit_text}."
                 )
-                warnings.warn(notes[-1], ShortenedWarning, stacklevel=2)
+                warnings.warn(notes[-1], ShortenedWarning, stacklevel=3)
         if attention:
             pairs = sum(len(text.ids) ** 2 for text in read)
             shape = pairs, self.depth, self.layer(0).heads
@@ -252,51 +249,64 @@ class Network:
     def traces(self, texts: Iterable[UserValue], attention: bool = False) -> Iterator[Trace]:
         """Replay texts one after the other, and yield the trace of each.
 
-        Parameters and errors are those of `trace`; a text is checked when its turn comes.
+        Parameters and errors are those of `trace`. Texts of a list are tokenised together, and
+        checked before any is run. A text of an iterator is read and checked when its turn comes; in
+        words each takes a process of its own, which reads tokenizer.json again.
         """
-        for text in texts:
-            yield self.trace([text], attention)
+        if isinstance(texts, Sequence) and texts:
+            read: Iterable[Text] = self.encoded(texts)
+        else:
+            read = (self.encoded([text], number)[0] for number, text in enumerate(texts))
+        for text in read:
+            yield self.replay([text], attention)
 
-    def encoded(self, texts: list[UserValue]) -> list[Text]:
-        """Ids and words of texts; words are truncated to the number of positions, ids are not."""
-        for text in texts:
-            if isinstance(text, str) and os.path.isfile(text):  # isfile never raises
-                raise ValueError(
-                    f"texts has {text!r}, which is the name of a file and no text: give "
-                    f"pathlib.Path({text!r}), or what it holds."
-                )
-        texts = [text_of(t, LARGEST_TEXT) if isinstance(t, Path) else t for t in texts]
-        in_words = [text for text in texts if isinstance(text, str)]
+    def encoded(self, texts: UserValue, first: int = 0) -> list[Text]:
+        """Ids and words of texts; words are truncated to the number of positions, ids are not.
+
+        Parameters and errors are those of `trace`; `first` is the number of the first text.
+        """
+        if isinstance(texts, Mapping):
+            raise TypeError(
+                "texts must be words, ids or a list of these; got a mapping with "
+                f"{', '.join(map(str, texts))}. Give its ids, without padding, as "
+                "texts['input_ids'][0]."
+            )
+        if hasattr(texts, "detach") or isinstance(texts, np.ndarray):
+            texts = [np.asarray(texts)] if texts.ndim == 1 else list(np.asarray(texts))
+        if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
+            texts = [texts]
+        require("texts", texts, "one text at least", len(texts) > 0)
+        names = [str(t) if isinstance(t, Path) else f"text {k}" for k, t in enumerate(texts, first)]
+        texts = [text_of(t, LARGEST_TEXT) if isinstance(t, Path) else _checked(t, name)
+                 for t, name in zip(texts, names, strict=True)]  # fmt: skip
+        each = list(zip(texts, names, strict=True))
+        in_words = [one for one in each if isinstance(one[0], str)]
         encodings = iter(self._encodings(in_words) if in_words else ())
         read = []
-        for text in texts:
+        for text, name in each:
             if isinstance(text, str):
                 numbers, words, count = next(encodings)
                 ids = np.array(numbers, dtype=int)
             else:
                 ids = np.asarray(text)
                 words, count = [str(k) for k in ids.ravel()], len(ids) if ids.ndim else 0
-            self._check_ids(ids, isinstance(text, str))
-            read.append(Text(ids, words, count))
+            self._check_ids(ids, isinstance(text, str), name)
+            read.append(Text(ids, words, count, name))
         return read
 
-    def _encodings(self, texts: list[str]) -> list[tuple[list[int], list[str], int]]:
-        """Ids, words and number of ids before truncation of each text in words."""
-        for text in texts:
-            try:
-                text.encode("utf-8")
-            except UnicodeEncodeError as error:
-                raise ValueError(f"A text must be Unicode; {error}.") from None
+    def _encodings(self, named: list[tuple[str, str]]) -> list[tuple[list[int], list[str], int]]:
+        """Ids, words and number of ids before truncation of each text in words, with its name."""
+        texts = [text for text, _ in named]
         if self.tokenizer is None:
             raise ValueError(
-                "The network has no tokenizer.json, which makes tokens of words: put its file "
-                "into the folder, or give ids in place of words, in Python."
+                f"{named[0][1]} is in words, and the network has no tokenizer.json, which makes "
+                "tokens of them: put its file into the folder, or give ids, in Python."
             )
         if isinstance(self.tokenizer, Tokenizer):
             return self.tokenizer.encode(texts, self.positions)
         return [encoded_by(self.tokenizer, text, self.positions) for text in texts]
 
-    def _check_ids(self, ids: np.ndarray, from_words: bool) -> None:
+    def _check_ids(self, ids: np.ndarray, from_words: bool, name: str) -> None:
         """Raise ValueError, or StorageError for those of a tokenizer, unless ids can be run."""
         if from_words and ids.size and ids.max() >= self.vocabulary:
             raise StorageError(
@@ -305,15 +315,15 @@ class Network:
             )
         if ids.ndim != 1 or not ids.size or ids.dtype.kind not in "iu":
             raise ValueError(
-                f"A text must be words or at least one whole id, got shape {ids.shape} "
-                f"of {ids.dtype}."
+                f"{name} must be words or whole ids, with one token at least; got ids of shape "
+                f"{ids.shape} and type {ids.dtype}."
             )
         ends, largest = (int(ids.min()), int(ids.max())), self.vocabulary - 1
         is_valid = 0 <= ends[0] and ends[1] <= largest
-        require("smallest and largest ids", ends, f"from 0 to {largest}", is_valid)
+        require(f"smallest and largest ids of {name}", ends, f"from 0 to {largest}", is_valid)
         if len(ids) > self.positions:
             raise ValueError(
-                f"The text has {len(ids)} ids, and {self._limit_text}; give ids[:{self.positions}]."
+                f"{name} has {len(ids)} ids, and {self._limit_text}; give ids[:{self.positions}]."
             )
 
     def random(self, rng: RandomSource) -> "Network":
@@ -342,6 +352,21 @@ class Network:
         write(folder / "model.safetensors", self.weights)
         if self.tokenizer is not None:
             self.tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def _checked(text: UserValue, name: str) -> UserValue:
+    """Return a text that is no file; ValueError for the name of one, and words not in Unicode."""
+    if isinstance(text, str):
+        if os.path.isfile(text):  # never raises
+            raise ValueError(
+                f"{name} is {text!r}, which is the name of a file and no text: give "
+                f"pathlib.Path({text!r}), or what it holds."
+            )
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{name} must be Unicode; {error}.") from None
+    return text
 
 
 def layered(kinds: list[UserValue]) -> UserValue:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xarray as xr
 
 from meanfield.extending import (
@@ -168,13 +167,13 @@ def report(
     require("texts", texts, expected, (texts is not None) == (net is not None))
     with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
-        trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
-        sizes = [h.shape[1] for h in trace.hidden]
-        if min(sizes) < FEWEST_TOKENS:
-            raise ValueError(
-                f"A report needs texts of {FEWEST_TOKENS} tokens or more; text {np.argmin(sizes)} "
-                f"has {counted(min(sizes), 'token')}."
-            )
+        if net is None:
+            trace = as_trace(source)
+            _check_sizes({f"text {k}": h.shape[1] for k, h in enumerate(trace.hidden)})
+        else:
+            read = net.encoded(texts)
+            _check_sizes({text.name: len(text.ids) for text in read})
+            trace = as_trace(net.replay(read, attention=True))
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
@@ -206,8 +205,18 @@ def report(
     return Report(
         title or "Hidden states and the mean-field theory",
         _facts(net, trace), tuple(findings), layers, parts, null, clusters, result, changes,
-        sizes[0], trace.named_by,
+        trace.hidden[0].shape[1], trace.named_by,
     )  # fmt: skip
+
+
+def _check_sizes(sizes: dict[str, int]) -> None:
+    """Raise ValueError, with its name, for a text of too few tokens."""
+    name = min(sizes, key=sizes.__getitem__)
+    if sizes[name] < FEWEST_TOKENS:
+        raise ValueError(
+            f"A report needs texts of {FEWEST_TOKENS} tokens or more; {name} has "
+            f"{counted(sizes[name], 'token')}."
+        )
 
 
 def _facts(net: Network | None, trace: Trace) -> str:

@@ -526,14 +526,12 @@ class CharacteristicsAppearance(Appearance[Characteristics]):
 class Finite(Appearance[FiniteT], Generic[FiniteT]):
     """Finitely many tokens, whose replicas form an ensemble.
 
-    Subclasses define `weighted(state, root)`, the positions times the roots of masses (..., n, 1);
-    `measured_names(state)`, names of observables, the most informative first; and
-    `subset(state, rows, masses)`, the tokens of the indices `rows` with these masses.
+    Subclasses define `weighted(state, root)`, the positions times the roots of masses (..., n, 1),
+    and `measured_names(state)`, names of observables, the most informative first.
     """
 
     weighted: Callable[[Any, np.ndarray], np.ndarray]
     measured_names: Callable[[Any], list[str]]
-    subset: Callable[[Any, np.ndarray, np.ndarray], Any]
     symbols: ClassVar = {
         "cluster_count": rf"clusters, gaps ${np.degrees(LINKED_ANGLE):.1f}\degree$"
     }
@@ -557,13 +555,6 @@ class Finite(Appearance[FiniteT], Generic[FiniteT]):
             names = ["order_parameter", "mean_cosine", *(n for n in names if n != "cluster_count")]
         return list(dict.fromkeys(names))
 
-    def thinned(self, state: FiniteT, limit: int) -> Any:
-        """At most `limit` tokens of a single set, evenly spread over their order, of mass 1."""
-        if len(state) <= limit:
-            return state
-        rows = evenly(len(state), limit)
-        return self.subset(state, rows, state.masses[rows] / state.masses[rows].sum())
-
 
 ROUND = ["order_parameter", "cluster_count", "interaction_energy", "effective_rank", "speed"]
 HIGH = ["order_parameter", "cluster_count", "effective_rank", "interaction_energy", "speed"]
@@ -582,9 +573,6 @@ class GramAppearance(Finite[Gram]):
 
     def measured_names(self, state: Gram) -> list[str]:
         return HIGH
-
-    def subset(self, state: Gram, rows: np.ndarray, masses: np.ndarray) -> Any:
-        return Gram(state.G[np.ix_(rows, rows)], masses)
 
 
 class Dots(Finite[PointsT], Generic[PointsT]):
@@ -634,9 +622,6 @@ class TokensAppearance(Dots[Tokens]):
     def measured_names(self, state: Tokens) -> list[str]:
         names = FLAT if not state.on_sphere else HIGH if state.dimension > 3 else ROUND
         return names if state.radii is None else [*GROWING, *names]
-
-    def subset(self, state: Tokens, rows: np.ndarray, masses: np.ndarray) -> Any:
-        return Tokens(state.x[rows], masses, on_sphere=state.on_sphere)
 
 
 @Appearance.register(TorusTokens)

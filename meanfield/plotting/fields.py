@@ -24,7 +24,7 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.density import Density
 from ..states import Gram, Tokens, TorusTokens
 from . import layouts, theme
-from .appearance import appearance_of, evenly
+from .appearance import evenly
 from .labels import Member, member_of
 from .layouts import DrawnMembers, Panels
 from .registry import figure
@@ -411,6 +411,13 @@ def draw_histogram(ax: Axes, heights: np.ndarray, edges: np.ndarray, **options: 
 
 
 def shares_at(state: Gram | Tokens, member: Member, bins: int = PRODUCT_BINS) -> np.ndarray:
-    """The share of pairs in each bin."""
-    sample = appearance_of(state).thinned(member_of(state, member), MOST_PAIRED)
-    return inner_product_histogram(sample, bins)[0]
+    """The share of pairs in each bin, of tokens evenly spread over their order."""
+    state = member_of(state, member)
+    if len(state) > MOST_PAIRED:
+        rows = evenly(len(state), MOST_PAIRED)
+        masses = state.masses[rows] / state.masses[rows].sum()
+        if isinstance(state, Gram):
+            state = Gram(state.G[np.ix_(rows, rows)], masses)
+        else:
+            state = Tokens(state.x[rows], masses, on_sphere=state.on_sphere)
+    return inner_product_histogram(state, bins)[0]

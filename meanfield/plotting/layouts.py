@@ -574,7 +574,7 @@ def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
         named = [of_draw[name]] if name in of_draw else []
         for result in results if several else [*results[:1], *named]:
             fits = kind in [base.__name__ for base in type(result).__mro__]
-            require(name, result, f"a {kind}", fits, TypeError)
+            require(name, result, f"of the class {kind}", fits, TypeError)
         with theme.style():
             page = Canvas(**options)
             draw(page, *results, **of_draw)

@@ -178,7 +178,7 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
 def subplots(
     width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
 ) -> Iterator[tuple[PaperFigure, Any]]:
-    """Context in which a new figure is drawn in, and the figure and its panels.
+    """Context with the style of the package; yields a new figure and its panels.
 
     Panels and `options` are those of `matplotlib.figure.Figure.subplots`.
     """

@@ -1,7 +1,11 @@
 """Stationary states on the torus under potentials, fields and noise with a scale."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import ive
 
 import meanfield as mf
 from meanfield.bifurcation.reflections import AllHarmonics, Symmetries
@@ -114,7 +118,11 @@ def test_iterated_growth_rates_are_those_of_the_circles():
 
 @pytest.mark.long
 def test_all_products_of_the_states_on_two_circles_are_found():
-    """Among them the lowest saddle, in which one angle alone is turned; their indices sum to 1."""
+    """Among them the lowest saddle, in which one angle alone is turned; their indices sum to 1.
+
+    The mean of one factor solves r = E cos under exp(kappa (3 r + h) cos), by Bessel functions and
+    SciPy's root finding.
+    """
     factors = [
         mf.stationary_states(
             mf.Transformer(3.0 * mf.Kuramoto() + h * mf.Potential(first), kappa=1.5), mf.Circle(32)
@@ -124,6 +132,20 @@ def test_all_products_of_the_states_on_two_circles_are_found():
     pulled = mf.Transformer(3.0 * mf.Kuramoto() + 0.2 * mf.Potential(both), kappa=1.5)
     products = mf.stationary_states(pulled, TORUS)
     assert [len(one) for one in factors] == [3, 3] and products.index_sum == 1
+
+    def mean_of(h):
+        def excess(r):
+            z = 1.5 * (3.0 * r + h)
+            return ive(1, z) / ive(0, z) - r
+
+        r = np.linspace(-1, 1, 2001)
+        changes = np.flatnonzero(np.diff(np.sign(excess(r))))
+        return [brentq(excess, r[i], r[i + 1], xtol=1e-15) for i in changes]
+
+    means = np.array([state.density.moment(1) for state in products])
+    means = means[np.lexsort(means.real.round(8).T[::-1])]
+    exact = list(product(mean_of(0.2), mean_of(0.1)))
+    np.testing.assert_allclose(means, exact, rtol=0, atol=1e-10)
     energies = ([state.free_energy for state in one] for one in factors)
     found = np.sort([state.free_energy for state in products])
     np.testing.assert_allclose(found, np.sort(np.add.outer(*energies).ravel()), rtol=0, atol=1e-10)

@@ -70,7 +70,7 @@ def test_every_parameter_is_explained():
 @pytest.mark.parametrize(
     "drift, space",
     [("USA", "Circle"), ("SA", "Circle"), ("Kuramoto", "Circle"), ("USA", "Sphere"),
-     ("SA", "Torus")],
+     ("Kuramoto", "Sphere"), ("SA", "Torus"), ("Kuramoto", "Torus")],
 )  # fmt: skip
 def test_the_onset_is_where_branches_bifurcate(drift, space):
     scene = Scene(drift=drift, space=space, beta=1.0)

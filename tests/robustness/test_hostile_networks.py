@@ -252,7 +252,7 @@ class Tokenizer:
     def num_special_tokens_to_add(self, pair): return 2
     def post_process(self, code): return Code([1, *code.ids, 2])
     def encode(self, text, add_special_tokens=True):
-        do(self.does.get("encode"))
+        do(self.does.get(text, self.does.get("encode")))
         ids = self.does.get("ids", [3 + len(word) % 5 for word in text.split()])
         return self.post_process(Code(ids)) if add_special_tokens else Code(ids)
 """
@@ -298,14 +298,48 @@ def test_tokenizers_that_fail_are_refused(attack, folder):
 
 @pytest.mark.usefixtures("tokenizers")
 def test_a_tokenizer_goes_on_after_a_failure_and_in_copies(folder):
-    with_tokenizer(folder, encode="print")
+    with_tokenizer(folder, encode="print", end="abort")
     net = mf.networks.load(folder)
     assert net.trace("a bb").words == [["1", "4", "5", "2"]]
-    with pytest.raises(ValueError, match="Unicode"):
+    with pytest.raises(mf.StorageError, match=r"tokenizer\.json cannot be used"):
+        net.trace(["a bb", "end"])
+    assert net.trace("a bb").words == [["1", "4", "5", "2"]]
+    with pytest.raises(ValueError, match="text 1 must be Unicode"):
         net.trace(["a bb", "a \ud800"])
     assert pickle.loads(pickle.dumps(net)).trace("a bb").words == [["1", "4", "5", "2"]]
     net.save(folder / "again")
     assert (folder / "again" / "tokenizer.json").read_bytes() == net.tokenizer.content
+
+
+@pytest.mark.usefixtures("tokenizers")
+def test_a_list_of_texts_takes_one_process_and_an_iterator_one_for_each(folder, monkeypatch):
+    with_tokenizer(folder)
+    net, calls, run = mf.networks.load(folder), [], tokenizer.subprocess.run
+    monkeypatch.setattr(
+        tokenizer.subprocess, "run", lambda *a, **options: calls.append(a) or run(*a, **options)
+    )
+    texts = ["a bb", "ccc", [3, 1]]
+    words = [trace.words for trace in net.traces(texts)]
+    assert words == [[["1", "4", "5", "2"]], [["1", "6", "2"]], [["3", "1"]]] and len(calls) == 1
+    assert [trace.words for trace in net.traces(iter(texts))] == words and len(calls) == 3
+    for given in (["a", [11]], iter(["a", [11]])):
+        with pytest.raises(ValueError, match="ids of text 1 must be from 0 to 10"):
+            list(net.traces(given))
+    assert list(net.traces([])) == []
+
+
+@pytest.mark.usefixtures("tokenizers")
+def test_the_command_names_a_text_that_is_too_short_before_the_network_runs(
+    folder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with_tokenizer(folder)
+    Path("long.txt").write_text("a b c d", encoding="utf-8")
+    Path("short.txt").write_text("a b", encoding="utf-8")
+    monkeypatch.setattr(mf.networks.Network, "steps", None)
+    done = CliRunner().invoke(main, ["probe", "model", "--text", "long.txt", "--text", "short.txt"])
+    told = " ".join(done.output.split())
+    assert done.exit_code == 2 and "short.txt has 4 tokens" in told and "long.txt" not in told
 
 
 ELSEWHERE = """

@@ -141,7 +141,10 @@ QUICK = ("density", "tokens")
 @pytest.mark.parametrize(
     ("name", "early"),
     [pytest.param(n, [], marks=[pytest.mark.long] * (n not in QUICK)) for n in BREAKING]
-    + [pytest.param(n, [0.625], marks=pytest.mark.long) for n in ("density", "noise", "tokens")],
+    + [
+        pytest.param(n, [0.625], marks=pytest.mark.long)
+        for n in ("density", "noise", "tokens", "characteristics", "gaussian")
+    ],
 )
 def test_an_extension_has_breaks_of_its_own_beside_those_of_the_run(name, early):
     kind, state, options = BREAKING[name]
