@@ -114,3 +114,40 @@ def test_a_potential_beyond_the_finest_degree_of_a_search_is_refused():
     V = mf.Potential(lambda x: np.cos(900 * angle(x)))
     with pytest.raises(mf.MeanfieldError, match=r"at most 512, .* got 900"):
         mf.stationary(mf.Transformer(V, 1.0), mf.Circle(24).uniform())
+
+
+@pytest.mark.parametrize(("n", "a", "b"), [(19, 0.05, 1.0), (27, 0.55, 0.5), (30, 1.3, 0.1)])
+def test_low_harmonics_do_not_hide_the_gaps_between_multiples_of_high_ones(n, a, b):
+    """V = a cos(theta) + b cos(n theta): F = -log(mean of exp(V)), by the trapezoidal rule."""
+    terms = lambda theta: a * np.cos(theta) + b * np.cos(n * theta)  # noqa: E731
+    V = mf.Potential(lambda x: terms(angle(x)))
+    found = mf.stationary(mf.Transformer(V, 1.0), mf.Circle(16).von_mises(0.1, 0.1))
+    expected = -np.log(np.exp(terms(2 * np.pi * np.arange(4096) / 4096)).mean())
+    assert found.converged
+    assert found.free_energy == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("n", [5, 8])
+def test_the_other_angle_of_a_torus_does_not_hide_such_gaps(n):
+    """They need more than the highest degree of a search: it says so."""
+    V = mf.Potential(lambda x: np.cos(n * angle(x[..., :2])) + 0.5 * x[..., 3])
+    with pytest.warns(mf.UnresolvedWarning, match="Degree 30 does not resolve"):
+        found = mf.stationary(mf.Transformer(V, 1.0), mf.Torus(8).uniform())
+    assert found.status == "unresolved"
+    assert found.free_energy == pytest.approx(-np.log(iv(0, 1.0) * iv(0, 0.5)), abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-10, 1e-14])
+def test_weak_potentials_under_weak_noise_break_the_rotations(size):
+    V = mf.Potential(lambda x: size * x[..., 0])
+    found = mf.stationary(mf.Transformer(V, 1 / size), mf.Circle(16).von_mises(0.3, 0.5))
+    moment = found.density.moment(1)
+    assert abs(moment - iv(1, 1) / iv(0, 1)) < 1e-13
+
+
+def test_a_potential_of_absolute_values_is_differenced_at_nodes_where_they_are_0():
+    V = mf.Potential(lambda x: np.abs(x[..., 1]) ** 5)
+    found = mf.stationary(mf.Transformer(V, 2.0), mf.Circle(16).uniform())
+    density = found.density
+    law = np.exp(2 * np.abs(density.space.points[:, 1]) ** 5)
+    np.testing.assert_allclose(density.values, law / law.mean(), atol=1e-9)

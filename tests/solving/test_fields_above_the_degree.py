@@ -205,3 +205,34 @@ def test_members_share_the_harmonics_of_their_feed_forward_map():
     model = mf.Transformer(mf.SA(1.0), np.array([1.0, 2.0, 3.0]), feedforward=maps)
     for member in map(model.member, range(3)):
         assert member.feedforward_harmonics is model.feedforward_harmonics
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-6])
+def test_a_run_does_not_begin_below_weak_harmonics_of_its_field(rtol):
+    """Also where rtol does not ask for them, and for members with the factor 0."""
+    weak = mf.Potential(lambda x: np.cos(angle(x)) + 1e-6 * np.cos(100 * angle(x)))
+    drift = mf.USA([0.5, 1.0]) + np.array([0.0, 0.3]) * weak
+    run = mf.solve(mf.Transformer(drift, 2.0), mf.Circle(16).von_mises(0.3, 0.5), (0, 1), rtol=rtol)
+    assert set(np.ravel(run.status)) == {"finished"}
+    assert run.stats["highest_degree"][1] >= 100 > run.stats["highest_degree"][0]
+
+
+def test_a_scale_of_noise_that_its_grid_takes_for_a_constant():
+    """s = 1 + cos(100 theta)/2 is 3/2 on 50 points. For fine s decay is homogenised: <1/s>^-2."""
+    noise = mf.noise.MultiplicativeIto(lambda x: 1 + 0.5 * np.cos(100 * angle(x)))
+    model = mf.Transformer(0.0 * mf.Kuramoto(), 1.0, noise=noise)
+    start = mf.Circle(16).density(lambda theta: 1 + 0.5 * np.cos(theta))
+    run = mf.solve(model, start, (0, 0.5), t_eval=[0.5])
+    s = 1 + 0.5 * np.cos(NODES)
+    rate = 1 / (1 / s**2).mean()
+    assert run.final.moment(1).real == pytest.approx(0.25 * np.exp(-0.5 * rate), rel=1e-3)
+
+
+@pytest.mark.parametrize("degree", [16, 64])
+def test_no_degree_of_a_search_hides_a_wave_between_others(degree):
+    """At degree 48 the harmonics 20 and 40 would tell nothing of 60."""
+    waves = lambda theta: 0.3 * np.cos(20 * theta) + 0.1 * np.cos(60 * theta)  # noqa: E731
+    V = mf.Potential(lambda x: waves(angle(x)))
+    found = mf.stationary(mf.Transformer(V, 1.0), mf.Circle(degree).von_mises(0.3, 0.5))
+    expected = -np.log(np.exp(waves(NODES)).mean())
+    assert found.converged and found.free_energy == pytest.approx(expected, abs=1e-12)
