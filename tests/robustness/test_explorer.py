@@ -241,19 +241,22 @@ def test_pages_that_do_not_read(attack, tmp_path):
     """Memory grows by what may wait for each of them; all later ones use it again.
 
     The first ones load compiled code too. With heaps of threads that keep what they ever held,
-    later ones added 12 MB each time.
+    later ones added 12 MB each time. Python collects cycles of objects every ten rounds or so, and
+    memory falls by 30 MB then: the least of the last rounds counts.
     """
     count, grown = 8, []
     with serving(tmp_path) as server:
         first = server.memory
-        for _ in range(9):
+        for _ in range(16):
             held = [deaf(server, SPHERE) for _ in range(count)]
             grown.append(settled(server))
             for connection in held:
                 connection.close()
                 attack.saw("did not read")
             time.sleep(2)
-        later = np.mean(grown[-3:]) - np.mean(grown[1:4])  # a leak of 12 MB a round: 60
-        if later > 3 * count or grown[1] - first > 17 * count:
+        later = min(grown[-5:]) - np.mean(
+            grown[1:4]
+        )  # after 10 rounds; a leak of 12 MB a round: 120
+        if later > 6 * count or grown[1] - first > 17 * count:
             attack.failed("memory", f"{first:.0f} MB, and then {np.round(grown)}")
         ends_well(attack, server)
