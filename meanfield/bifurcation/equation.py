@@ -125,7 +125,10 @@ class StationaryEquation(ABC):
 
     @property
     def reach(self) -> int:
-        """Highest degree of fields, so many degrees below which moments depend on others."""
+        """Highest degree r of the harmonics of fields; 0 without fields.
+
+        A moment of degree l depends on those of the degrees from l - r on.
+        """
         return 0
 
     @property

@@ -112,10 +112,10 @@ def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
 
 
 def harmonics_of_fields(model: Transformer, space: Space) -> list[tuple[HarmonicSizes, float, int]]:
-    """Harmonics of the fields of a model, the size that counts, and a number p of each.
+    """Harmonics of each field of a model, the least size that counts, and a number p.
 
-    p is 2 for kernels in their second point, which are integrated, exactly up to twice the degree;
-    else 1.
+    A space of degree L resolves harmonics up to p L: p is 2 for kernels in their second point,
+    where they are integrated, else 1.
     """
     parts = [
         part.member(i)
