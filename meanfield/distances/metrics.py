@@ -6,6 +6,7 @@ import numpy as np
 
 from ..lowlevel.compilation import njit
 from ..spaces import Circle, Space, Sphere, Torus
+from ..states.points import angles_between
 
 SMALL_ANGLE = 0.01  # closer to 0 or pi than this, the arc cosine loses digits
 WAVES = 2.0  # standard deviation of wave numbers of projections
@@ -101,12 +102,6 @@ class Metric(NamedTuple):
         largest = float(distances.max()) or 1.0
         distances /= largest
         return _to_the_power(distances, p), radius * largest
-
-
-def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Angles in radians between unit vectors (..., d), broadcast, to relative rounding."""
-    chord, co_chord = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
-    return 2 * np.arctan2(chord, co_chord)
 
 
 def _angles(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..models import MeanField
 from ..spaces.torus import MOST_CIRCLES
-from ..states.points import along_circles, angles_between, on_circles
+from ..states.points import along_circles, on_circles, turns
 from ..states.torus_tokens import TorusTokens
 from ..steppers import DormandPrince, Splitting
 from ..steppers.splitting import kutta_step
@@ -131,7 +131,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         x, circles = on_circles(y), self.directions
         increments = noise.increments(len(y), self.like.dimension, rng, circles)
         strength = np.full(self.like.shape, dt / noise.kappa).ravel()
-        return y + angles_between(x, noise.moved_on_torus(x, strength, increments))
+        return y + turns(x, noise.moved_on_torus(x, strength, increments))
 
     def _after_noise(self, y: np.ndarray, t: float, dt: float, rng: Generator) -> np.ndarray:
         if not self.model.has_independent_noise:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..states.points import along_circles, angles_between, on_circles
+from ..states.points import along_circles, on_circles, turns
 from .chart import NodeChart, Nodes
 from .clusters import Cluster, clusters_among
 from .contract import Space
@@ -51,7 +51,7 @@ class TorusNodeChart(NodeChart):
         return np.linalg.norm(rates, axis=1)
 
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(angles_between(self.points(coordinates), point), axis=1)
+        return np.linalg.norm(turns(self.points(coordinates), point), axis=1)
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The point of the mean directions of each angle; that of `limit` where there is none."""

@@ -36,10 +36,16 @@ def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return points[..., ::2] * vectors[..., 1::2] - points[..., 1::2] * vectors[..., ::2]
 
 
-def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def turns(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Angles (..., m), from -pi to pi, by which pairs turn from points x to y, (..., 2m)."""
     cosines = x[..., ::2] * y[..., ::2] + x[..., 1::2] * y[..., 1::2]
     return np.arctan2(along_circles(x, y), cosines)
+
+
+def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Angles in radians between unit vectors (..., d), broadcast, to relative rounding."""
+    chord, co_chord = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
+    return 2 * np.arctan2(chord, co_chord)
 
 
 def unit_vectors(caller: str, vectors: UserValue, advice: str = DIVIDE) -> np.ndarray:
