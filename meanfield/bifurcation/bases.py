@@ -303,6 +303,23 @@ class Basis(ReadOnlyArrays, ABC):
         """Moments (n,) of a coarser basis as moments (N,) of this one, padded with zeros."""
         return np.pad(m, (0, len(self.degrees) - len(m)))
 
+    def coarsened(self, m: np.ndarray, limit: float) -> "Basis":
+        """The first of the degrees `least`, `next_degree`, ... with last moments below a limit."""
+        degree = self.least
+        while degree < self.degree:
+            coarse = self.finer(degree)
+            if coarse.tail(m[: len(coarse.degrees)], limit) <= limit:
+                return coarse
+            degree = coarse.next_degree
+        return self
+
+    def coarser(self, degree: int, felt: np.ndarray) -> Iterator["Basis"]:
+        """Bases on these nodes, from a degree on and with the functions `felt` (N,), to this one.
+
+        By default this one alone.
+        """
+        yield self
+
     def fitted(self, m: np.ndarray) -> tuple["Basis", np.ndarray]:
         """The basis with the symmetries of a state, and the moments of the state in it."""
         return self, m

@@ -25,6 +25,9 @@ LEADING_RATES, LEADING_BLOCK = 6, 8  # rates, and solutions of systems in one bl
 FEWEST_BLOCKS, MOST_BLOCKS = 7, 32
 DECAYING_RATE = 1e-6  # largest of the least rate that is kept, so that neutral ones are before it
 LEADING_ERROR = 1e-11  # of Ritz values, relative
+FELT_ATTRACTION = 1e-14  # kappa W_l that truncations keep if leading eigenvalues are to agree
+COARSE_TAIL = 0.05  # last moments of a state at the first of these truncations
+AGREED = 1e-9  # difference of leading eigenvalues of two truncations, of which the finer is kept
 REAL_SPECTRUM = 1e-9  # smaller imaginary parts, relative to the fastest diffusion, are rounding
 
 
@@ -136,9 +139,7 @@ def covariances(
 def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int) -> Any:
     """Leading eigenvalues of one order, as (value, order, whether a rotation, eigenvector)."""
     basis = equation.basis.of_order(order)
-    matrix = equation.linearised(m, kappa, basis)
-    found = _iterated(equation, matrix, kappa, basis, count) or np.linalg.eig(matrix)
-    values, vectors = found
+    values, vectors = _spectrum(equation, m, kappa, basis, count)
     turning = neutral_among(values, basis, m)
     chosen = np.argsort(-values.real)[:count]
     return [(complex(values[i]), order, bool(i in turning), vectors[:, i]) for i in chosen]
@@ -191,11 +192,29 @@ def growth_rates(equation: Any, m: np.ndarray, kappa: float, basis: Basis) -> np
 
     Of many real ones only the largest, more than those that grow, if iteration finds them.
     """
-    matrix = equation.linearised(m, kappa, basis)
-    found = _iterated(equation, matrix, kappa, basis, LEADING_RATES)
-    values = found[0] if found else np.linalg.eigvals(matrix)
+    values, _ = _spectrum(equation, m, kappa, basis, LEADING_RATES)
     kept = np.delete(values, neutral_among(values, basis, m))
     return np.sort(kept.real)[::-1]
+
+
+def _spectrum(
+    equation: Any, m: np.ndarray, kappa: float, basis: Basis, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of one order, the `count` leading ones at least, and eigenvectors.
+
+    They are those of functions of lower degrees, once two truncations agree: the error is the
+    product of what the right and the left eigenvectors lack, and left ones are smooth.
+    """
+    before = np.zeros(0)
+    felt = kappa * np.abs(equation.multipliers(basis)) > FELT_ATTRACTION
+    for part in basis.coarser(equation.basis.coarsened(m, COARSE_TAIL).degree, felt):
+        matrix = equation.linearised(m, kappa, part)
+        values, vectors = _iterated(equation, matrix, kappa, part, count) or np.linalg.eig(matrix)
+        leading = np.sort_complex(values)[: -count - 1 : -1]
+        if leading.shape == before.shape and np.allclose(leading, before, AGREED, AGREED):
+            break
+        before = leading
+    return values, vectors
 
 
 def _iterated(

@@ -41,12 +41,12 @@ STATIONARY = 1e-8  # largest residual of a density for `stability`
 ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
 CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution if, twice,
 JUDGED_TAIL = 0.01  # the last moments are at most of this size
+GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
 AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
 SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
 SETTLING_STEPS = 30  # fixed-point steps from a guess
 LEADING = 8  # eigenvalues among which unstable ones are looked for
 PROBED_BY_DRIFT = 4  # degree at which the parts of a drift are asked for derivatives
-GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
 FAILED = (
     "Newton's method ended at the residual {residual:.1e} ({status}): start nearer to the state, "
     "for instance from the end of a run, or follow a branch."

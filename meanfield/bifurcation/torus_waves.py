@@ -38,6 +38,7 @@ from .bases import (
 SQUARE, EVEN = "square", "even"
 INVARIANT_KERNEL = 1e-12  # relative difference of multipliers in an orbit that is rounding
 MATRIX_BLOCK = 2**15  # entries of a block of a matrix that is computed at once
+FINER = 1.25  # ratio of the degrees of truncations whose spectra are compared
 IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
 
 
@@ -173,6 +174,8 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         "axisymmetric": even in each angle. "square": invariant also under exchanges of angles.
         "even": invariant under x -> -x.
     order : int
+    nodes : int, optional
+        Degree for which the grid is fine enough; that of the functions by default.
     """
 
     turning, refinement = -1, 1.5
@@ -182,8 +185,8 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         EVEN: (Truncation(8, 18, 40), Truncation(4, 6, 7)),
     }  # with two and three angles
 
-    def __init__(self, space: Torus, name: str, order: int = 0) -> None:
-        self.space, self.name, self.order = space, name, order
+    def __init__(self, space: Torus, name: str, order: int = 0, nodes: int = 0) -> None:
+        self.space, self.name, self.order, self.nodes = space, name, order, nodes or space.degree
         self.degree, self.dimension, self.circles = space.degree, space.dimension, space.circles
         several = (Truncation(32, 512, 1024), *self.truncations[name])
         limits = several[self.circles - 1]
@@ -236,6 +239,13 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def finer(self, degree: int) -> Self:
         return type(self)(self.space.with_degree(degree), self.name, self.order)
 
+    def coarser(self, degree: int, felt: np.ndarray) -> Iterator[Basis]:
+        degree = int(self.highest[felt].max(initial=degree))
+        while FINER * degree < self.degree:
+            yield type(self)(self.space.with_degree(degree), self.name, self.order, self.nodes)
+            degree = int(FINER * degree)
+        yield self
+
     @property
     def finest(self) -> int:
         return self._finest
@@ -255,7 +265,7 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     @cached_property
     def _angles(self) -> list[np.ndarray]:
         """Nodes of each angle: between 0 and pi where there are mirror images."""
-        half = 3 * self.degree // 2 + 4
+        half = 3 * self.nodes // 2 + 4
         whole = (2 * half if self.name == EVEN and i else half for i in range(self.circles))
         return [(np.arange(n) + 0.5) * np.pi / half for n in whole]
 

@@ -93,17 +93,6 @@ def basis_without(state: StationaryState, order: int) -> Basis:
     )
 
 
-def coarsened(basis: Basis, m: np.ndarray) -> Basis:
-    """The first of basis.least, basis.next_degree, ... whose last moments of m are below 1e-4."""
-    degree = basis.least
-    while degree < basis.degree:
-        coarse = basis.finer(degree)
-        if coarse.tail(m[: len(coarse.degrees)], GUESS_TAIL) <= GUESS_TAIL:
-            return coarse
-        degree = coarse.next_degree
-    return basis
-
-
 def flow_from(
     state: StationaryState, rate: float, order: int, mode: np.ndarray
 ) -> Iterator[Density]:
@@ -113,7 +102,7 @@ def flow_from(
     """
     wide, steps = basis_without(state, order), 0
     m, axis = wide.moments(displaced(state, order, mode, DEPARTURE))
-    basis = coarsened(wide, m)
+    basis = wide.coarsened(m, GUESS_TAIL)
     m = m[: len(basis.degrees)]
     for _ in range(MOST_FLOW_PARTS):
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
