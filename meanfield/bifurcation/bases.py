@@ -313,12 +313,12 @@ class Basis(ReadOnlyArrays, ABC):
             degree = coarse.next_degree
         return self
 
-    def coarser(self, degree: int, felt: np.ndarray) -> Iterator["Basis"]:
-        """Bases on these nodes, from a degree on and with the functions `felt` (N,), to this one.
+    def coarser(self, part: Any, degree: int, felt: np.ndarray) -> Iterator[Any]:
+        """Fewer functions of a part, on these nodes: from a degree on, with all `felt` (N,).
 
-        By default this one alone.
+        The part itself comes last, and by default alone.
         """
-        yield self
+        yield part
 
     def fitted(self, m: np.ndarray) -> tuple["Basis", np.ndarray]:
         """The basis with the symmetries of a state, and the moments of the state in it."""

@@ -207,7 +207,8 @@ def _spectrum(
     """
     before = np.zeros(0)
     felt = kappa * np.abs(equation.multipliers(basis)) > FELT_ATTRACTION
-    for part in basis.coarser(equation.basis.coarsened(m, COARSE_TAIL).degree, felt):
+    whole = equation.basis
+    for part in whole.coarser(basis, whole.coarsened(m, COARSE_TAIL).degree, felt):
         matrix = equation.linearised(m, kappa, part)
         values, vectors = _iterated(equation, matrix, kappa, part, count) or np.linalg.eig(matrix)
         leading = np.sort_complex(values)[: -count - 1 : -1]

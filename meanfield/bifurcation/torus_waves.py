@@ -239,12 +239,12 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def finer(self, degree: int) -> Self:
         return type(self)(self.space.with_degree(degree), self.name, self.order)
 
-    def coarser(self, degree: int, felt: np.ndarray) -> Iterator[Basis]:
-        degree = int(self.highest[felt].max(initial=degree))
+    def coarser(self, part: Any, degree: int, felt: np.ndarray) -> Iterator[Any]:
+        degree = int(part.highest[felt].max(initial=degree))
         while FINER * degree < self.degree:
-            yield type(self)(self.space.with_degree(degree), self.name, self.order, self.nodes)
+            yield type(self)(self.space.with_degree(degree), self.name, part.order, self.nodes)
             degree = int(FINER * degree)
-        yield self
+        yield part
 
     @property
     def finest(self) -> int:
