@@ -26,7 +26,7 @@ from .bases import Array, Basis
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
-from .families import symmetries_of
+from .families import least_degree, symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
 from .stationary import STATIONARY, check_model
@@ -352,9 +352,12 @@ def kappa_range(model: Transformer) -> tuple[float, float]:
 
 def basis_of_cycles(models: list[Transformer], space: Space) -> Reflected:
     """The basis of all harmonics on a space, with the rotations common to models."""
+    kind = reflected_on(space)
+    most = kind.bounds[space.dimension][1]
+    space = space.with_degree(least_degree(models, space, space.degree, most))
     each = [symmetries_of(model, space) for model in models]
     planes = set(each[0].planes).intersection(*(one.planes for one in each))
-    return reflected_on(space)(space, models[0].noise, Symmetries((0,), tuple(sorted(planes))))
+    return kind(space, models[0].noise, Symmetries((0,), tuple(sorted(planes))))
 
 
 class Resolution:
