@@ -194,10 +194,12 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
     """Reflections and rotations under which a model is invariant.
 
     Those of the noise, tested on the rate of change of a random density under each part of the
-    model that is not zonal, however weak it is.
+    model alone, however weak it is. Zonal drifts have all of them.
     """
     of_noise = symmetries_of_noise(model.noise, space)
-    if model.drift.is_absent or model.noise.is_absent:
+    absent = model.drift.is_absent or model.noise.is_absent
+    parts = [] if absent else list(_parts_alone(model))
+    if not parts:
         return of_noise
     basis = reflected_on(space)(space, model.noise, Symmetries((0,)))
     c = PROBED_SIZE * np.random.default_rng(0).standard_normal(len(basis.degrees))
@@ -205,7 +207,7 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
     signs = [np.where(basis.all.odd(r), -1.0, 1.0) for r in of_noise.reflections]
     turnings = [basis.all.rotations[plane] for plane in of_noise.planes]
     changes = np.zeros((0, len(signs) + len(turnings), len(c)))
-    for part in _parts_alone(model):
+    for part in parts:
         equation = transport_equation(part, basis)
         here = _force(equation, c)
         slope = equation.linearised(c / basis.sizes, UNDAMPED, basis.even) if turnings else None
@@ -213,7 +215,7 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
             *(one * _force(equation, one * c) - here for one in signs),
             *(slope @ (A @ c) - A @ here for A in turnings),
         ])  # fmt: skip
-        rounding = ASYMMETRIC_CHANGE * np.abs(here).max()
+        rounding = max(ASYMMETRIC_CHANGE * np.abs(here).max(), 1 / np.sqrt(UNDAMPED))
         found[np.abs(found).max(axis=1) <= rounding] = 0.0
         changes = np.append(changes, found[None], axis=0)
     # parts that change may cancel in the sum
@@ -229,8 +231,9 @@ def _parts_alone(model: Transformer) -> Iterator[Transformer]:
     """Models of one part each that need not be invariant under the symmetries of the noise."""
     others = {name: None for name in ("feedforward", "frequency") if name in model.extras}
     terms: Any = model.drift.terms
+    by_place = set(model.extras) - {"reaction", *others}
     for factor, part in terms:
-        if not part.is_zonal:
+        if by_place or not part.is_zonal:
             yield model.replace(drift=float(factor) * part, **others)
     if others:
         yield model.replace(drift=0.0 * Kuramoto())
