@@ -23,7 +23,7 @@ And a pulse of width 2e-4 in which V acts for a time of .2 as V = 1000 does: wit
 ends the run is that under V = 1 for a time of .2. Without them it may pass between the stages of a
 step; the script does not ask for that.
 
-    python validation/parameters_in_time.py [--quick]    # 60 s, 15 s quick
+    python validation/parameters_in_time.py [--quick]    # 150 s, 21 s quick
 
 --quick draws 3 times in place of 12, and has one rtol. Exit code 1 on failure.
 """
