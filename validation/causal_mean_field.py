@@ -10,7 +10,8 @@ Position s of a sequence is moved by the slices up to it,
    at equal angles. USA divided by the mass seen, and not divided; SA; attention with Q, K, V; a
    window, a decay, a sink, a window that sees the sink too, beta(s). Moments 1, ..., 4 of the
    marginal and at s = 0, 0.3, 0.77, 1: 1e-8. The law at s = 0.3 is interpolated by both.
-2. S^2, against 24 positions of 512 nodes that move, t = 0.5: moments 1, ..., 4: 1e-6.
+2. S^2, against 24 positions of 512 nodes that move, t = 0.5: means of coordinates and of their
+   products: 1e-6.
 3. If the initial law does not depend on s, and sums are divided by the mass seen, each position
    moves as the density without mask: 1e-14 of all coefficients, in the same steps.
 4. Mass of every position: 1e-13.

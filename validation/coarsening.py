@@ -10,8 +10,8 @@ cluster of mass m holds its tokens by kappa m/beta = 5 to 12; few are between cl
    there, after 4 kappa; asked: 2 %. It is a law of deep wells.
 2. Places. Two clusters at an angle of pi keep theirs, to 1e-9, until all mass is in the larger one.
    At 2.2 more mass arrives from the nearer side, within the reach of the kernel, which moves the
-   larger cluster by ~ beta^-1/2: exponent from beta = 48 to 96 (--quick: 24 to 48) -0.5 to 0.1.
-   They do not attract each other: e^{beta (cos 2.2 - 1)} is 1e-17 to 1e-66.
+   larger cluster to that side by ~ beta^-1/2: exponent from beta = 48 to 96 (--quick: 24 to 48)
+   -0.5 to 0.1. They do not attract each other: e^{beta (cos 2.2 - 1)} is 1e-17 to 1e-66.
 3. Tokens. The mean angle of the n_i tokens of a cluster is a Brownian motion, of variance
    2t/(kappa n_i), as forces between them cancel: n_i = 8, 32, 128, to 4.5 standard errors. So their
    clusters meet, after times ~ n_i, and those of a density never.
@@ -146,7 +146,7 @@ def check_places(report: Report, betas) -> tuple:
         times = 1000 * beta * np.linspace(0, 1, 101)
         runs.append((times, *followed(beta, HELD, MASSES, NEAR, times)))
         _, masses, places = runs[-1]
-        moved.append(abs(places[-1, 0]))
+        moved.append(places[-1, 0])  # to the nearer side if > 0; the exponent is nan otherwise
         print(f"beta = {beta:g}: the larger cluster, {masses[-1, 0]:.5f} at the end, has moved by "
               f"{moved[-1]:.4f}")  # fmt: skip
     exponent = np.log(moved[-1] / moved[-2]) / np.log(betas[-1] / betas[-2])

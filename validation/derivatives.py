@@ -10,8 +10,9 @@ differences of runs with the same equal steps.
 
 Other noises, and noise that changes: the same for a kappa that is a function of time or a
 PerLayer, and under Anisotropic, MultiplicativeIto and MultiplicativeStratonovich noise, on the
-circle and on S^2. Both under Attention with matrices, of two heads or of one with each kind of
-weights, and under sums with a Field, a FeedForward, and with a feed-forward map.
+circle and on S^2. Both under Attention with matrices, of two heads or of one with softmax, L2 or
+sigmoid weights, on the circle linear and unnormalised ones too, and under sums with a Field, a
+FeedForward, and with a feed-forward map.
 
 Closed forms: growth rates from the uniform state and their derivatives by beta and kappa, the exact
 solution of Ott and Antonsen along the run, and the noisy Kuramoto model at rest, dr/dkappa =
@@ -213,8 +214,8 @@ def attention_and_fields(report: Report) -> None:
             "SA + Field": (["drifts[0].beta", "factors[1]"], field),
             "SA + FeedForward": (["drifts[0].beta", "factors[1]"], forward),
         }
-        every = mf.L2(), mf.Sigmoid(-0.5), mf.Linear(), mf.Unnormalised()
-        for weights in every if d == 2 else every[:2]:  # kernels on S^2 take longer
+        every = mf.Softmax(), mf.L2(), mf.Sigmoid(-0.5), mf.Linear(), mf.Unnormalised()
+        for weights in every if d == 2 else every[:3]:  # kernels on S^2 take longer
             cases[type(weights).__name__] = ["beta"], partial(weighted, weights=weights)
         for name, (names, made) in cases.items():
 

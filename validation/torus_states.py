@@ -1,10 +1,10 @@
 """Claim: stationary states, branches and growth rates on the torus are those of independent code.
 
-Under cos x_1 + cos x_2 the states are products of I_1/I_0(kappa r) = r: a stripe with r, a lattice
-with r sqrt(2); both begin at kappa = 2 and are found once. USA and SA: densities are compared with
-fixed points by scipy's FFT, from starts 1 % away, growth rates with eigenvalues of dense matrices
-on a grid. Under USA branches begin at kappa = beta / prod_i I_{k_i}(beta). On `Torus(degree, 1)`
-all are those of `Circle`.
+Under cos x_1 + cos x_2 the states are products of I_1/I_0(kappa r) = r: a stripe of the order
+parameter r/sqrt(2), a lattice of r; both begin at kappa = 2 and are found once. USA and SA:
+densities are compared with fixed points by scipy's FFT, from starts 1 % away, growth rates with
+eigenvalues of dense matrices on a grid. Under USA branches begin at
+kappa = beta / prod_i I_{k_i}(beta). On `Torus(degree, 1)` all are those of `Circle`.
 
 Asked: closed form and densities 1e-10, growth rates 1e-7, onsets 1e-10, the circle 1e-12.
 
@@ -46,6 +46,9 @@ def closed_form(report: Report) -> None:
         )  # fmt: skip
         found = sorted(state.order_parameter for _, state in diagram.states_at(KAPPA))
         compare(report, f"symmetry {symmetry}: number of states", 3, len(found), 0)
+        begun = [special.value for special in diagram.special("bifurcation", 0)]
+        apart = float(np.abs(np.subtract(begun, 2)).max())
+        compare(report, f"symmetry {symmetry}: onsets less 2", 0, apart, 1e-10)
         compare(
             report,
             f"symmetry {symmetry}: order parameters of stripe and lattice at kappa = {KAPPA}",

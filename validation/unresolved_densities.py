@@ -9,7 +9,8 @@ grids, on which k may be aliased too.
     escaped     k = 196 and 284 on the circle, the only ones up to 400: they are aliased to one
                 lower degree on all three grids (found, not predicted).
     error       on the circle, the root mean square error that the warning says is at least that of
-                the series, by a trapezoidal rule of 4096 points, and at most 1.75 times as much.
+                the series, by a trapezoidal rule of 4096 points, to the two digits said, and at
+                most 1.5 times as much.
 
     python validation/unresolved_densities.py [--quick]    # 3 s, 1 s quick
 
@@ -73,8 +74,8 @@ def main() -> int:
                        measured=sum(said(d, k)[0] for k in low), tolerance=0)  # fmt: skip
         if d == 2 and not quick:
             escaped = [k for k in range(196, 401) if not said(d, k)[0]]
-            report.compare(repr(space), "escaped, of 205", predicted=2,
-                           measured=len(escaped), tolerance=0)  # fmt: skip
+            report.compare(repr(space), "escaped, but for 196 and 284", predicted=0,
+                           measured=len({196, 284} ^ set(escaped)), tolerance=0)  # fmt: skip
         if d == 2:
             ratios = np.array([said(d, k)[1] / error_of_series(k) for k in high])
             told = ratios[np.isfinite(ratios)]

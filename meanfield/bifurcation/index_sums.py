@@ -13,11 +13,10 @@ characteristic, which is 0 for circles and tori.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from .stationary import STATIONARY, StationaryState
+from .stationary import StationaryState
 
 MANY_RATES = 64  # eigenvalues among which growing ones are counted if all leading ones grow
 DEGENERATE_RATE = 1e-7  # smaller eigenvalues in absolute value may be 0
@@ -41,25 +40,9 @@ def index_sum(states: Sequence[StationaryState]) -> int | None:
     return sum(known) if known and len(known) == len(each) else None
 
 
-def placed(state: StationaryState) -> list[StationaryState] | None:
-    """A state and its images in the basis of a search, on each of its axes of symmetry.
-
-    The perturbations with the symmetry of the search differ from one to another: a state of period
-    pi on the circle is even about two kinds of axes. In a basis without symmetry, where they do
-    not, the state once for each image. As `Basis.placements`, empty or None.
-    """
-    images = state.equation.basis.placements(state.legendre_moments)
-    if not images:
-        return None if images is None else []
-    if not state.equation.basis.symmetric:
-        return len(images) * [state]
-    there = [m for m in images[1:] if state.equation.residual(m, state.kappa) <= STATIONARY]
-    return [state, *(replace(state, legendre_moments=m) for m in there)]
-
-
 def _share(state: StationaryState) -> int | None:
     """Sum of the indices of a state and its images; None if it is not known."""
-    images = placed(state)
+    images = state.images
     each = None if images is None else [_index(image) for image in images]
     return None if each is None or None in each else sum(one for one in each if one is not None)
 

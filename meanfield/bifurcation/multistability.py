@@ -22,7 +22,7 @@ from ..results.files import Contents, Result, dataset_of, stored_model
 from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, Basis
 from .families import basis_of, equation_of, known_symmetry
-from .index_sums import index_sum, placed
+from .index_sums import index_sum
 from .stability import GROWING_RATE
 from .stationary import (
     AT_STATE,
@@ -393,7 +393,7 @@ def states_around(
     """
     basis = state.equation.basis
     rates: list[np.ndarray] = []
-    for image in placed(state) or [state]:
+    for image in state.images or [state]:
         modes = [mode for mode in unstable_modes(image) if searched(basis, mode[1])]
         growing = np.array([rate for rate, *_ in modes])
         if any(np.array_equal(growing.round(9), other.round(9)) for other in rates):

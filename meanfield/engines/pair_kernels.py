@@ -34,7 +34,7 @@ PROBES = 16  # points at which resolution and errors are measured
 FINEST_GRIDS = {2: 2048, 3: 96}  # degree of the finest grid of y, by dimension
 
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
-MATRICES: WeakValueDictionary[Any, "LowRank"] = WeakValueDictionary()  # of fields in use
+KEPT_MATRICES: WeakValueDictionary[Any, "LowRank"] = WeakValueDictionary()  # of fields in use
 
 
 class PairSums(Engine):
@@ -227,10 +227,10 @@ class PairField(DensityField):
     def _matrix(self, rows: Rows, components: int) -> LowRank:
         """The matrix of a function of pairs; equal fields share it, as it takes seconds."""
         key = self.drift, self.space, components
-        if (matrix := MATRICES.get(key)) is None:
+        if (matrix := KEPT_MATRICES.get(key)) is None:
             points = self.space.points, self._sources.points
             matrix = LowRank(rows, *points, components, self.drift.tolerance)
-            MATRICES[key] = matrix
+            KEPT_MATRICES[key] = matrix
         return matrix
 
     def _masses(self, coefficients: np.ndarray) -> np.ndarray:

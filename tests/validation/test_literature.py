@@ -139,7 +139,7 @@ def test_a_quick_run_does_not_replace_one_in_full(literature, tmp_path):
 
 
 def test_a_claim_names_the_rows_that_it_checks():
-    (claim,) = (c for c in rows("survey:theorem-7")[0].claims if "three limits" in c.text)
+    (claim,) = (c for c in rows("survey:theorem-7")[0].claims if "Below and above" in c.text)
     assert "survey, Theorem 7, long contexts" in names_of(claim)
 
 
