@@ -49,7 +49,8 @@ class Stability(NamedTuple):
         not marked: on the ring of ordered states under `MultiplicativeIto` noise of an even scale
         on the circle, one eigenvalue is 0 to rounding, 1e-13.
     modes : list of ndarray
-        Coefficients of each eigenfunction in the basis of its order.
+        Coefficients of each eigenfunction in the basis of its order; on the torus, by as many
+        functions as its eigenvalue needs.
     gap : float
         Minus the largest real part, rotations excluded: the rate at which perturbations decay.
     """

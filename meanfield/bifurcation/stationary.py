@@ -50,7 +50,6 @@ LEADING = 8  # eigenvalues among which unstable ones are looked for
 PROBED_BY_DRIFT = 4  # degree at which the parts of a drift are asked for derivatives
 DIFFERENCE_TURN = 1e-2  # radians by which a state is turned to see whether residuals change
 LEAST_RESIDUAL = 1e-15  # of a state, by rounding
-GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
 UNDIRECTED = (
     " Its direction is not determined: residuals stay at rounding errors as it is turned by 0.01 "
     "radians. Make the fields that direct it stronger, or leave them out."

@@ -8,7 +8,7 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.bifurcation.bases import Basis
 from meanfield.bifurcation.equation import MomentEquation
-from meanfield.bifurcation.stability import ITERATED_FROM, growth_rates, leading_of
+from meanfield.bifurcation.stability import ITERATED_FROM, growth_rates, leading_of, neutral_among
 from meanfield.bifurcation.torus_waves import TorusWaves, lattice_of
 
 SYMMETRIES = ("axisymmetric", "square", "even")
@@ -201,6 +201,34 @@ def test_leading_rates_are_those_of_the_whole_spectrum():
         assert growth_rates(equation, m, 2.5, part)[0] == pytest.approx(every[part.rotations(m)])
         assert leading_of(matrix, every[0] - 0.1, 1 + part.eigenvalues) is None  # one is larger
     assert leading_of(np.diag(np.arange(1.0, 301.0)), 301.0, np.arange(1.0, 301.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("drift", "period"),
+    [
+        (mf.SA(1.0), 1),
+        (mf.PeriodicKernel(lambda x, y: np.cos(3 * x) + np.cos(3 * y)), 3),
+        (mf.PeriodicKernel(lambda x, y: np.cos(x) + np.cos(y) + 0.42 * np.cos(12 * x)), 1),
+    ],
+)
+def test_growth_rates_by_few_functions_are_those_by_all(drift, period):
+    """Harmonics of a state may have gaps; waves of degree 12 grow, which low degrees lack."""
+    model = mf.Transformer(drift, kappa=4.8)
+    start = mf.Torus(18).density(
+        lambda x, y: np.exp(0.2 * (np.cos(period * x) + np.cos(period * y)))
+    )
+    state = mf.stationary(model, start)
+    equation, m = state.equation, state.legendre_moments
+    for order in range(equation.basis.orders):
+        part = equation.basis.of_order(order)
+        found = growth_rates(equation, m, 4.8, part)
+        whole = np.linalg.eigvals(equation.linearised(m, 4.8, part))
+        kept = np.sort(np.delete(whole, neutral_among(whole, part, m)).real)[::-1]
+        assert found[:5] == pytest.approx(kept[:5], abs=1e-9)
+        coarse = next(equation.basis.coarser(part, 8, np.zeros(len(part.degrees), dtype=bool)))
+        chosen = part.highest <= coarse.degree
+        every = equation.linearised(m, 4.8, part)[np.ix_(chosen, chosen)]
+        assert equation.linearised(m, 4.8, coarse) == pytest.approx(every, abs=1e-11)
 
 
 @pytest.mark.long  # 15 s
