@@ -250,6 +250,14 @@ class Basis(ReadOnlyArrays, ABC):
         """Orthonormal tangents (r, N) of the rotations of a state that preserve its symmetry."""
         return np.zeros((0, len(m)))
 
+    def moved(self, m: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Moments (N,) after a step of Newton's method (N,)."""
+        return np.asarray(m + step)
+
+    def turned(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
+        """Moments of a state turned by an angle, by rotations that may change the model."""
+        yield from ()
+
     def first_moments(self, m: np.ndarray) -> np.ndarray:
         """Coordinates (..., k), linear in moments m (..., N), of int x dmu over the length |x|."""
         return np.asarray(m[..., self.degrees == 1])
@@ -262,14 +270,13 @@ class Basis(ReadOnlyArrays, ABC):
         """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""
         return self.sizes * m
 
-    def tail(self, m: np.ndarray, limit: float, reach: int = 0) -> float:
+    def tail(self, m: np.ndarray, limit: float, moving: np.ndarray | float = 0.0) -> float:
         """Largest of the last moments, see `HarmonicSizes.tail`: a measure of truncation.
 
-        Under fields of degree `reach` it has as many degrees, if these are at most half of all:
-        then moments above the truncation depend on those in the tail alone.
+        Moments that fields carry above the truncation count by their shares `moving`.
         """
-        least = min(reach, self.degree // 2)
-        return HarmonicSizes(self.highest, m).tail(self.degree, limit, least)
+        sizes = HarmonicSizes(self.highest, m)
+        return max(sizes.tail(self.degree, limit), float((moving * sizes.sizes).max()))
 
     @property
     def finest(self) -> int:
@@ -551,10 +558,12 @@ class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
     axis = np.array([0.0, 0.0, 1.0])
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
-        masses, x = density.space.weights * density.values, density.space.points
-        axis = self._axis(masses, x)
-        legendre = np.polynomial.legendre.legvander(x @ axis, density.space.degree)
-        return (masses @ legendre)[1:], axis
+        space, c, coarse = density.space, density.coefficients, density.space.with_degree(2)
+        values = coarse.to_values(space.resample(c, 2))  # of harmonics up to the second
+        axis = self._axis(coarse.weights * values, coarse.points)
+        products = space.parseval * (c * harmonics_at(axis, space.degree)).real
+        sums = np.bincount(space.degrees, products)
+        return sums[1:] / (2 * np.arange(1, len(sums)) + 1), axis
 
     @staticmethod
     def _axis(masses: np.ndarray, x: np.ndarray) -> np.ndarray:

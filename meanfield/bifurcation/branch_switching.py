@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spaces.validity import NEGATIVE_SHARE
+from ..spaces.validity import NEGATIVE_SHARE, degree_above
 from .bases import fold_of
 from .branch_matching import AMPLITUDE, CROSSINGS, LEAST_AMPLITUDE, Branch, FollowedBranches, sized
 from .continuation import SHORT_STEPS, CurvePoint, StationaryCurve
@@ -221,6 +221,13 @@ class BranchSearch:
             left = last.value > ABOVE_RANGE * self.top and branch.points[-2:][0].value > self.top
             if finer > basis.most // (COARSER_BEYOND if left else 1):
                 branch.end = "unresolved"
+                if last.value <= self.top:
+                    needed = degree_above(basis.degree, basis.highest, last.m, basis.unresolved)
+                    self.missing.append(
+                        f"the branch that ends before {self.curve.parameter} = {last.value:.6g} "
+                        f"needs {needed}; branches have at most {basis.most}. For single states "
+                        "take stationary with a larger max_degree."
+                    )
                 if len(branch.points) > 1:
                     branch.points.pop()
                 return

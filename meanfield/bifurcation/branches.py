@@ -33,7 +33,7 @@ from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..spaces import Density, Space
 from ..spaces.validity import NEGATIVE_SHARE
-from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
+from .bases import AXISYMMETRIC, ISOTROPIC
 from .branch_matching import EQUAL_MOMENTS, Branch
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, BranchSearch
 from .clustered_states import clustered_states
@@ -602,12 +602,9 @@ class Search(NamedTuple):
     def _from_edge(self, growth: BranchSearch, value: float) -> Iterator[Branch]:
         """Branches that start at one end of a range, from the states of a diagram in kappa."""
         equation, kappa = growth.curve.at(value)
-        basis, span = (
-            basis_on(self.space, self.symmetry),
-            (kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa),
-        )
-        curve = curve_of(equation.source, basis, "kappa", span, None, growth.curve.max_step,
-                         growth.curve.journal)  # fmt: skip
+        span = kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa
+        curve = curve_of(equation.source, growth.curve.basis, "kappa", span, None,
+                         growth.curve.max_step, growth.curve.journal)  # fmt: skip
         across = self.diagram(curve, {})
         warnings = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"

@@ -22,11 +22,11 @@ from ..results.solution import Solution
 from ..solving.solve import solve
 from ..spaces import Space
 from ..spaces.density import Density
-from .bases import Array, Basis
+from .bases import Array
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
 from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
-from .families import symmetries_of
+from .families import least_degree, symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
 from .stationary import STATIONARY, check_model
@@ -39,7 +39,7 @@ FIRST_MESH, FEWEST_INTERVALS, MOST_INTERVALS = 16, 6, 400
 MOST_MESHES = 8  # meshes tried for one orbit
 MARGIN = 0.3  # of the tolerance, at which a new mesh aims
 TAIL = 0.1  # of the tolerance: largest last coefficient of a resolved orbit
-DEGREE_FACTOR = 1.15  # factor by which the degree is raised
+LEAST_FACTOR, MOST_FACTOR = 1.15, 2.0  # by which the degree is raised
 SHOWN = 1e-9  # smaller multipliers are not printed
 INACCURATE = 1e-6  # error of the multiplier 1 of shifts in time that is reported
 NEUTRAL_ROUNDING = 1e-7  # stable: no other multiplier exceeds 1 by more
@@ -352,9 +352,12 @@ def kappa_range(model: Transformer) -> tuple[float, float]:
 
 def basis_of_cycles(models: list[Transformer], space: Space) -> Reflected:
     """The basis of all harmonics on a space, with the rotations common to models."""
+    kind = reflected_on(space)
+    most = kind.bounds[space.dimension][1]
+    space = space.with_degree(least_degree(models, space, space.degree, most))
     each = [symmetries_of(model, space) for model in models]
     planes = set(each[0].planes).intersection(*(one.planes for one in each))
-    return reflected_on(space)(space, models[0].noise, Symmetries((0,), tuple(sorted(planes))))
+    return kind(space, models[0].noise, Symmetries((0,), tuple(sorted(planes))))
 
 
 class Resolution:
@@ -379,12 +382,14 @@ class Resolution:
             orbit.stages, MARGIN * self.tolerance, FEWEST_INTERVALS, self.intervals
         )
         error, count = mesh.errors(orbit.stages).max(), len(mesh.ends)
-        degree = max(motion.basis.degree + 2, round(DEGREE_FACTOR * motion.basis.degree))
-        limit = TAIL * self.tolerance
+        degree, limit = motion.basis.degree, TAIL * self.tolerance
+        tail = motion.tail(orbit.stages, orbit.p, limit)
         if (error > self.tolerance and count <= self.intervals) or len(adapted.ends) < count / 2:
             mesh = adapted
-        elif tail_of(motion.basis, orbit.stages, limit) > limit and degree <= self.most:
-            motion = CoefficientFlow(motion.states.finer(degree))
+        elif tail > limit and degree < self.most:  # as if moments decayed exponentially
+            factor = np.log(limit) / np.log(min(tail, limit ** (1 / MOST_FACTOR)))
+            finer = max(degree + 2, round(max(LEAST_FACTOR, factor) * degree))
+            motion = CoefficientFlow(motion.states.finer(min(finer, self.most)))
         elif mesh is curve.mesh:
             return None
         stages = motion.padded(curve.mesh.at(orbit.stages, mesh.phases))
@@ -416,11 +421,6 @@ class Resolution:
         return curve, curve.point(z, row), iteration
 
 
-def tail_of(basis: Basis, stages: Array, limit: float) -> float:
-    """Largest moment among the last degrees, over the states (n, k, N) of an orbit."""
-    return basis.tail(np.abs(stages).max(axis=(0, 1)) / basis.sizes, limit)
-
-
 def cycle_at(
     model: Transformer, curve: CycleCurve, point: CurvePoint | None, iteration: Iteration,
     tolerance: float,
@@ -446,7 +446,7 @@ def cycle_at(
     return Cycle(
         xr.Dataset(arrays), model, basis.space, orbit.period, list(map(float, orbit.speeds)),
         iteration.status, iteration.residuals[-1], float(curve.mesh.errors(orbit.stages).max()),
-        tail_of(basis, orbit.stages, TAIL * tolerance), error, tolerance,
+        curve.motion.tail(orbit.stages, orbit.p, TAIL * tolerance), error, tolerance,
     )  # fmt: skip
 
 

@@ -67,6 +67,11 @@ class CoefficientFlow:
         """Coefficients (..., N) from those of another degree of truncation."""
         return np.apply_along_axis(self.basis.padded, -1, states)
 
+    def tail(self, stages: Array, p: float, limit: float) -> float:
+        """Largest moment among the last degrees, over the states (n, k, N) of an orbit."""
+        m = np.abs(stages).max(axis=(0, 1)) / self._sizes
+        return float(self.basis.tail(m, limit, self.states.at(p)[0].moving))
+
     def rate(self, c: Array, p: float) -> Array:
         """F(c; p), (N,)."""
         equation, kappa = self.states.at(p)

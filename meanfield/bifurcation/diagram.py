@@ -600,11 +600,17 @@ def states_on(
     `curve_of_degree(degree)` returns the curve truncated at a degree; without an argument, at that
     with which branches begin.
     """
-    curve = curve_of_degree()
     places = list(_crossings(diagram, value, curve_of_degree))
-    if curve.basis.symmetric:
+    if curve_of_degree().basis.symmetric:
+        curve = curve_of_degree(_resolution(diagram, 0))
         places.insert(0, (0, curve, curve.uniform(value)))
     return [(number, state_at(curve, z, value=value)) for number, curve, z in places]
+
+
+def _resolution(diagram: "Diagram", number: int) -> int:
+    """Highest degree of truncation on a branch."""
+    data = diagram.data
+    return int(data.resolution.values[data.branch.values == number].max())
 
 
 class _Node(NamedTuple):
@@ -625,8 +631,7 @@ def _crossings(
     moments change like the square root of the parameter, or linearly at a transcritical onset.
     """
     for number in range(int(curve_of_degree().basis.symmetric), len(diagram.ends) + 1):
-        here = diagram.data.branch.values == number
-        curve = curve_of_degree(int(diagram.data.resolution.values[here].max()))
+        curve = curve_of_degree(_resolution(diagram, number))
         nodes = _nodes(diagram, number, curve.basis)
         curve = curve.among(curve.basis.fitted(nodes[-1].m)[0])
         for one, other in pairwise(nodes):

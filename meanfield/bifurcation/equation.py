@@ -124,12 +124,9 @@ class StationaryEquation(ABC):
         return self.model
 
     @property
-    def reach(self) -> int:
-        """Highest degree r of the harmonics of fields; 0 without fields.
-
-        A moment of degree l depends on those of the degrees from l - r on.
-        """
-        return 0
+    def moving(self) -> Array | float:
+        """Shares of moments in those above the truncation, see `ModelHarmonics.moving`."""
+        return 0.0
 
     @property
     def absent(self) -> bool:

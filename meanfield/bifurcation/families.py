@@ -14,11 +14,10 @@ from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
 from ..core.kinds import Kind, ancestor
-from ..dynamics.field_transport import HIDDEN, least_degree_of_fields
-from ..models import Drift, Transformer, ZonalDrift
+from ..dynamics.model_harmonics import ModelHarmonics
+from ..models import Drift, Kuramoto, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..spaces import Space
-from ..spaces.validity import HarmonicSizes
 from .bases import AXISYMMETRIC, ISOTROPIC, Array, Basis, basis_on
 from .equation import Interactions, MomentEquation, StationaryEquation, interactions
 from .indexed import IndexedBasis, IndexedEquation
@@ -36,7 +35,8 @@ STENCIL_SLOPES = np.transpose([
 PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a random density to detect symmetries and kinks
 KINK_DIGITS = 9  # of a value of the parameter
 KINK_PART, KINK_ROUNDING = 0.7, 1e-12  # least fourth differences at kinks: of second ones, and all
-ASYMMETRIC_CHANGE = 1e-8  # relative change of the motion under a symmetry that a model lacks
+ASYMMETRIC_CHANGE = 1e-8  # relative change of the motion under a symmetry that a part lacks
+UNDAMPED = 1e100  # kappa at which noise is nothing beside a drift
 
 
 TRANSPORT = {Basis: TransportEquation, IndexedBasis: IndexedEquation}  # by class of bases
@@ -104,7 +104,7 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
     if not issubclass(kind, IndexedBasis):
         basis = basis_on(space, symmetry)
         if all(map(is_isotropic, models)):
-            degree = _least_degree(models, space, basis.degree, basis.finest)
+            degree = least_degree(models, space, basis.degree, basis.finest)
             return basis if degree == basis.degree else basis.finer(degree)
     model = next((model for model in models if not is_isotropic(model)), models[0])
     wanted = f"left out under {model!r}, which keeps no symmetry but reflections"
@@ -131,34 +131,22 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
 def _resolving(kind: Any, space: Any, models: Sequence[Transformer]) -> Any:
     """The space with the degree at which the search for states of models begins."""
     begun, most = kind.resolving(space), 2 * kind.bounds[space.dimension][1]
-    return begun.with_degree(_least_degree(models, space, begun.degree, most))
+    return begun.with_degree(least_degree(models, space, begun.degree, most))
 
 
-def _least_degree(models: Sequence[Transformer], space: Any, degree: int, most: int) -> int:
-    """Least degree of truncation, from `degree` on, at which no harmonic is lost unseen.
+def least_degree(models: Sequence[Transformer], space: Any, degree: int, most: int) -> int:
+    """Least degree of a search, from `degree` on, at which no harmonic of models is lost unseen.
 
-    These are harmonics of fields of points, and of W: a density of a lower degree does not feel
-    those of W, but perturbations may grow. Onsets, which have normal forms with twice the degree,
-    need twice that of W. Raises MeanfieldError if the degree exceeds `most`.
+    Raises MeanfieldError if it exceeds both `most` and the degree of the space.
     """
-    surface = getattr(space, "slice_space", space)
-    fine = surface.with_degree(max(most, surface.degree))
+    name, most = "", max(most, space.degree)
     for model in models:
-        drift: Any = model.drift
-        for _, part in () if drift.is_absent else drift.terms:
-            if part.is_zonal:
-                table = fine.attraction(part.as_zonal())
-                degrees = np.arange(table.shape[-1])  # of the multipliers
-                if not fine.spherical:
-                    table, degrees = table[..., fine.levels], fine.degrees
-                sizes = HarmonicSizes(degrees, table)
-                half = sizes.seen_from(degree // 2, HIDDEN * sizes.beyond(0))
-                degree = max(degree, min(2 * half, max(half, most)))
-        degree = least_degree_of_fields(model, space, degree)
-    expected = f"at most {most}, the highest degree of a search on {type(surface).__name__}"
+        degree, other = ModelHarmonics(model, space, most).needed(degree)
+        name = other or name
+    expected = f"at most {most}, the highest degree of a search on {type(space).__name__}"
     advice = "Use smoother functions, or mf.solve."
-    what = "The degree of the first harmonics of fields and kernels"
-    require(what, degree, expected, degree <= fine.degree, MeanfieldError, advice)
+    what = f"The degree of the first harmonics of {name}"
+    require(what, degree, expected, degree <= most or not name, MeanfieldError, advice)
     return degree
 
 
@@ -205,33 +193,55 @@ def naming_value(source: Any, name: str, value: float) -> Iterator[None]:
 def symmetries_of(model: Transformer, space: Space) -> Symmetries:
     """Reflections and rotations under which a model is invariant.
 
-    Those of the noise, tested on the rate of change of a random density.
+    Those of the noise, tested on the rate of change of a random density under each part of the
+    model alone, however weak it is. Zonal drifts have all of them.
     """
     of_noise = symmetries_of_noise(model.noise, space)
-    others = set(model.extras) - {"reaction"}
     absent = model.drift.is_absent or model.noise.is_absent
-    if absent or (not others and all(t.is_zonal for _, t in model.drift.terms)):
+    parts = [] if absent else list(_parts_alone(model))
+    if not parts:
         return of_noise
     basis = reflected_on(space)(space, model.noise, Symmetries((0,)))
-    equation, rng = transport_equation(model, basis), np.random.default_rng(0)
-    m = PROBED_SIZE * rng.standard_normal(len(basis.degrees)) * (basis.degrees <= PROBED_DEGREE)
-
-    kappa = float(np.max(model.kappa)) if np.isfinite(model.kappa).all() else 1.0
-
-    def change(m: Array) -> Array:
-        return m - equation.mean(m, kappa).moments
-
-    here = change(m)
-    most = ASYMMETRIC_CHANGE * np.abs(here).max()
+    c = PROBED_SIZE * np.random.default_rng(0).standard_normal(len(basis.degrees))
+    c *= basis.degrees <= PROBED_DEGREE
     signs = [np.where(basis.all.odd(r), -1.0, 1.0) for r in of_noise.reflections]
-    kept = [np.abs(one * change(one * m) - here).max() <= most for one in signs]
     turnings = [basis.all.rotations[plane] for plane in of_noise.planes]
-    jacobian = equation.jacobian(equation.mean(m, kappa)) if turnings else None
-    turned = [np.abs(jacobian @ (A @ m) - A @ here).max() <= most for A in turnings]
+    changes = np.zeros((0, len(signs) + len(turnings), len(c)))
+    for part in parts:
+        equation = transport_equation(part, basis)
+        here = _force(equation, c)
+        slope = equation.linearised(c / basis.sizes, UNDAMPED, basis.even) if turnings else None
+        found = np.array([
+            *(one * _force(equation, one * c) - here for one in signs),
+            *(slope @ (A @ c) - A @ here for A in turnings),
+        ])  # fmt: skip
+        rounding = max(ASYMMETRIC_CHANGE * np.abs(here).max(), 1 / np.sqrt(UNDAMPED))
+        found[np.abs(found).max(axis=1) <= rounding] = 0.0
+        changes = np.append(changes, found[None], axis=0)
+    # parts that change may cancel in the sum
+    most = ASYMMETRIC_CHANGE * np.abs(changes).max(axis=(0, 2), initial=0.0)
+    kept = np.abs(changes.sum(axis=0)).max(axis=1) <= most
     return Symmetries(
-        tuple(r for r, same in zip(of_noise.reflections, kept, strict=True) if same),
-        tuple(plane for plane, same in zip(of_noise.planes, turned, strict=True) if same),
+        tuple(r for r, same in zip(of_noise.reflections, kept, strict=False) if same),
+        tuple(p for p, same in zip(of_noise.planes, kept[len(signs) :], strict=True) if same),
     )
+
+
+def _parts_alone(model: Transformer) -> Iterator[Transformer]:
+    """Models of one part each that need not be invariant under the symmetries of the noise."""
+    others = {name: None for name in ("feedforward", "frequency") if name in model.extras}
+    terms: Any = model.drift.terms
+    by_place = set(model.extras) - {"reaction", *others}
+    for factor, part in terms:
+        if by_place or not part.is_zonal:
+            yield model.replace(drift=float(factor) * part, **others)
+    if others:
+        yield model.replace(drift=0.0 * Kuramoto())
+
+
+def _force(equation: TransportEquation, c: Array) -> Array:
+    """Rate of change (N,) of the coefficients c without noise."""
+    return equation.mean(c / equation.basis.sizes, UNDAMPED).force
 
 
 class EquationFamily:

@@ -1,6 +1,7 @@
 """Newton's method with a record of residuals, and deflation of computed solutions."""
 
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +112,7 @@ def newton(
     shortened: bool = True,
     halvings: int = MOST_HALVINGS,
     reused: float = 0.0,
+    moved: Callable[[np.ndarray, np.ndarray], np.ndarray] = add,
 ) -> Iteration:
     """Solve residual(x) = 0, where system(x) = (residual, function that computes the Jacobian).
 
@@ -119,7 +121,8 @@ def newton(
     <= tolerance; one more step is then taken if it lowers the residual.
 
     A Jacobian is used again after a step that reduces the residual to less than the part `reused`;
-    if that is not 0, Jacobians are expensive, and no step is taken after convergence.
+    if that is not 0, Jacobians are expensive, and no step is taken after convergence. A step leads
+    from x to `moved`(x, step), which is x + step to first order.
     """
     residual, jacobian = system(x)
     sizes, matrix = [_size(residual)], None
@@ -135,7 +138,7 @@ def newton(
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
         for halving in range(halvings if fresh else 1):
-            tried = x - step / 2**halving
+            tried = moved(x, -step / 2**halving)
             residual_tried, jacobian_tried = system(tried)
             size = _size(residual_tried)
             if size < sizes[-1]:

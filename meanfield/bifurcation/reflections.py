@@ -12,6 +12,7 @@ functions. Generators change one sign if possible: for a diagonal Sigma, bit k o
 whether a perturbation is odd in x_k.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -28,6 +29,7 @@ from ..spaces.density import Density
 from .bases import NO_MOMENT, Basis, directional
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
+FINITE_TURN = 1e-6  # angle from which a rotation in a step of Newton's method is finite
 ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
 FORWARD = np.array([1.0, 0.618, 0.287, 0.137, 0.071, 0.039])  # no two images are equally far
 PARITY_POINTS = 5  # number of points at which parities are determined
@@ -417,6 +419,36 @@ class Reflected(Basis):
 
     def of_order(self, order: int) -> HarmonicsOfOrder:  # type: ignore[override]
         return HarmonicsOfOrder(self, order) if order else self.even
+
+    def moved(self, m: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Moments after a step whose part along rotations of the state is a finite rotation.
+
+        Weak fields alone determine the direction of a state, and Newton's steps are then long.
+        """
+        from scipy.sparse.linalg import expm_multiply
+
+        c, change, rotations = self.sizes * m, self.sizes * step, self.all.rotations
+        tangents = np.array([A @ c for A in rotations]).T
+        angles = np.linalg.lstsq(tangents, change, rcond=ROTATION_ROUNDING)[0]
+        largest = np.abs(angles).max()
+        if not FINITE_TURN < largest < np.inf or np.abs(tangents).max() < NO_MOMENT:
+            return super().moved(m, step)
+        turning = sum(a * A for a, A in zip(angles / max(1.0, largest), rotations, strict=True))
+        return np.asarray(expm_multiply(turning, c + change - tangents @ angles) / self.sizes)
+
+    def turned(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
+        """Moments of a state turned by an angle in each plane in which the model has no rotation.
+
+        Planes in which it is invariant, or loses a reflection, are left out.
+        """
+        from scipy.sparse.linalg import expm_multiply
+
+        c, kept = self.sizes * m, self.orders_of_functions == 0
+        for plane, turning in enumerate(self.all.rotations):
+            tangent = turning @ c
+            seen = np.abs(tangent) > ROTATION_ROUNDING
+            if plane not in self.symmetries.planes and seen.any() and kept[seen].all():
+                yield expm_multiply(angle * turning, c) / self.sizes
 
     def padded(self, m: np.ndarray) -> np.ndarray:
         """Moments of another degree of truncation, padded with zeros or cut to (N,)."""

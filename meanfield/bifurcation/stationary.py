@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import add
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -46,7 +47,13 @@ SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
 SETTLING_STEPS = 30  # fixed-point steps from a guess
 LEADING = 8  # eigenvalues among which unstable ones are looked for
 PROBED_BY_DRIFT = 4  # degree at which the parts of a drift are asked for derivatives
+DIFFERENCE_TURN = 1e-2  # radians by which a state is turned to see whether residuals change
+LEAST_RESIDUAL = 1e-15  # of a state, by rounding
 GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
+UNDIRECTED = (
+    " Its direction is not determined: residuals stay at rounding errors as it is turned by 0.01 "
+    "radians. Make the fields that direct it stronger, or leave them out."
+)
 FAILED = (
     "Newton's method ended at the residual {residual:.1e} ({status}): start nearer to the state, "
     "for instance from the end of a run, or follow a branch."
@@ -54,7 +61,8 @@ FAILED = (
 MESSAGES = {
     "converged": "Newton's method converged in {steps} steps.",
     "known": "Newton's method came back to a state of apart_from: start elsewhere.",
-    "unresolved": "Degree {degree} does not resolve the state: raise max_degree. Use {advice}.",
+    "unresolved": "Degree {degree} does not resolve the state: its last moments are {tail:.1e}, "
+    "expected <= {limit:.0e}. For all digits raise max_degree: use {advice}.",
     "negative": "The solution is no probability density: its least value is -{negativity:.2g} "
     "times the largest.",
 }
@@ -305,7 +313,7 @@ def stationary(
     state = state_near(
         model, guess, symmetry, apart_from, tolerance=tolerance, max_degree=max_degree
     )
-    if state.status == "unresolved":
+    if state.status == "unresolved" or UNDIRECTED in state.message:
         warn(state.message, UnresolvedWarning, stacklevel=3)
     return state
 
@@ -326,14 +334,15 @@ def state_near(
     equation, excluded = equation_of(model, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
         there = _excluded_moments(excluded, basis)
-        iteration = _solved(equation, kappa, m, tolerance, there)
+        iteration = _solved(equation, kappa, m, tolerance, there, basis.moved)
+        undirected = _turned_by_rounding(equation, kappa, iteration)
         known = iteration.converged and any(_same(basis, other, iteration.x) for other in there)
         if known:
             iteration = iteration._replace(status="known")
         times_negative = 0
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             negativity = equation.negativity(equation.mean(iteration.x, kappa))
-            tail = equation.basis.tail(iteration.x, JUDGED_TAIL, equation.reach)
+            tail = equation.basis.tail(iteration.x, JUDGED_TAIL, equation.moving)
             times_negative += negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL
             if times_negative == 2:
                 break
@@ -351,9 +360,10 @@ def state_near(
         status = "negative"
     text = MESSAGES.get(status, FAILED).format(
         steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status,
-        negativity=negativity,
-        advice=degree_above(basis.degree, basis.highest, m, RESOLVED_TAIL),
+        negativity=negativity, tail=basis.tail(m, RESOLVED_TAIL, equation.moving),
+        limit=RESOLVED_TAIL, advice=degree_above(basis.degree, basis.highest, m, RESOLVED_TAIL),
     )  # fmt: skip
+    text += UNDIRECTED if undirected and status == "converged" else ""
     return StationaryState(model, status, text, residuals, m, equation, axis)
 
 
@@ -583,21 +593,29 @@ def _excluded_moments(excluded: list[StationaryState], basis: Basis) -> list[np.
 
 
 def _solved(
-    equation: Any, kappa: float, m: np.ndarray, tolerance: float, excluded: list[np.ndarray]
-) -> Iteration:
+    equation: Any, kappa: float, m: np.ndarray, tolerance: float, excluded: list[np.ndarray],
+    moved: Callable[..., np.ndarray] = add,
+) -> Iteration:  # fmt: skip
     """Newton's method from m, deflated if there are `excluded` states.
 
     With deflation, steps are not shortened, so that residuals may grow.
     """
     system = partial(equation.system, kappa=kappa, whole=bool(excluded))
     if not excluded:
-        return newton(system, m, tolerance)
+        return newton(system, m, tolerance, moved=moved)
     further = deflated(system, excluded, equation.basis.norms)
     iteration = newton(further, m, tolerance, shortened=False)
     if not iteration.converged:
         return iteration
     last = newton(system, iteration.x, tolerance)
     return last._replace(residuals=[*iteration.residuals, *last.residuals[1:]])
+
+
+def _turned_by_rounding(equation: Any, kappa: float, iteration: Iteration) -> bool:
+    """Whether a state in a direction that differs visibly has no larger residual."""
+    error = max(iteration.residuals[-1], LEAST_RESIDUAL)
+    turned = equation.basis.turned(iteration.x, DIFFERENCE_TURN) if iteration.converged else ()
+    return any(equation.residual(m, kappa) < error for m in turned)
 
 
 def settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:

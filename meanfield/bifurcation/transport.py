@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.cached import cached_property
-from ..dynamics.field_transport import harmonics_of_fields
+from ..dynamics.model_harmonics import ModelHarmonics
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
 from ..models import HigherOrder, Transformer
@@ -263,12 +263,9 @@ class TransportEquation(StationaryEquation):
         return heads
 
     @cached_property
-    def reach(self) -> int:
-        space: Any = self.basis.space
-        if space is None or not (self._others or self.model.feedforward):
-            return 0
-        found = harmonics_of_fields(self.model, space)
-        return max((sizes.highest(limit) for sizes, limit, power in found if power == 1), default=0)
+    def moving(self) -> Array | float:
+        space = self.basis.space
+        return 0.0 if space is None else ModelHarmonics(self.model, space, 1).moving(self.degree)
 
     @cached_property
     def _potentials(self) -> list[LinearFunction]:
@@ -430,7 +427,7 @@ class TransportEquation(StationaryEquation):
 
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         limit = tail + MOMENT_ROUNDING * self.degree
-        return self.basis.tail(m, limit, self.reach) <= limit
+        return self.basis.tail(m, limit, self.moving) <= limit
 
     def jacobian(self, mean: TransportState) -> Array:
         block, mine = self.block(mean, self.basis.even), self.basis.even.members

@@ -28,11 +28,10 @@ from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import (
     ChangingNoise,
     EnsembleFields,
-    check_degree_of_fields,
     check_fields,
-    least_degree_of_fields,
     transport_of,
 )
+from .model_harmonics import ModelHarmonics
 from .motion import Failure, Motion, careful_step, check_on_torus, in_shape_of
 from .observables import declare, moments_of
 
@@ -144,7 +143,7 @@ class DensityEvolution:
         if model.is_zonal:
             return self.space.transport(*self._tables(model), self.members)
         check_fields(model, self.space)
-        check_degree_of_fields(model, self.space)
+        ModelHarmonics(model, self.space).check(self.space.degree)
         fields = fields or EnsembleFields(model.drift, self.space, self.shape)
         return transport_of(model, fields, self.members, self._inside)
 
@@ -378,7 +377,7 @@ class DensityMotion(Motion, moves=Density):
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
         probed = min(highest, max(base.degree, PROBED_DEGREES.get(base.dimension, 32)))
-        seen = least_degree_of_fields(self.plain, base, 1)
+        seen, _ = ModelHarmonics(self.plain, base).needed(1)
         space = base.with_degree(min(highest, max(probed, seen)))
         evolution, times = self.evolution(space), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):

@@ -9,15 +9,11 @@ from ..core.errors import MeanfieldError
 from ..engines.density_heads import GridDensity
 from ..engines.fields import DensityField, fields_of
 from ..lowlevel.callbacks import PythonFunction
-from ..models import Drift, PairKernel, Pointwise
+from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.transport import Transport
-from ..spaces.validity import HarmonicSizes
 from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
-
-HIDDEN = 1e-10  # harmonics of fields that count, relative to the largest
-FIELD_ROUNDING, LEAST_FIELD = 1e-13, 0.01  # relative rounding error, of means at least this large
 
 
 class EnsembleFields:
@@ -109,53 +105,6 @@ def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
         )
     if model.reaction:
         drift.check_potential(dimension)
-
-
-def harmonics_of_fields(model: Transformer, space: Space) -> list[tuple[HarmonicSizes, float, int]]:
-    """Harmonics of each field of a model, the least size that counts, and a number p.
-
-    A space of degree L resolves harmonics up to p L: p is 2 for kernels in their second point,
-    where they are integrated, else 1.
-    """
-    parts = [
-        part.member(i)
-        for factor, part in model.drift.terms
-        if isinstance(part, Pointwise | PairKernel)
-        if not isinstance(factor, float | np.ndarray) or np.any(factor)
-        for i in np.ndindex(*part.shape)
-    ]
-    fields = [(part.harmonics, 1) for part in parts]
-    fields += [(part.second_harmonics, 2) for part in parts if isinstance(part, PairKernel)]
-    if model.feedforward is not None:
-        fields.append((model.feedforward_harmonics, 1))
-    found = []
-    for field, power in fields:
-        sizes = field.on(getattr(space, "slice_space", space))
-        rounding = FIELD_ROUNDING * (LEAST_FIELD + float(sizes.sizes[0]))
-        found.append((sizes, max(HIDDEN * sizes.beyond(0), rounding), power))
-    return found
-
-
-def least_degree_of_fields(model: Transformer, space: Space, degree: int) -> int:
-    """Least degree, from `degree` on, from which no harmonics of fields of a model are hidden.
-
-    A field, or a kernel as a function of its first point, has its harmonics whatever those of a
-    density are. If the degree is too low for them, the field looks simpler than it is, or like 0.
-    """
-    for sizes, limit, power in harmonics_of_fields(model, space):
-        degree = max(degree, -(-sizes.seen_from(power * degree, limit) // power))
-    return degree
-
-
-def check_degree_of_fields(model: Transformer, space: Space) -> None:
-    """Raise MeanfieldError if a space hides harmonics of the fields of points of a model."""
-    degree = least_degree_of_fields(model, space, space.degree)
-    if degree > space.degree:
-        raise MeanfieldError(
-            f"A field, potential, kernel or feed-forward map of {model!r} has harmonics of degree "
-            f"{degree}, which the degree {space.degree} hides. Use a degree of at least {degree}, "
-            "or a max_degree that allows it."
-        )
 
 
 def check_fields(model: Transformer, space: Space) -> None:

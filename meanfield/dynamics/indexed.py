@@ -20,10 +20,10 @@ from .density import DensityEvolution, DensityMotion
 from .field_transport import (
     EnsembleFields,
     FieldTransport,
-    check_degree_of_fields,
     check_fields,
     transport_of,
 )
+from .model_harmonics import ModelHarmonics
 from .motion import Failure
 from .observables import declare, moments_of
 
@@ -62,7 +62,7 @@ class IndexedEvolution(DensityEvolution):
             tables = [None if table is None else np.atleast_2d(table) for table in tables]
             slice_transport = space.transport(*tables, members, pairs=True)
         else:
-            check_degree_of_fields(model, space)
+            ModelHarmonics(model, space).check(space.degree)
             fields = fields or EnsembleFields(model.drift, space, (members,))
             has_unit_rows = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
             build = transport_of if has_unit_rows else FieldTransport  # tables need a mass of 1

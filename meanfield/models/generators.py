@@ -15,12 +15,11 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
-from ..core.annotations import Function, OfLibrary
+from ..core.annotations import OfLibrary
 from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel.blas import one_blas_thread
 from ..spaces import Space
-from ..spaces.validity import HarmonicSizes
 from ..steppers.eigenbasis import Eigenbasis
 
 FUNCTIONS_AT_A_TIME = 64  # number of functions transformed in one batch
@@ -178,26 +177,6 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
     return Generator(
         space, _cleaned(stiffness[1:, 1:]), _cleaned(inverse_part), stationary, np.square(largest)
     )
-
-
-def resolves(space: Space, scale: Function, power: int, tolerance: float) -> bool:
-    """Whether harmonics resolve the powers of `scale` in the matrices of `multiplicative`.
-
-    Coefficients are computed up to degree 4096 on the circle, else up to four times the degree of
-    the space, from 96 to 256, since the grid of the space does not resolve higher ones.
-    """
-    degree = space.degree
-    fine = space.with_degree(
-        max(degree, 4096 if space.dimension == 2 else min(max(4 * degree, 96), 256))
-    )
-    values = scale(fine.points)
-    values = values / values.max()
-    for exponent in (-power, 2 - power):
-        series = HarmonicSizes(fine.degrees, fine.to_coefficients(values**exponent))
-        limit = tolerance * series.sizes.max()
-        if series.tail(degree, limit) > limit:
-            return False
-    return True
 
 
 # Matrices in the real orthonormal harmonics ------------------------------------------------------

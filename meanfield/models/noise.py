@@ -17,6 +17,7 @@ from ..core.checks import require, returned
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
+from ..spaces.validity import SampledHarmonics
 from ..states.points import along_circles, on_circles, unit
 from ..steppers.splitting import kutta_step
 from .common_noise import CommonMatrix as CommonMatrix
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .generators import Generator
 
 SINGULAR_NOISE = 1e-10  # least ratio of variances, or of values of a scale, for densities
+FINEST_SCALE = 256  # degree up to which scales are sampled at more than that of a space
 SCALE_TAIL = 1e-8  # last coefficients of a scale, relative to the largest
 SCALE_DIFFERENCE = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
@@ -167,6 +169,11 @@ class Noise(Kind, family=True):
             f"{highest}: the last coefficients are more than {tolerance:.1g} of the largest. Use a "
             "smoother scale, a larger rtol or, where memory allows, a larger max_degree."
         )
+
+    @property
+    def harmonics(self) -> SampledHarmonics | None:
+        """Harmonics of the functions of points in L*; None where these are polynomials."""
+        return None
 
     @cached_property
     def _generators(self) -> "dict[Space, Generator]":
@@ -471,9 +478,21 @@ class _Multiplicative(Noise):
             )
 
     def resolved(self, space: "Space", tolerance: float) -> bool:
-        from .generators import resolves
+        fine = space.with_degree(max(space.degree, min(4 * space.degree, FINEST_SCALE)))
+        sizes = self.harmonics.on(fine)
+        return sizes.tail(space.degree, tolerance) <= tolerance
 
-        return resolves(space, self.values, self.power, tolerance)
+    @cached_property
+    def harmonics(self) -> SampledHarmonics:
+        """Harmonics of the powers of the scale in L*, relative to the largest of each."""
+
+        def powers(fine: "Space") -> np.ndarray:
+            values = self.values(fine.points)
+            values = values / values.max()
+            series = [values**power for power in (-self.power, 2 - self.power)]
+            return np.array([one / np.abs(fine.to_coefficients(one)).max() for one in series])
+
+        return SampledHarmonics(powers)
 
     def generator_on(self, space: "Space") -> "Generator":
         from .generators import multiplicative

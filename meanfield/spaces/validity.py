@@ -70,17 +70,16 @@ class HarmonicSizes:
         """Largest distance of neighbouring degrees with sizes above a limit, from 0 on."""
         return int(np.diff(np.flatnonzero(self.sizes > limit), prepend=0).max(initial=0))
 
-    def tail(self, degree: int, limit: float, least: int = 0) -> float:
+    def tail(self, degree: int, limit: float) -> float:
         """Largest size in the tail of a truncation at `degree`, and above it.
 
-        The tail is the last eighth of the degrees, or as many as the `gap` above the limit, or as
-        `least`.
+        The tail is the last eighth of the degrees, or as many as the `gap` above the limit.
         """
-        return self.beyond(min(tail_start(degree), degree - max(self.gap(limit), least)))
+        return self.beyond(min(tail_start(degree), degree - self.gap(limit)))
 
     def sufficient(self, limit: float) -> int:
         """Highest degree with a size above a limit, plus the gap to the next term."""
-        return self.highest(limit) + self.gap(limit)
+        return int(np.flatnonzero(self.sizes > limit).max(initial=0)) + self.gap(limit)
 
     def seen_from(self, degree: int, limit: float) -> int:
         """Least degree, from `degree` on, from which no truncation hides larger harmonics.
@@ -98,10 +97,6 @@ class HarmonicSizes:
             if above[large[i]] > max(limit, last):
                 return int(large[i])
         return degree
-
-    def highest(self, limit: float) -> int:
-        """Highest degree with a size above a limit."""
-        return int(np.flatnonzero(self.sizes > limit).max(initial=0))
 
 
 def degree_above(

@@ -151,3 +151,39 @@ def test_a_potential_of_absolute_values_is_differenced_at_nodes_where_they_are_0
     density = found.density
     law = np.exp(2 * np.abs(density.space.points[:, 1]) ** 5)
     np.testing.assert_allclose(density.values, law / law.mean(), atol=1e-9)
+
+
+def test_the_uniform_state_of_a_branch_has_the_growth_rate_of_a_kernel_above_the_degree():
+    """n^2 (1/2 - 1/kappa) under W = cos(n theta)."""
+    n, kappa = 64, 2.116
+    found = mf.branches(cosine(n), mf.Circle(24), (1.9, 2.3), degrees=[n], secondary=False)
+    state = found.states_at(kappa)[0][1]
+    assert not state.stable
+    assert -state.stability().gap == pytest.approx(n**2 * (1 / 2 - 1 / kappa), rel=1e-10)
+
+
+def test_branches_in_another_parameter_see_kernels_above_the_degree_at_their_edges():
+    family = lambda s: mf.Transformer(cosine(40) + s * mf.Kuramoto(), KAPPA)  # noqa: E731
+    found = mf.branches(family, mf.Circle(24), (0.0, 0.3), stability=False)
+    assert [warning for warning in found.warnings if "at s = 0," in warning and "40" in warning]
+
+
+def test_a_branch_names_the_degree_that_it_lacks():
+    """exp(kappa V) with V = cos(40 theta)/3 has the moments I_k(kappa/3)/I_0 of degrees 40 k."""
+    V = mf.Potential(lambda x: np.cos(40 * angle(x)) / 3)
+    found = mf.branches(mf.Transformer(V, 1.0), mf.Circle(24), kappa=(1.8, 2.4))
+    (warning,) = [warning for warning in found.warnings if "max_degree" in warning]
+    needed = int(warning.split("about ")[1].split(",")[0])
+    k = np.arange(1, 20)
+    resolved = 40 * k[iv(k, 0.6) < 1e-12 * iv(0, 0.6)][0]
+    assert needed == pytest.approx(resolved, rel=0.2)
+
+
+def test_a_cycle_feels_a_wave_above_the_degree_of_its_guess():
+    """Active rotators, faster and slower 40 times a turn; the period is that from degree 64 on."""
+    speeds = lambda t: 0.8 - 0.5 * np.sin(t) + 0.3 * np.cos(40 * t)  # noqa: E731
+    field = mf.Field(lambda x: along(x, speeds(angle(x))))
+    model = mf.Transformer(2.0 * mf.Kuramoto() + field, 1.4)
+    guess = mf.Circle(8).density(lambda t: 1 + 0.3 * np.cos(t))
+    found = mf.cycle(model, guess, tolerance=1e-6)
+    assert found.converged and found.period == pytest.approx(9.1033095484, abs=1e-6)
