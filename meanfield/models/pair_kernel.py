@@ -18,8 +18,6 @@ from .pointwise import shown, tangential
 if TYPE_CHECKING:
     from ..spaces import Space
 
-PROBED_POINTS = 4  # points y at which harmonics of k(., y) are looked for
-
 
 class PairKernel(Drift):
     """A velocity field given by a kernel of two points.
