@@ -558,10 +558,12 @@ class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
     axis = np.array([0.0, 0.0, 1.0])
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
-        masses, x = density.space.weights * density.values, density.space.points
-        axis = self._axis(masses, x)
-        legendre = np.polynomial.legendre.legvander(x @ axis, density.space.degree)
-        return (masses @ legendre)[1:], axis
+        space, c, coarse = density.space, density.coefficients, density.space.with_degree(2)
+        values = coarse.to_values(space.resample(c, 2))  # of harmonics up to the second
+        axis = self._axis(coarse.weights * values, coarse.points)
+        products = space.parseval * (c * harmonics_at(axis, space.degree)).real
+        sums = np.bincount(space.degrees, products)
+        return sums[1:] / (2 * np.arange(1, len(sums)) + 1), axis
 
     @staticmethod
     def _axis(masses: np.ndarray, x: np.ndarray) -> np.ndarray:

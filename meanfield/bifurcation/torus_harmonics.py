@@ -13,7 +13,9 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..spaces import Torus
 from .reflections import AllHarmonics, Reflected
-from .torus_waves import EVEN, MATRIX_BLOCK, OnTorus, Orbits, orbits_on
+from .torus_waves import EVEN, OnTorus, Orbits, orbits_on
+
+MATRIX_BLOCK = 2**15  # entries of a block of a matrix that is computed at once
 
 
 class TorusHarmonics(AllHarmonics):

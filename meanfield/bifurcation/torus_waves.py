@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
+from ..lowlevel.compilation import njit
 from ..models.zonal import ZonalDrift
 from ..spaces import Torus
 from ..spaces.density import Density
@@ -37,7 +38,6 @@ from .bases import (
 
 SQUARE, EVEN = "square", "even"
 INVARIANT_KERNEL = 1e-12  # relative difference of multipliers in an orbit that is rounding
-MATRIX_BLOCK = 2**15  # entries of a block of a matrix that is computed at once
 IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
 
 
@@ -402,24 +402,16 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def transport(
         self, flow: np.ndarray, bent: np.ndarray, masses: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        waves, weights = self._products, self._of_products(weights)
-        felt = np.flatnonzero(weights)
-        flows = [self._series(one, i) for i, one in enumerate(flow)]
-        inward = [self._series(one, i) for i, one in enumerate(bent)] if bent.any() else []
-        gains, matrix = self._series(masses), np.zeros((len(waves), len(waves)))
-        (_, _, rows), *_ = self._images(waves)
-        rows = rows[:, None] + len(gains) // 2
-        for some in np.array_split(np.arange(len(waves)), 1 + len(waves) ** 2 // MATRIX_BLOCK):
-            block, own = matrix[some[0] : some[-1] + 1], waves[some]
-            for sign, images, places in self._images(waves):
-                at = rows[some] - places
-                for k, series in zip(own.T, flows, strict=True):
-                    block -= (sign * k)[:, None] * series.take(at)
-                at = at[:, felt]
-                drawn = gains.take(at) * (own @ images[felt].T)
-                for k, series in zip(own.T, inward, strict=False):
-                    drawn += k[:, None] * series.take(at)
-                block[:, felt] += sign * weights[felt] * drawn
+        signs, images, places = (
+            np.array(one) for one in zip(*self._images(self._products), strict=True)
+        )
+        felt = np.outer(signs, self._of_products(weights))
+        gains, bent = self._series(masses), bent if bent.any() else bent[:0]
+        flows, bends = (
+            np.array([self._series(one, i) for i, one in enumerate(field)]).reshape(-1, len(gains))
+            for field in (flow, bent)
+        )
+        matrix = _transported(images, places, signs, felt, flows, bends, gains)
         matrix *= np.outer(self._norms, self._norms)
         return matrix if self._mixing is None else self._mixing @ (self._mixing @ matrix.T).T
 
@@ -498,6 +490,37 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
         inside, _ = _within(self.orbits_of_waves.representatives, self._lattice(like))
         return np.where(inside, m, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _transported(
+    images: np.ndarray, places: np.ndarray, signs: np.ndarray, felt: np.ndarray,
+    flows: np.ndarray, bends: np.ndarray, gains: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Matrix (n, n) of `TorusWaves.transport` between products, from series (..., modes).
+
+    `images` (S, n, m) are those of the waves, themselves first, and `places` (S, n) those in the
+    series; `signs` (S,) are their weights, and `felt` (S, n) the multipliers times these.
+    """
+    waves, rows = images[0], places[0] + len(gains) // 2
+    count, circles = waves.shape
+    matrix = np.zeros((count, count))
+    for i in range(count):
+        for s in range(len(signs)):
+            for j in range(count):
+                at, total = rows[i] - places[s, j], matrix[i, j]
+                for k in range(circles):
+                    total -= signs[s] * waves[i, k] * flows[k, at]
+                if felt[s, j] != 0:
+                    product = 0
+                    for k in range(circles):
+                        product += waves[i, k] * images[s, j, k]
+                    drawn = gains[at] * product
+                    for k in range(len(bends)):
+                        drawn += waves[i, k] * bends[k, at]
+                    total += felt[s, j] * drawn
+                matrix[i, j] = total
+    return matrix
 
 
 def _contrasts(count: int) -> np.ndarray:
