@@ -9,7 +9,7 @@ import numpy as np
 from ..core.annotations import Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import PairKernel, Pointwise, ZonalDrift
+from ..models import HigherOrder, PairKernel, ZonalDrift
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.validity import HarmonicSizes
@@ -38,7 +38,7 @@ class ModelFunction(NamedTuple):
     def limit(self) -> float:
         """Least size of a harmonic that counts."""
         rounding = FIELD_ROUNDING * (LEAST_FIELD + float(self.sizes.sizes[0]))
-        return max(HIDDEN * self.sizes.beyond(0), rounding if self.share >= 1 else 0.0)
+        return max(HIDDEN * self.sizes.beyond(0), rounding)
 
 
 class ModelHarmonics:
@@ -54,8 +54,8 @@ class ModelHarmonics:
     searched : int
         Highest degree of a search for states, where perturbations of higher degrees than a density
         may grow: then W has its multipliers up to this degree. Onsets, which have normal forms
-        with twice the degree, need twice that of W. 0 for runs, in which a density does not feel
-        higher multipliers.
+        with twice the degree, need twice that of W and other kernels. 0 for runs, in which a
+        density does not feel higher multipliers.
     """
 
     def __init__(self, model: Transformer, space: Space, searched: int = 0) -> None:
@@ -76,10 +76,18 @@ class ModelHarmonics:
             if part.is_zonal:
                 if self._most:
                     yield ModelFunction(f"W of {part!r}", self._of_kernel(part), 0.5)
-            elif isinstance(part, Pointwise | PairKernel):
+            elif isinstance(part, HigherOrder):
+                for modes, share in ((part.modes, 0.5), ((part.harmonic,), 1.0)):
+                    if self._most or share == 1:
+                        degrees = np.abs(modes)
+                        sizes = HarmonicSizes(degrees, np.ones(len(degrees)))
+                        yield ModelFunction(repr(part), sizes, share)
+            elif getattr(part, "harmonics", None) is not None:
                 for i in np.ndindex(*part.shape):
                     one: Values = part.member(i)
                     yield ModelFunction(repr(one), one.harmonics.on(space))
+                    if self._most and one.interacts:
+                        yield ModelFunction(repr(one), one.harmonics.on(space), 0.5)
                     if isinstance(one, PairKernel):  # the second point is integrated over
                         second = one.second_harmonics.on(space)
                         yield ModelFunction(repr(one), second, 2.0)

@@ -8,14 +8,16 @@ density, then has its own matrices.
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from ..core.annotations import ArrayIndex, Function, Parameters, Values
+from ..core.cached import cached_property
 from ..core.checks import common_shape, finite, finite_array, require
 from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
+from ..spaces.validity import SampledHarmonics
 from .drift import Drift
 from .parameters import (
     Bias,
@@ -26,8 +28,12 @@ from .parameters import (
     in_every_layer,
     sizes_of,
 )
+from .pointwise import PROBED_POINTS, tangential
 from .positional import PositionalEncoding
 from .weights import AttentionHead, Softmax, Weights
+
+if TYPE_CHECKING:
+    from ..spaces import Space
 
 CHUNK_ROWS = 512  # number of tokens whose weights are in memory together
 EQUALITY = 1e-12
@@ -273,6 +279,31 @@ class Attention(_QKV):
     def attend(self, head: AttentionHead) -> np.ndarray:
         """The output sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
         return self.weights.attend(head)
+
+    @cached_property
+    def harmonics(self) -> SampledHarmonics | None:
+        """Harmonics of P_x k(x, y) V y as a function of x; None for closed forms.
+
+        Exponentials of logits have harmonics without gaps, of which a truncation tells.
+        """
+        closed = type(self.weights).attend is not Weights.attend
+        if closed or self.why_no_law or not self.constant:
+            return None
+        return SampledHarmonics(self._on_grid)
+
+    def _on_grid(self, space: "Space") -> np.ndarray:
+        """Components of P_x k(x, y) V y, (..., N), for x on a grid and a few points y."""
+        x = space.points
+        y = np.random.default_rng(0).choice(x, PROBED_POINTS, replace=False)
+        values = []
+        for V, Q, K, beta in self.on(0.0, x.shape[1]):
+            q, k = x @ Q.T, y @ K.T
+            squares = beta * (q**2).sum(axis=1), beta * (k**2).sum(axis=1)
+            shaped = squares[0][None, :, None], squares[1][None, None]
+            weights = self.weights.of_logits((beta * q @ k.T)[None], shaped)[0].T
+            each = zip(weights, y @ V.T, strict=True)
+            values.append(np.concatenate([tangential(space, np.outer(*one)) for one in each]))
+        return np.concatenate([one / (np.abs(one).max() or 1.0) for one in values])
 
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:

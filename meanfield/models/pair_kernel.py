@@ -13,12 +13,10 @@ from ..core.checks import plain_array, require, returned, takes
 from ..core.forms import Positive
 from ..spaces.validity import SampledHarmonics
 from .drift import Drift
-from .pointwise import shown, tangential
+from .pointwise import PROBED_POINTS, shown, tangential
 
 if TYPE_CHECKING:
     from ..spaces import Space
-
-PROBED_POINTS = 4  # points y at which harmonics of k(., y) are looked for
 
 
 class PairKernel(Drift):

@@ -23,6 +23,7 @@ from .parameters import MatrixInTime, at, changing, sizes_of
 if TYPE_CHECKING:
     from ..spaces import Space
 
+PROBED_POINTS = 4  # points y at which harmonics of k(., y) are looked for
 NORMAL = 1e-14  # tangential parts below this, relative to the largest vector, are rounding errors
 NOT_SMOOTH = 1e-7  # error of the series of a V that is not smooth, relative to its largest harmonic
 POTENTIAL_LEVEL_ROUNDING = 1e-14  # rounding errors of V, relative to 1 and to its mean

@@ -69,3 +69,37 @@ def test_the_first_degree_of_a_search_follows_the_scale_of_its_noise():
     with pytest.warns(mf.UnresolvedWarning, match="scale of the noise"):  # at lower degrees
         found = mf.stationary(model, CIRCLE.uniform(), max_degree=512).density
     assert found.moment(70).real == pytest.approx((law * np.cos(70 * theta)).mean() / law.mean())
+
+
+class Wave(mf.Weights):
+    """k(x, y) = cos(40 angle(x, y)): on the circle W' = T_40."""
+
+    normalised = False
+
+    def of_logits(self, logits, squares):
+        return np.cos(40 * np.arccos(np.clip(logits, -1, 1)))
+
+
+def test_weights_of_ones_own_raise_the_degree_of_a_search():
+    """W_41 = (T_40)_40 / (2 * 41) = 1/164 makes the uniform state unstable from kappa = 164 on."""
+    drift = mf.Attention(Q=1.0, K=1.0, V=1.0, beta=1.0, weights=Wave())
+    assert ModelHarmonics(mf.Transformer(drift, 2.0), CIRCLE).needed(24)[0] >= 39
+    for kappa, stable in ((150.0, True), (170.0, False)):
+        state = mf.stationary(mf.Transformer(drift, kappa), CIRCLE.uniform())
+        assert state.density.space.degree >= 41 and state.stable == stable
+
+
+def test_closed_forms_of_attention_have_no_gaps():
+    drift = mf.Attention(Q=1.0, K=1.0, V=1.0, beta=9.0, weights=mf.Softmax())
+    assert drift.harmonics is None
+    smooth = mf.Attention(Q=1.0, K=1.0, V=1.0, beta=9.0, weights=mf.Sigmoid())
+    assert ModelHarmonics(mf.Transformer(smooth, 2.0), CIRCLE).needed(4)[0] == 4
+
+
+def test_products_of_moments_above_the_degree_are_felt_in_a_search():
+    """The harmonic 40 of the uniform state grows at the rate 40 * 36/2 - 40^2/kappa."""
+    drift, kappa = mf.Kuramoto() + 36.0 * mf.HigherOrder((40,)), 2.5
+    state = mf.stationary(mf.Transformer(drift, kappa), CIRCLE.uniform())
+    assert -state.stability().gap == pytest.approx(40 * 36 / 2 - 40**2 / kappa, rel=1e-9)
+    with pytest.raises(mf.MeanfieldError, match=r"HigherOrder.* degree 30, .* degree 24 hides"):
+        ModelHarmonics(mf.Transformer(mf.HigherOrder((10, 20)), 2.5), CIRCLE).check(24)
