@@ -38,7 +38,7 @@ from .bases import (
 
 SQUARE, EVEN = "square", "even"
 INVARIANT_KERNEL = 1e-12  # relative difference of multipliers in an orbit that is rounding
-FINER = 1.25  # ratio of the degrees of truncations whose spectra are compared
+TRUNCATION_RATIO = 1.25  # ratio of the degrees of truncations whose spectra are compared
 IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
 
 
@@ -241,9 +241,9 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
 
     def coarser(self, part: Any, degree: int, felt: np.ndarray) -> Iterator[Any]:
         degree = int(part.highest[felt].max(initial=degree))
-        while FINER * degree < self.degree:
+        while TRUNCATION_RATIO * degree < self.degree:
             yield type(self)(self.space.with_degree(degree), self.name, part.order, self.nodes)
-            degree = int(FINER * degree)
+            degree = int(TRUNCATION_RATIO * degree)
         yield part
 
     @property
