@@ -299,10 +299,18 @@ class UserFile:
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
         }
         parameters = {name: values[name] for name in ("drift", "beta", "kappa") if name in values}
+        if isinstance(state, mf.Tokens):
+            parameters["normalisation"] = mf.describe(model.normalisation)["kind"]
         try:
             scene = mf.build(Scene, {"space": space, "start": "file", **parameters})
         except mf.ConfigError as error:
             raise mf.MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
+        shown = mf.Transformer(
+            scene.zonal, scene.kappa, normalisation=mf.build(mf.Normalisation, scene.normalisation)
+        )
+        expected = f"{shown!r}, which is what the page can show of it. To begin at its end, name it"
+        expected += ' in a configuration: initial = {kind = "LastState", file = "..."}'
+        require(f"{path}: its model", model, expected, shown == model, mf.MeanfieldError)
         return cls(path.name, space, law, scene)
 
 

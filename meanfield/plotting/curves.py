@@ -33,6 +33,7 @@ CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
 UNIFORM_LINE = {"color": theme.FAINT, "linewidth": 1.0, "linestyle": (0, (5, 3)), "zorder": 1}
 HISTOGRAM_BINS = 60
+OTHER_TIME = 0.02  # of a run, by which a density drawn beside points may be saved at another time
 NEGLIGIBLE_SHARE = 1e-9  # smaller shares are drawn as this
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
@@ -243,7 +244,7 @@ def histogram(
         How many, of equal width.
     density : Solution, optional
         Densities on the circle, of a single run: the one saved nearest to each time is drawn over
-        the histogram.
+        the histogram; it must be saved within 2 % of its run.
     solution, times, count
         As for `rings`.
 
@@ -265,7 +266,7 @@ def histogram(
             ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
             uniform_line(ax)
             if density is not None:
-                theta, curve = nearest_profile(density, float(solution.t[i]))
+                theta, curve = profile_at(density, float(solution.t[i]))
                 ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
                 ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
     panels.label(AROUND, r"density $\mu_t(\theta)$")
@@ -291,10 +292,21 @@ def check_overlay(density: Solution, solution: Solution, space: type = Circle) -
         )
 
 
-def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Angles, and the values there of the density that was saved nearest to a time."""
+def saved_at(density: Solution, t: float) -> int:
+    """Index of the density saved nearest to a time; ValueError if it is not near enough."""
     nearest = int(np.abs(density.t - t).argmin())
-    theta, values = fields.profiles(DrawnMembers(density, [()]), [nearest])
+    there, far = density.t[nearest], OTHER_TIME * np.ptp(density.t)
+    if abs(there - t) > far:
+        raise ValueError(
+            f"density must be saved at the times of the points, within {far:.2g}; at t = {t:g} its "
+            f"nearest state is that of t = {there:g}. Solve it with their t_eval."
+        )
+    return nearest
+
+
+def profile_at(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Angles, and the values there of the density saved nearest to a time, see `saved_at`."""
+    theta, values = fields.profiles(DrawnMembers(density, [()]), [saved_at(density, t)])
     return theta, values[0, 0]
 
 

@@ -124,7 +124,8 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
             labelled.add(kind)
     for point in branch.special_points:
         marker, label = MANIFOLD[point.kind]
-        nearest = int(np.abs(places - point.value).argmin())
+        shifts = (places - point.value) / (np.ptp(places) or 1.0)
+        nearest = int(np.hypot(shifts, data.period.values / point.period - 1).argmin())
         height = point.period if name == "period" else lines[-1][nearest]
         shown = None if label in labelled else label
         ax.plot([point.value], [height], marker, ms=4.5, mfc="white", mec=theme.INK, ls="",

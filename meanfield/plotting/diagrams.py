@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 from matplotlib.typing import ColorType
 
@@ -14,6 +13,7 @@ from ..core.checks import as_given, boolean, real, require
 from ..core.errors import MeanfieldError
 from ..core.forms import TEXT, Many
 from ..dynamics.observables import style_of_observable
+from ..spaces import Torus
 from . import theme
 from .labels import describe_drift, label_logarithmic, label_of_order, symbol_of
 from .layouts import Canvas, of_result
@@ -160,6 +160,12 @@ def _moment_in_words(diagram: "Diagram", name: str) -> str:
     if not (name.startswith("moment ") and degree.isdigit()):
         return ""
     harmonic = rf"\cos {degree}\theta" if diagram.space.dimension == 2 else f"P_{{{degree}}}"
+    if isinstance(diagram.space, Torus):  # moments are numbered by waves
+        basis = diagram.curve().basis
+        waves = getattr(basis, "waves", np.zeros((0, 1)))[basis.degrees == int(degree)]
+        if not len(waves):
+            return ""
+        harmonic = rf"\cos \langle ({', '.join(map(str, waves[0]))}), x\rangle"
     return rf"{name}, $\int\, {harmonic}\, d\mu$"
 
 
@@ -603,25 +609,45 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
             "Sweeps over one or two parameters that are numbers have a figure; this one is over "
             f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
         )
+    names = [str(dim) for dim in values.dims]
+    values = values.sortby(names)
+    if not all(np.isfinite(values[dim].values).all() for dim in names):
+        raise MeanfieldError(
+            "Infinite values of a parameter have no place on an axis. Select the finite ones of "
+            "its data, and draw those."
+        )
+    labels = [f"${symbol_of(dim.rpartition('.')[2])}$" for dim in names]
+    labels = names if len(set(labels)) < len(labels) else labels
     (panel,) = page.divide(1, 4.2, 3.1)
-    x, *columns = (str(dim) for dim in values.dims)
-    if columns:
-        mesh = panel.pcolormesh(values[x], values[columns[0]], np.transpose(values.values))
+    grid = [_edges(values[dim].values) for dim in names]
+    if len(names) > 1:
+        mesh = panel.pcolormesh(*grid, np.transpose(values.values))
         page.figure.colorbar(mesh, ax=panel, label=style_of_observable(name).symbol)
-        _parameter(panel.yaxis, columns[0], values)
     else:
-        panel.plot(values[x], values.values, "o-")
+        panel.plot(values[names[0]], values.values, "o-")
         panel.set_ylabel(style_of_observable(name).symbol)
-    _parameter(panel.xaxis, x, values)
-
-
-def _parameter(axis: Axis, name: str, values: "xr.DataArray") -> None:
-    """The axis of a parameter, logarithmic where its values are spaced like numpy.geomspace."""
-    places = values[name].values
-    axis.set_label_text(f"${symbol_of(name.rpartition('.')[2])}$")
-    if places.min() > 0 and places.max() > LONG_LOG_RANGE * places.min():
-        steps = np.diff(np.log(places))
-        if np.ptp(steps) < EVEN_LOG_STEPS * np.abs(steps).max():
-            scale = axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale
-            scale("log")
+    for axis, dim, label in zip((panel.xaxis, panel.yaxis), names, labels, strict=False):
+        axis.set_label_text(label)
+        if is_geometric(values[dim].values):
+            (panel.set_xscale if axis is panel.xaxis else panel.set_yscale)("log")
             label_logarithmic(axis)
+
+
+def is_geometric(places: np.ndarray) -> bool:
+    """Whether increasing numbers are spaced like numpy.geomspace over a long range."""
+    if not (places[0] > 0 and places[-1] > LONG_LOG_RANGE * places[0]):
+        return False
+    steps = np.diff(np.log(places))
+    return bool(np.ptp(steps) < EVEN_LOG_STEPS * np.abs(steps).max())
+
+
+def _edges(places: np.ndarray) -> np.ndarray:
+    """Edges (n + 1,) of the cells about increasing numbers, halfway on the axis that shows them."""
+    if is_geometric(places):
+        return np.exp(_edges_between(np.log(places)))
+    return _edges_between(places)
+
+
+def _edges_between(x: np.ndarray) -> np.ndarray:
+    middle = (x[1:] + x[:-1]) / 2
+    return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])

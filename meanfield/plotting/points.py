@@ -110,7 +110,7 @@ def draw_around(density: Solution, solution: Solution) -> Callable[[Axes, float]
     scale = choose_scale(densities, heavy="power")
 
     def draw(ax: Axes, t: float) -> list[Artist]:
-        curve = curves.ring(*curves.nearest_profile(density, t), scale)
+        curve = curves.ring(*curves.profile_at(density, t), scale)
         return [*ax.plot(*curve, color=theme.INK, linewidth=1.1)]
 
     return draw

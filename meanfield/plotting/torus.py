@@ -177,7 +177,7 @@ def draw_beneath(density: Solution, solution: Solution) -> Callable[[Axes, float
     norm = choose_scale(ends, "power").norm
 
     def draw(ax: Axes, t: float) -> Artist:
-        nearest = view.law(int(np.abs(density.t - t).argmin()))
+        nearest = view.law(curves.saved_at(density, t))
         return draw_plane(ax, nearest, norm=norm, cmap=theme.GREY_MAP, zorder=0)
 
     return draw

@@ -78,6 +78,24 @@ def test_files_that_cannot_be_shown(tmp_path):
             UserFile.of_file(tmp_path / name)
 
 
+def test_what_the_page_lacks_is_refused_and_its_normalisations_are_taken(tmp_path):
+    tokens, density = CIRCLE.uniform().sample(5, rng=0), CIRCLE.von_mises(0.0, 1.0)
+    noise = mf.Anisotropic(np.diag([1.0, 3.0]))
+    for name, model, state in [
+        ("shown", mf.Transformer(mf.SA(2.0), normalisation=mf.SqrtScaling()), tokens),
+        ("NGPT", mf.Transformer(mf.SA(2.0), normalisation=mf.NGPT(0.3)), tokens),
+        ("reaction", mf.Transformer(mf.SA(2.0), 3.0, reaction=0.5), density),
+        ("Anisotropic", mf.Transformer(mf.SA(2.0), 3.0, noise=noise), density),
+    ]:
+        mf.solve(model, state, (0.0, 0.01), progress=False).save(tmp_path / f"{name}.nc")
+        if name == "shown":
+            assert UserFile.of_file(tmp_path / "shown.nc").scene.normalisation == "SqrtScaling"
+        else:
+            with pytest.raises(MeanfieldError, match=name) as caught:
+                UserFile.of_file(tmp_path / f"{name}.nc")
+            assert "LastState" in str(caught.value)
+
+
 def test_a_file_is_shown_on_its_own_space(tmp_path):
     solved(CIRCLE.uniform()).save(tmp_path / "run.nc")
     file = UserFile.of_file(tmp_path / "run.nc")

@@ -273,3 +273,15 @@ def test_dots_on_a_meridian_have_a_mirror_image(zonal, circle):
 def test_a_gif_has_one_frame_for_each_state(space, request, tmp_path):
     run = request.getfixturevalue(space)
     assert frames(run.animate(tmp_path / "movie.gif", dpi=50)) == len(run)
+
+
+def test_a_density_saved_at_other_times_is_refused():
+    """The curve of another time was drawn under the title of this one."""
+    circle, model = mf.Circle(16), mf.Transformer(mf.USA(2.0), 3.0)
+    start, times = circle.von_mises(1.0, 1.0), np.linspace(0, 1, 11)
+    tokens = mf.solve(model, start.sample(20, rng=0), (0, 1), t_eval=times, rng=1)
+    early = mf.solve(model, start, (0, 1), t_eval=[0.0, 1.0])
+    for kind in ("histogram", "polar"):
+        assert tokens.plot(kind, density=early, times=[1.0])
+        with pytest.raises(ValueError, match=r"t = 0\.4 .* t = 0\..*t_eval"):
+            tokens.plot(kind, density=early, times=[0.4])

@@ -192,3 +192,29 @@ def test_a_study_fits_into_a_column():
 def test_a_study_of_one_time_has_one_panel():
     one = replace(study(), data=study().data.isel(t=[1]))
     assert len(one.plot().axes) == 1
+
+
+def test_cells_of_a_sweep_lie_about_their_values():
+    """Halfway on the axis that is drawn, whatever the order of the values."""
+    base = {
+        "model": {"drift": "Kuramoto", "kappa": 1.0},
+        "space": {"kind": "Circle", "degree": 16},
+        "initial": {"kind": "VonMises", "mean": 0.0, "concentration": 1.0},
+        "solve": {"t_span": [0, 0.01]},
+    }
+    kappas, shares = [100.0, 1.0, 10.0], [2.0, 1.0]
+    values = {"model.kappa": kappas, "initial.concentration": shares}
+    result = Sweep(mf.sweep(base, values, progress=False))
+    figure = result.plot()
+    (mesh,) = figure.axes[0].collections
+    x, y = mesh.get_coordinates()[0, :, 0], mesh.get_coordinates()[:, 0, 1]
+    assert list(x) == pytest.approx([10**-0.5, 10**0.5, 10**1.5, 10**2.5])
+    assert list(y) == pytest.approx([0.5, 1.5, 2.5])
+    table = result.at_the_end("order_parameter")
+    for i, kappa in enumerate(sorted(kappas)):
+        for j, share in enumerate(sorted(shares)):
+            there = table.sel({"model.kappa": kappa, "initial.concentration": share})
+            assert mesh.get_array()[j, i] == pytest.approx(float(there.squeeze()))
+    result = Sweep(mf.sweep(base, {"model.kappa": [1.0, np.inf]}, progress=False))
+    with pytest.raises(mf.MeanfieldError, match="finite"):
+        result.plot()

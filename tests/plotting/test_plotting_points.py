@@ -183,7 +183,7 @@ def test_histograms_are_densities_and_densities_can_be_drawn_over_them(circle):
     assert heights.mean() == pytest.approx(1.0)
     assert (edges[0], edges[-1]) == (-np.pi, np.pi)
     bump = mf.Circle(32).von_mises(1.0, 1.0)
-    density = mf.solve(mf.Transformer(mf.SA(1.0)), bump, (0, 1), t_eval=[0, 1])
+    density = mf.solve(mf.Transformer(mf.SA(1.0), 20.0), bump, (0, 12), t_eval=[0, 12])
     figure = circle.plot("histogram", density=density, times=[0, 12])
     curves = [ax.lines[-1] for ax in panels(figure)]
     for curve, state in zip(curves, density, strict=True):
@@ -195,7 +195,7 @@ def test_histograms_are_densities_and_densities_can_be_drawn_over_them(circle):
 @pytest.mark.long
 def test_a_density_is_drawn_beneath_trajectories_and_around_the_circle(circle, sphere, tmp_path):
     bump = mf.Circle(32).von_mises(1.0, 1.0)
-    density = mf.solve(mf.Transformer(mf.SA(1.0), 20.0), bump, (0, 12), t_eval=[0, 6, 12])
+    density = mf.solve(mf.Transformer(mf.SA(1.0), 20.0), bump, (0, 12), t_eval=circle.t)
     (grey,) = drawn(panels(circle.plot("trajectories", density=density))[0], PcolorImage)
     places = np.linspace(-3.1, 3.1, 500)
     values = [grey.get_cursor_data(SimpleNamespace(xdata=0.0, ydata=place)) for place in places]
