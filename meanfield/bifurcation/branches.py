@@ -57,7 +57,7 @@ LEAST_ORDERS = 4  # least number of orders of perturbations; the circle has two
 UNIFORM_POINTS = 60
 CLUSTERED_APART = (
     "at the onset, kappa = {onset:.6g}, a state that harmonics of degree {degree} lead to lies on "
-    "no branch that was followed: leave degrees and secondary out."
+    "no branch that was followed: have {degree} among degrees, and secondary=True."
 )
 
 

@@ -260,7 +260,7 @@ class DenseCurve(Curve):
             except np.linalg.LinAlgError:
                 raise MeanfieldError(
                     f"Curves cross at the value {self.value(z[-1]):.6g} of their parameter, where "
-                    "none has a direction of its own: take a range that does not end there."
+                    "none has a direction of its own: leave it out of the range."
                 ) from None
             return tangent / np.sqrt(self._lengths @ tangent**2)
 

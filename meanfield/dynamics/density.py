@@ -32,7 +32,7 @@ from .field_transport import (
     transport_of,
 )
 from .model_harmonics import ModelHarmonics
-from .motion import Failure, Motion, careful_step, check_on_torus, in_shape_of
+from .motion import Failure, Motion, careful_step, check_on_torus, in_shape_of, largest_rate
 from .observables import declare, moments_of
 
 TAIL_TOLERANCE = 0.1  # largest size of the last coefficients, in units of rtol
@@ -289,7 +289,7 @@ class DensityMotion(Motion, moves=Density):
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
         if self.random and dt is None:
-            dt = careful_step(self.model, self.directions, True, start)
+            dt = careful_step(self.model, self.directions, True, start, self.circles)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
 
     def setup(self) -> None:
@@ -302,6 +302,10 @@ class DensityMotion(Motion, moves=Density):
     @property
     def directions(self) -> int:
         return self.like.space.directions
+
+    @property
+    def circles(self) -> int:
+        return 1 if self.like.space.spherical else self.directions
 
     @property
     def random(self) -> bool:
@@ -578,13 +582,13 @@ class DensityMotion(Motion, moves=Density):
 
     def _haste(self, t: float) -> str:
         """A sentence on the time scale of a drift with rates of FAST_RATE or more; else empty."""
-        rate = float(np.max(self.model.drift.rate(t)))
+        rate = float(np.max(largest_rate(self.model.drift, t, self.circles)))
         if rate < FAST_RATE:
             return ""
         return (
             f" Under {self.model.drift!r} rates are up to {rate:.2g}: tokens move within times of "
             f"about {1 / rate:.1g}, for which t_span and kappa have to be chosen (USA moves at a "
-            "speed of about e^beta, SA of about 1)."
+            "speed of about e^beta, on a torus of m angles e^(m beta); SA of about 1)."
         )
 
     def why_rejected(self, end: Failure) -> str:

@@ -25,7 +25,7 @@ from ..core.calls import refuse_abstract
 from ..core.checks import common_shape, require
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError, UnresolvedWarning
-from ..models import Drift
+from ..models import Drift, MeanField
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
@@ -250,6 +250,11 @@ class Motion(ABC):
         """
         count: int = self.like.dimension - 1
         return count
+
+    @property
+    def circles(self) -> int:
+        """Number of angles of a torus; 1 elsewhere."""
+        return 1
 
     def takes(self, option: str) -> bool:
         """Whether an option of `solve` applies."""
@@ -639,13 +644,25 @@ def in_shape_of(model: Transformer, state: MovedState, *, smallest_count: int = 
     return state if shape == state.shape else state.broadcast(shape)
 
 
+def largest_rate(drift: Values, start: float, circles: int = 1) -> np.ndarray:
+    """The largest rate of attraction between tokens on a sphere, or on a torus of m `circles`.
+
+    On a torus unnormalised exponential kernels are up to e^(m |beta|).
+    """
+    source, pull = drift.source if isinstance(drift, MeanField) else drift, 1.0
+    for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):
+        if part.exponent is not None and not part.normalised:
+            pull = max(pull, float(np.exp((circles - 1) * np.abs(part.exponent)).max()))
+    return np.asarray(pull * drift.rate(start))
+
+
 def careful_step(
-    model: Transformer, directions: int, on_sphere: bool, start: float, pull: float = 1.0
+    model: Transformer, directions: int, on_sphere: bool, start: float, circles: int = 1
 ) -> float:
     """Default length of steps with noise: 0.05 over the summed rates of drift and noise.
 
-    The rates are those at the time `start`. Noise acts in `directions`, see `Motion.directions`,
-    and `pull` is the size of the drift relative to that on the unit sphere.
+    The rates are those at the time `start`. Noise acts in `directions`, see `Motion.directions`;
+    `circles` as for `largest_rate`.
 
     Raises
     ------
@@ -666,7 +683,7 @@ def careful_step(
             "or causal weights by place decide how fast tokens move. Try one and half of it."
         )
     with np.errstate(over="ignore"):
-        fastest = np.max(pull * model.drift.rate(start) + directions * noises)
+        fastest = np.max(largest_rate(model.drift, start, circles) + directions * noises)
     if not 0 < NOISE_STEP_SHARE / fastest < np.inf:
         raise ValueError(
             f"This model needs dt, the length of its steps with noise: its rates are {fastest}."

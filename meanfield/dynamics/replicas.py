@@ -79,7 +79,7 @@ class ReplicaMotion(Motion):
             warn_of_long_steps(dt, self.noisy_step(start))
         return Strang, dt
 
-    def noisy_step(self, start: float, pull: float = 1.0) -> float:
+    def noisy_step(self, start: float) -> float:
         """The default length of steps with noise, see `careful_step`; ValueError if unknown."""
         on_sphere = getattr(self.like, "on_sphere", True)
-        return careful_step(self.model, self.directions, on_sphere, start, pull)
+        return careful_step(self.model, self.directions, on_sphere, start, self.circles)

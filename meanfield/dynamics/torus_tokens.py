@@ -18,7 +18,6 @@ from ..core.annotations import MovedState, Observations, UserValue
 from ..core.dual import Array, Dual, contiguous
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
-from ..models import MeanField
 from ..spaces.torus import MOST_CIRCLES
 from ..states.points import along_circles, on_circles, turns
 from ..states.torus_tokens import TorusTokens
@@ -74,15 +73,9 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         circles: int = self.like.dimension // 2
         return circles
 
-    def noisy_step(self, start: float, pull: float = 1.0) -> float:
-        """Step with noise; unnormalised exponential kernels are up to e^(m |beta|)."""
-        drift = self.model.drift
-        source = drift.source if isinstance(drift, MeanField) else drift
-        for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):
-            if part.exponent is not None and not part.normalised:
-                size = np.exp((self.directions - 1) * np.abs(part.exponent))
-                pull = max(pull, float(size.max()))
-        return super().noisy_step(start, pull)
+    @property
+    def circles(self) -> int:
+        return self.directions
 
     def coordinates(self, state: TorusTokens) -> np.ndarray:
         """The angles (replicas, n, m)."""

@@ -386,8 +386,8 @@ def spectrum(panels: Panels) -> None:
         ax.set(xlim=(0, max(highest, 1)), yscale="log")
         ax.set_ylim(max(SPECTRUM_FLOOR, min(lowest, rtol)) / SPECTRUM_MARGIN, SPECTRUM_MARGIN)
         label_logarithmic(ax.yaxis)
-        ax.set_xlabel("degree $l$" if bottom else "")
-        ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
+        ax.set_xlabel("degree" if bottom else "")
+        ax.set_ylabel("largest |coefficient|" if left else "")
     draw_curves(panels, curves)
 
 

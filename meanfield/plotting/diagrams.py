@@ -150,6 +150,8 @@ def bifurcation(
         page.ax.set_title(title or "")
     else:
         drift = describe_drift(diagram.drift, diagram.parameter)
+        if diagram.kappa is not None:
+            drift += rf", $\kappa = {diagram.kappa:.7g}$"
         heading = page.figure.suptitle(drift if title is None else title)
         theme.break_heading(page.figure, heading)
 

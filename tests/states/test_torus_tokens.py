@@ -5,6 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.dynamics import TorusTokenMotion
+from meanfield.dynamics.density import DensityMotion
 from meanfield.states.points import on_circles
 
 ANGLES = np.random.default_rng(0).uniform(-np.pi, np.pi, (3, 12, 2))
@@ -160,13 +161,15 @@ def test_each_half_step_of_noise_has_the_kappa_of_its_middle():
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_noisy_steps_resolve_the_fastest_tokens(m):
-    """Forces of USA are up to exp(m beta); noise moves a token along m circles."""
+    """Forces of USA are up to exp(m beta); noise moves a token, or a density, along m circles."""
     tokens = mf.Tokens.on_torus(np.random.default_rng(2).uniform(0, 6, (5, m)))
     common = mf.noise.CommonRotations(4.0)
     for drift, pull in ((mf.USA(1.5), np.exp(1.5 * m)), (mf.SA(1.5), 1 + 1.5 / 2)):
         model = mf.Transformer(drift, kappa=2.0, common=common)
         found = TorusTokenMotion(model, tokens).noisy_step(0.0)
         assert found == pytest.approx(0.05 / (pull + m / 2 + m / 4), rel=1e-12)
+        density = DensityMotion(model, mf.Torus(3, m).uniform())
+        assert density.chosen_scheme(None, None, 0.0)[1] == pytest.approx(found, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", [mf.noise.CommonRotations, mf.noise.CommonTranslations])
