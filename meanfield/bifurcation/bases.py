@@ -311,7 +311,7 @@ class Basis(ReadOnlyArrays, ABC):
         return np.pad(m, (0, len(self.degrees) - len(m)))
 
     def coarsened(self, m: np.ndarray, limit: float) -> "Basis":
-        """The first of the degrees `least`, `next_degree`, ... with last moments below a limit."""
+        """The basis of the first degree, `least`, ..., with last moments below a limit."""
         degree = self.least
         while degree < self.degree:
             coarse = self.finer(degree)
@@ -320,10 +320,12 @@ class Basis(ReadOnlyArrays, ABC):
             degree = coarse.next_degree
         return self
 
-    def coarser(self, part: Any, degree: int, felt: np.ndarray) -> Iterator[Any]:
-        """Fewer functions of a part, on these nodes: from a degree on, with all `felt` (N,).
+    def coarser(self, part: Any, m: np.ndarray, felt: np.ndarray) -> Iterator[Any]:
+        """More and more functions of a part, on these nodes, with those that the drift feels.
 
-        The part itself comes last, and by default alone.
+        A state with moments m (N,) couples functions whose waves differ by its harmonics, or by
+        those of `felt` (N,): each truncation adds to every function at least one that it is
+        coupled to. The part itself comes last, and by default alone.
         """
         yield part
 

@@ -20,7 +20,7 @@ from ..models import Transformer
 from ..results.files import Contents, Result, check_functions
 from ..results.solution import Solution
 from ..solving.solve import solve
-from ..spaces import Space
+from ..spaces import Space, Zonal
 from ..spaces.density import Density
 from .bases import Array
 from .continuation import CurvePoint, curve_of
@@ -352,6 +352,8 @@ def kappa_range(model: Transformer) -> tuple[float, float]:
 
 def basis_of_cycles(models: list[Transformer], space: Space) -> Reflected:
     """The basis of all harmonics on a space, with the rotations common to models."""
+    expected = "Circle, Sphere or Torus, as cycles need all harmonics"
+    require("space", space, expected, not isinstance(space, Zonal), MeanfieldError)
     kind = reflected_on(space)
     most = kind.bounds[space.dimension][1]
     space = space.with_degree(least_degree(models, space, space.degree, most))

@@ -431,10 +431,12 @@ class Reflected(Basis):
         tangents = np.array([A @ c for A in rotations]).T
         angles = np.linalg.lstsq(tangents, change, rcond=ROTATION_ROUNDING)[0]
         largest = np.abs(angles).max()
-        if not FINITE_TURN < largest < np.inf or np.abs(tangents).max() < NO_MOMENT:
+        across = change - tangents @ angles
+        turns = np.linalg.norm(across) < np.linalg.norm(change) / 2  # false for nan
+        if not (turns and FINITE_TURN < largest < np.pi):
             return super().moved(m, step)
         turning = sum(a * A for a, A in zip(angles / max(1.0, largest), rotations, strict=True))
-        return np.asarray(expm_multiply(turning, c + change - tangents @ angles) / self.sizes)
+        return np.asarray(expm_multiply(turning, c + across) / self.sizes)
 
     def turned(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
         """Moments of a state turned by an angle in each plane in which the model has no rotation.

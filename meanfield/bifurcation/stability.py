@@ -26,7 +26,6 @@ FEWEST_BLOCKS, MOST_BLOCKS = 7, 32
 DECAYING_RATE = 1e-6  # largest of the least rate that is kept, so that neutral ones are before it
 LEADING_ERROR = 1e-11  # of Ritz values, relative
 FELT_ATTRACTION = 1e-14  # kappa W_l that truncations keep if leading eigenvalues are to agree
-COARSE_TAIL = 0.05  # last moments of a state at the first of these truncations
 AGREED = 1e-9  # difference of leading eigenvalues of two truncations, of which the finer is kept
 REAL_SPECTRUM = 1e-9  # smaller imaginary parts, relative to the fastest diffusion, are rounding
 
@@ -203,13 +202,13 @@ def _spectrum(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of one order, the `count` leading ones at least, and eigenvectors.
 
-    They are those of functions of lower degrees, once two truncations agree: the error is the
-    product of what the right and the left eigenvectors lack, and left ones are smooth.
+    They are those of functions of lower degrees, once two truncations agree, see `Basis.coarser`:
+    the error is the product of what the right and the left eigenvectors lack, and left ones are
+    smooth.
     """
     before = np.zeros(0)
     felt = kappa * np.abs(equation.multipliers(basis)) > FELT_ATTRACTION
-    whole = equation.basis
-    for part in whole.coarser(basis, whole.coarsened(m, COARSE_TAIL).degree, felt):
+    for part in equation.basis.coarser(basis, m, felt):
         matrix = equation.linearised(m, kappa, part)
         values, vectors = _iterated(equation, matrix, kappa, part, count) or np.linalg.eig(matrix)
         leading = np.sort_complex(values)[: -count - 1 : -1]

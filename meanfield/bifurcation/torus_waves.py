@@ -26,6 +26,7 @@ from ..lowlevel.compilation import njit
 from ..models.zonal import ZonalDrift
 from ..spaces import Torus
 from ..spaces.density import Density
+from ..spaces.validity import HarmonicSizes
 from .bases import (
     AXISYMMETRIC,
     NO_MOMENT,
@@ -38,6 +39,8 @@ from .bases import (
 
 SQUARE, EVEN = "square", "even"
 INVARIANT_KERNEL = 1e-12  # relative difference of multipliers in an orbit that is rounding
+COARSE_TAIL = 0.05  # last moments of a state at the first of these truncations
+COUPLED_MOMENT = 1e-12  # moments that couple perturbations
 TRUNCATION_RATIO = 1.25  # ratio of the degrees of truncations whose spectra are compared
 IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
 
@@ -239,11 +242,13 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
     def finer(self, degree: int) -> Self:
         return type(self)(self.space.with_degree(degree), self.name, self.order)
 
-    def coarser(self, part: Any, degree: int, felt: np.ndarray) -> Iterator[Any]:
-        degree = int(part.highest[felt].max(initial=degree))
-        while TRUNCATION_RATIO * degree < self.degree:
+    def coarser(self, part: Any, m: np.ndarray, felt: np.ndarray) -> Iterator[Any]:
+        state, drift = HarmonicSizes(self.highest, m), HarmonicSizes(part.highest, 1.0 * felt)
+        gap = max(state.gap(COUPLED_MOMENT), drift.gap(0.0))
+        degree = max(self.coarsened(m, COARSE_TAIL).degree, drift.sufficient(0.0), gap)
+        while max(TRUNCATION_RATIO * degree, degree + gap) < self.degree:
             yield type(self)(self.space.with_degree(degree), self.name, part.order, self.nodes)
-            degree = int(TRUNCATION_RATIO * degree)
+            degree = max(int(TRUNCATION_RATIO * degree), degree + gap)
         yield part
 
     @property

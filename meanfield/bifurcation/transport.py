@@ -188,7 +188,7 @@ class TransportEquation(StationaryEquation):
     ):
         super().__init__(model, basis)
         self._neighbours, self._zonal = neighbours, zonal
-        self._diffusions: dict[int, Array] = {}
+        self._diffusions: dict[tuple[int, int], Array] = {}
 
     def among(self, basis: Any) -> Self:
         return type(self)(self.model, basis)
@@ -343,14 +343,15 @@ class TransportEquation(StationaryEquation):
         return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
 
     def _diffusion(self, part: Any) -> Array:
-        """The block of L* of one order, (n, n); cached by order."""
-        if part.order not in self._diffusions:
+        """The block of L* of one order, (n, n); cached by order and size."""
+        key = part.order, len(part.degrees)
+        if key not in self._diffusions:
             if self.model.noise.laplacian:
                 matrix = np.diag(-part.eigenvalues)
             else:
                 matrix = self.basis.diffusion[0][np.ix_(part.members, part.members)]
-            self._diffusions[part.order] = matrix
-        return self._diffusions[part.order]
+            self._diffusions[key] = matrix
+        return self._diffusions[key]
 
     def mean(self, m: Array, kappa: float) -> TransportState:
         """Velocity, force and m - R(m) of the density with the moments m."""

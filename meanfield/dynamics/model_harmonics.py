@@ -83,8 +83,7 @@ class ModelHarmonics:
                         sizes = HarmonicSizes(degrees, np.ones(len(degrees)))
                         yield ModelFunction(repr(part), sizes, share)
             elif getattr(part, "harmonics", None) is not None:
-                for i in np.ndindex(*part.shape):
-                    one: Values = part.member(i)
+                for one in part.singles:
                     yield ModelFunction(repr(one), one.harmonics.on(space))
                     if self._most and one.interacts:
                         yield ModelFunction(repr(one), one.harmonics.on(space), 0.5)
@@ -92,9 +91,9 @@ class ModelHarmonics:
                         second = one.second_harmonics.on(space)
                         yield ModelFunction(repr(one), second, 2.0)
         if model.feedforward is not None:
-            yield ModelFunction("feedforward", model.feedforward_harmonics.on(space))
+            yield ModelFunction("the feed-forward map", model.feedforward_harmonics.on(space))
         if self._most and not model.noise.is_absent and model.noise.harmonics is not None:
-            yield ModelFunction(f"The scale of {model.noise!r}", model.noise.harmonics.on(space))
+            yield ModelFunction(f"the scale of {model.noise!r}", model.noise.harmonics.on(space))
 
     def _of_kernel(self, part: ZonalDrift) -> HarmonicSizes:
         """Multipliers of W up to the highest degree of a search."""
@@ -125,8 +124,8 @@ class ModelHarmonics:
         needed, name = self.needed(degree)
         if name:
             raise MeanfieldError(
-                f"{name} has harmonics of degree {needed}, which the degree {degree} hides. Use a "
-                f"degree of at least {needed}, or a max_degree that allows it."
+                f"The degree {degree} hides harmonics of degree {needed} of {name}. Use a degree "
+                f"of at least {needed}, or a max_degree that allows it."
             )
 
     def moving(self, degree: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.annotations import ArrayIndex, Function, Parameters, Values
 from ..core.cached import cached_property
-from ..core.checks import common_shape, finite, finite_array, require
+from ..core.checks import common_shape, finite, finite_array, require, returned
 from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
 from ..spaces.validity import SampledHarmonics
@@ -300,7 +300,8 @@ class Attention(_QKV):
             q, k = x @ Q.T, y @ K.T
             squares = beta * (q**2).sum(axis=1), beta * (k**2).sum(axis=1)
             shaped = squares[0][None, :, None], squares[1][None, None]
-            weights = self.weights.of_logits((beta * q @ k.T)[None], shaped)[0].T
+            logits, name = (beta * q @ k.T)[None], f"{type(self.weights).__name__}.of_logits"
+            weights = returned(name, self.weights.of_logits(logits, shaped), logits.shape)[0].T
             each = zip(weights, y @ V.T, strict=True)
             values.append(np.concatenate([tangential(space, np.outer(*one)) for one in each]))
         return np.concatenate([one / (np.abs(one).max() or 1.0) for one in values])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import numpy as np
 
 from ..core.annotations import ArrayIndex, TypeHint, UserValue, Values
+from ..core.cached import cached_property
 from ..core.checks import common_shape, require
 from ..core.descriptions import KindOf
 from ..core.dual import Array, Dual
@@ -73,7 +74,7 @@ class Drift(Kind, family=True):
     _internal: ClassVar[str] = (
         "autonomous broadcast check_potential is_gradient known_rate output_size place_of "
         "undefined why_no_law why_no_potential why_not_finite biased gradient_at "
-        "interaction_potential"
+        "harmonics interaction_potential singles"
     )
 
     __array_ufunc__ = None  # a numpy array times a drift is a drift
@@ -165,6 +166,11 @@ class Drift(Kind, family=True):
     @abstractmethod
     def rate(self, t: float = 0.0) -> np.ndarray:
         """The approximate largest rate of attraction between tokens, of each member."""
+
+    @cached_property
+    def singles(self) -> list[Self]:
+        """The drifts of the members of an ensemble, in C order."""
+        return [self.member(index) for index in np.ndindex(*self.shape)]
 
     @property
     def _array_parameters(self) -> dict[str, Parameter]:

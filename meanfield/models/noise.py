@@ -70,7 +70,8 @@ class Noise(Kind, family=True):
     turns_angles: ClassVar[bool] = False
     laplacian: ClassVar[bool] = False
     _internal: ClassVar[str] = (
-        "check_densities covariance_in_space generator_on known_rate least_degree moved_in_space "
+        "check_densities covariance_in_space generator_on harmonics known_rate least_degree "
+        "moved_in_space "
         "on_densities turned"
     )
 

@@ -203,32 +203,44 @@ def test_leading_rates_are_those_of_the_whole_spectrum():
     assert leading_of(np.diag(np.arange(1.0, 301.0)), 301.0, np.arange(1.0, 301.0)) is None
 
 
+def kernel(n):
+    """Attraction with cos(n z) of one angle."""
+    return mf.PeriodicKernel(lambda z: np.cos(n * z), circles=1)
+
+
+GROWING = mf.PeriodicKernel(lambda x, y: np.cos(x) + np.cos(y) + 0.42 * np.cos(12 * x))
+
+
 @pytest.mark.parametrize(
-    ("drift", "period"),
+    ("drift", "kappa", "harmonic", "size", "space"),
     [
-        (mf.SA(1.0), 1),
-        (mf.PeriodicKernel(lambda x, y: np.cos(3 * x) + np.cos(3 * y)), 3),
-        (mf.PeriodicKernel(lambda x, y: np.cos(x) + np.cos(y) + 0.42 * np.cos(12 * x)), 1),
+        (mf.SA(1.0), 2.8, 1, 1.0, mf.Torus(18)),
+        (kernel(3), 4.0, 3, 2.0, mf.Torus(96, 1)),
+        (GROWING, 2.6, 1, 1.0, mf.Torus(18)),  # waves of degree 12 grow, which low degrees lack
+        # Waves are coupled to those n degrees away: truncations without any of these agree.
+        (kernel(40), 2.5, 40, 1.0, mf.Torus(450, 1)),
+        (kernel(24), 2.002, 24, 0.1, mf.Torus(200, 1)),
+        (mf.USA(0.5) + mf.SA(0.5), 1.6, 1, 1.2, mf.Torus(18)),  # not by moments
     ],
 )
-def test_growth_rates_by_few_functions_are_those_by_all(drift, period):
-    """Harmonics of a state may have gaps; waves of degree 12 grow, which low degrees lack."""
-    model = mf.Transformer(drift, kappa=4.8)
-    start = mf.Torus(18).density(
-        lambda x, y: np.exp(0.2 * (np.cos(period * x) + np.cos(period * y)))
-    )
-    state = mf.stationary(model, start)
+def test_growth_rates_by_few_functions_are_those_by_all(drift, kappa, harmonic, size, space):
+    def law(*angles):
+        return np.exp(size * sum(np.cos(harmonic * x) for x in angles))
+
+    start = space.density(law)
+    state = mf.stationary(mf.Transformer(drift, kappa=kappa), start)
     equation, m = state.equation, state.legendre_moments
+    assert np.abs(m).max() > 0.02
     for order in range(equation.basis.orders):
         part = equation.basis.of_order(order)
-        found = growth_rates(equation, m, 4.8, part)
-        whole = np.linalg.eigvals(equation.linearised(m, 4.8, part))
+        found = growth_rates(equation, m, kappa, part)
+        matrix = equation.linearised(m, kappa, part)
+        whole = np.linalg.eigvals(matrix)
         kept = np.sort(np.delete(whole, neutral_among(whole, part, m)).real)[::-1]
         assert found[:5] == pytest.approx(kept[:5], abs=1e-9)
-        coarse = next(equation.basis.coarser(part, 8, np.zeros(len(part.degrees), dtype=bool)))
-        chosen = part.highest <= coarse.degree
-        every = equation.linearised(m, 4.8, part)[np.ix_(chosen, chosen)]
-        assert equation.linearised(m, 4.8, coarse) == pytest.approx(every, abs=1e-11)
+        coarse = next(equation.basis.coarser(part, m, np.zeros(len(part.degrees), dtype=bool)))
+        chosen = np.ix_(*2 * (part.highest <= coarse.degree,))
+        assert equation.linearised(m, kappa, coarse) == pytest.approx(matrix[chosen], abs=1e-10)
 
 
 @pytest.mark.long  # 15 s

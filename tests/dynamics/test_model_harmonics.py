@@ -31,8 +31,8 @@ FORWARD = mf.Transformer(
 MODELS = {
     "Potential": (mf.Transformer(mf.USA(2.0) + wave(40), 2.0), 40, 40),
     "W of CosineSeries": (mf.Transformer(cosine(40) + 0.0 * wave(90), 2.0), 24, 80),
-    "The scale of MultiplicativeIto": (mf.Transformer(cosine(2), 2.0, noise=SCALED), 24, 70),
-    "feedforward": (FORWARD, 30, 30),
+    "the scale of MultiplicativeIto": (mf.Transformer(cosine(2), 2.0, noise=SCALED), 24, 70),
+    "the feed-forward map": (FORWARD, 30, 30),
     "": (mf.Transformer(mf.SA(2.0) + wave(24), 2.0), 24, 24),
 }
 
@@ -48,7 +48,7 @@ def test_the_degree_that_a_model_needs_is_named_with_what_needs_it(name):
 
 def test_a_degree_that_hides_harmonics_is_refused_with_their_name():
     with pytest.raises(
-        mf.MeanfieldError, match=r"Potential.* degree 40, which the degree 24 hides"
+        mf.MeanfieldError, match=r"degree 24 hides harmonics of degree 40 of Potential"
     ):
         ModelHarmonics(mf.Transformer(wave(40), 2.0), CIRCLE).check(24)
     ModelHarmonics(mf.Transformer(wave(40), 2.0), CIRCLE).check(40)
