@@ -302,7 +302,7 @@ def test_what_is_no_cycle_is_refused(orbit):
     with pytest.raises(ValueError, match="max_degree must be at least 8, the degree with which"):
         mf.cycle(rotators(0.8), CIRCLE.von_mises(0.0, 0.3), max_degree=4)
     with pytest.raises(mf.MeanfieldError, match="Circle, Sphere or Torus"):
-        mf.cycle(rotators(0.8), mf.Zonal(8, 12).von_mises_fisher(1.0))
+        mf.cycle(mf.Transformer(mf.USA(1.0), 4.0), mf.Zonal(8, 24).von_mises_fisher(1.0))
     with pytest.raises(ValueError, match="finite kappa"):
         mf.cycle(mf.Transformer(mf.Kuramoto()), CIRCLE.uniform())
     with pytest.raises(TypeError, match="start"):

@@ -220,7 +220,7 @@ GROWING = mf.PeriodicKernel(lambda x, y: np.cos(x) + np.cos(y) + 0.42 * np.cos(1
         # Waves are coupled to those n degrees away: truncations without any of these agree.
         (kernel(40), 2.5, 40, 1.0, mf.Torus(450, 1)),
         (kernel(24), 2.002, 24, 0.1, mf.Torus(200, 1)),
-        (mf.USA(0.5) + mf.SA(0.5), 1.6, 1, 1.2, mf.Torus(18)),  # not by moments
+        (mf.USA(0.5) + mf.SA(0.5), 1.3, 1, 1.6, mf.Torus(24)),  # not by moments
     ],
 )
 def test_growth_rates_by_few_functions_are_those_by_all(drift, kappa, harmonic, size, space):

@@ -80,7 +80,7 @@ def turned(x):
 def test_a_fixed_degree_below_a_harmonic_is_refused(kind):
     model = mf.Transformer(**KINDS[kind](lambda theta: np.cos(40 * theta)), kappa=2.0)
     start = mf.Circle(24).uniform()
-    with pytest.raises(mf.MeanfieldError, match=r"harmonics of degree .* degree 24 hides"):
+    with pytest.raises(mf.MeanfieldError, match=r"degree 24 hides harmonics of degree"):
         mf.solve(model, start, (0, 0.1), min_degree=24, max_degree=24)
 
 
@@ -92,7 +92,7 @@ def test_a_potential_above_the_degree_moves_densities_on_surfaces(space):
         return ((x[..., 0] + 1j * x[..., 1]) ** 40).real
 
     model, t = mf.Transformer(mf.Potential(V), 1e6), 1e-7
-    with pytest.raises(mf.MeanfieldError, match=r"harmonics of degree 40, .* degree 16 hides"):
+    with pytest.raises(mf.MeanfieldError, match=r"degree 16 hides harmonics of degree 40"):
         mf.solve(model, space.uniform(), (0, t), max_degree=16)
     run = mf.solve(model, space.uniform(), (0, t), t_eval=[t], rtol=1e-5)
     fine = run.final.space
