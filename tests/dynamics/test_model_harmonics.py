@@ -101,7 +101,5 @@ def test_products_of_moments_above_the_degree_are_felt_in_a_search():
     drift, kappa = mf.Kuramoto() + 36.0 * mf.HigherOrder((40,)), 2.5
     state = mf.stationary(mf.Transformer(drift, kappa), CIRCLE.uniform())
     assert -state.stability().gap == pytest.approx(40 * 36 / 2 - 40**2 / kappa, rel=1e-9)
-    with pytest.raises(
-        mf.MeanfieldError, match=r"harmonics of degree 30 of HigherOrder"
-    ):
+    with pytest.raises(mf.MeanfieldError, match=r"harmonics of degree 30 of HigherOrder"):
         ModelHarmonics(mf.Transformer(mf.HigherOrder((10, 20)), 2.5), CIRCLE).check(24)
