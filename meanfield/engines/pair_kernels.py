@@ -12,7 +12,6 @@ Bebendorf, Numer. Math. 86 (2000), 565-589, for the cross approximation.
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -34,7 +33,6 @@ PROBES = 16  # points at which resolution and errors are measured
 FINEST_GRIDS = {2: 2048, 3: 96}  # degree of the finest grid of y, by dimension
 
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
-KEPT_MATRICES: WeakValueDictionary[Any, "LowRank"] = WeakValueDictionary()  # of fields in use
 
 
 class PairSums(Engine):
@@ -225,13 +223,8 @@ class PairField(DensityField):
         return self._matrix(rows, 1)
 
     def _matrix(self, rows: Rows, components: int) -> LowRank:
-        """The matrix of a function of pairs; equal fields share it, as it takes seconds."""
-        key = self.drift, self.space, components
-        if (matrix := KEPT_MATRICES.get(key)) is None:
-            points = self.space.points, self._sources.points
-            matrix = LowRank(rows, *points, components, self.drift.tolerance)
-            KEPT_MATRICES[key] = matrix
-        return matrix
+        points = self.space.points, self._sources.points
+        return LowRank(rows, *points, components, self.drift.tolerance)
 
     def _masses(self, coefficients: np.ndarray) -> np.ndarray:
         """Masses (M, r) of functions with coefficients (r, modes) at the sources."""
