@@ -308,8 +308,8 @@ class UserFile:
         shown = mf.Transformer(
             scene.zonal, scene.kappa, normalisation=mf.build(mf.Normalisation, scene.normalisation)
         )
-        expected = f"{shown!r}, which is what the page can show of it. To begin at its end, name it"
-        expected += ' in a configuration: initial = {kind = "LastState", file = "..."}'
+        expected = f"{shown!r}, all that the page can show of it. To start at the end of its run, "
+        expected += 'write a configuration with initial = {kind = "LastState", file = "..."}'
         require(f"{path}: its model", model, expected, shown == model, mf.MeanfieldError)
         return cls(path.name, space, law, scene)
 

@@ -615,8 +615,8 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
     values = values.sortby(names)
     if not all(np.isfinite(values[dim].values).all() for dim in names):
         raise MeanfieldError(
-            "Infinite values of a parameter have no place on an axis. Select the finite ones of "
-            "its data, and draw those."
+            "Infinite values of a parameter have no place on an axis: leave them out of the sweep, "
+            "or draw its data yourself."
         )
     labels = [f"${symbol_of(dim.rpartition('.')[2])}$" for dim in names]
     labels = names if len(set(labels)) < len(labels) else labels
@@ -651,5 +651,6 @@ def _edges(places: np.ndarray) -> np.ndarray:
 
 
 def _edges_between(x: np.ndarray) -> np.ndarray:
+    """Middles between increasing numbers, and as far outside of the first and the last one."""
     middle = (x[1:] + x[:-1]) / 2
     return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
