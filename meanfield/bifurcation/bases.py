@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import lru_cache
 from math import exp, lgamma
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,27 @@ UNIFORM_MOMENT = 1e-8  # largest moment of a state that counts as uniform
 VISIBLE_MOMENT = 1e-6  # relative to the largest moment: smaller ones may be noise of a simulation
 
 
+class Truncation(NamedTuple):
+    """Degrees of truncation of a kind of basis.
+
+    Attributes
+    ----------
+    least, most, finest : int
+        The degree at which Newton's method begins, the highest one on branches, and by default the
+        highest one of a single state.
+    unresolved : float
+        Size of the last moments above which a point of a branch needs a higher degree.
+    """
+
+    least: int
+    most: int
+    finest: int
+    unresolved: float
+
+
+ON_CIRCLE = Truncation(32, 512, 1024, 1e-12)  # and about an axis
+
+
 class Basis(ReadOnlyArrays, ABC):
     """Orthonormal harmonics p_i of one order: one behaviour under the symmetries of a state.
 
@@ -64,16 +85,14 @@ class Basis(ReadOnlyArrays, ABC):
         Number of orders.
     turning : int
         Order of the infinitesimal rotations of a state; -1 if these are determined otherwise.
-    least, most : int
-        Degree of truncation at which Newton's method begins, and the highest one on branches.
+    least, most, finest, unresolved
+        See `Truncation`.
     dense : bool
         Whether Jacobians are dense matrices; else linear systems are solved by GMRES.
     iterates : bool
         Whether leading eigenvalues alone are computed where all are real.
     refinement : float
         Factor by which the degree is raised for a state that is not resolved.
-    unresolved : float
-        Size of the last moments above which a point of a branch needs a higher degree.
     degrees : ndarray of int, (N,)
         Degree of each p_i, in nondecreasing order, without the constant; on the torus the number of
         its orbit of waves. It is the index of its multiplier. A basis of a higher degree begins
@@ -107,6 +126,7 @@ class Basis(ReadOnlyArrays, ABC):
     turning: int
     least: int
     most: int
+    finest: int
     degrees: np.ndarray
     weights: np.ndarray
     values: np.ndarray
@@ -277,11 +297,6 @@ class Basis(ReadOnlyArrays, ABC):
         """
         sizes = HarmonicSizes(self.highest, m)
         return max(sizes.tail(self.degree, limit), float((moving * sizes.sizes).max()))
-
-    @property
-    def finest(self) -> int:
-        """Default of the highest degree of truncation for a single state."""
-        return 2 * self.most
 
     @property
     def next_degree(self) -> int:
@@ -502,7 +517,7 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
     """
 
     turning = 1
-    least, most = 32, 512
+    least, most, finest, unresolved = ON_CIRCLE
 
     def __init__(self, dimension: int, order: int, degree: int, nodes: int | None = None):
         self.dimension, self.order, self.degree = dimension, order, degree

@@ -11,7 +11,6 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
-from ..core.provided import FIGURES
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result
 from ..solving import solve
@@ -26,7 +25,6 @@ from .stationary import AT_STATE, check_model, check_stationary, l2_distance, st
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 NOWHERE = "nowhere"
 TURNING = 1e-6  # smaller angular velocities are rest
@@ -190,7 +188,7 @@ class Basins(Result):
         The density of each end, at the last value of the parameter at which a run ended there.
     """
 
-    made_by = "basins"
+    made_by = figure = "basins"
     takes_model = True
 
     data: "xr.Dataset"
@@ -210,10 +208,6 @@ class Basins(Result):
                 here = with_parameter(model, parameter, last) if parameter else model
                 check_stationary(contents, state_of(here, density, AXISYMMETRIC))
         return found
-
-    def plot(self, **options: Any) -> "Figure":
-        """Draw the shares with their intervals, by `plotting.basins`."""
-        return FIGURES["basins"](self, **options)
 
     def __repr__(self) -> str:
         data: Any = self.data

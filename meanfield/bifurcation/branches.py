@@ -233,9 +233,9 @@ def branches(
                             begun, stop_of(until, _last_state))  # fmt: skip
             diagram = search.diagram(curve, measures)
         diagram.special_points[:] = filter(_of_stable_states, diagram.special_points)
-        curve_of_degree = cache(partial(_in_degree, curve))
+        finer = cache(curve.finer)
         for value in saved_values:
-            diagram.saved.extend(states_on(diagram, float(value), curve_of_degree))
+            diagram.saved.extend(states_on(diagram, float(value), finer))
     return diagram
 
 
@@ -244,11 +244,6 @@ def _of_stable_states(special: SpecialPoint) -> bool:
     equation: Any = special.state.equation
     uniform = np.zeros(len(equation.basis.degrees))
     return special.kind != "transition" or is_stable(equation, uniform, special.kappa)
-
-
-def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:
-    """The curve, truncated at `degree` unless that is None."""
-    return curve if degree is None else curve.finer(degree)
 
 
 @checked_call("vary")
@@ -609,7 +604,7 @@ class Search(NamedTuple):
         warnings = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
         growth.missing += [f"{place}, {warning}" for warning in warnings]
-        for _, state in states_on(across, kappa, partial(_in_degree, curve))[1:]:
+        for _, state in states_on(across, kappa, curve.finer)[1:]:
             curve, m = growth.curve.finer(state.equation.degree), state.legendre_moments
             degree = int(state.equation.degrees[np.abs(m).argmax()])
             yield from growth.from_edge(curve, np.append(m, value), value, degree)

@@ -83,13 +83,18 @@ class Curve(ABC):
         Longest step in z.
     journal : AnswerJournal, optional
         Journal in which computed results are saved.
+
+    Attributes
+    ----------
+    lengths : ndarray, (N + k,)
+        Weights of the squared entries of a change of z in the metric.
     """
 
     def __init__(
         self, size: int, parameters: int, max_step: float, journal: AnswerJournal | None = None
     ):
         self.max_step, self.journal = max_step, journal
-        self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
+        self.lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 
     straight, curved = STRAIGHT, CURVED
     chords = 1  # iterations that count as one of Newton's method
@@ -163,11 +168,11 @@ class Curve(ABC):
 
     def distance(self, point: CurvePoint, other: CurvePoint) -> float:
         """Distance from `point` to `other` along the tangent of `point`."""
-        return float(self._lengths * point.tangent @ (other.z - point.z))
+        return float(self.lengths * point.tangent @ (other.z - point.z))
 
     def ahead(self, point: CurvePoint, step: float, most: int | None = None) -> CurvePoint | None:
         """The next point at a distance `step`; None if Newton's method fails in `most` steps."""
-        start, row = point.z + step * point.tangent, self._lengths * point.tangent
+        start, row = point.z + step * point.tangent, self.lengths * point.tangent
         z = self.solved(start, row, float(row @ start), most)
         return None if z is None else self.point(z, point.tangent)
 
@@ -212,7 +217,7 @@ class Curve(ABC):
 
     def _cosine(self, new: CurvePoint, point: CurvePoint) -> float:
         """Cosine of the angle between the tangents of two points, in the metric of the curve."""
-        return float(self._lengths * new.tangent @ point.tangent)
+        return float(self.lengths * new.tangent @ point.tangent)
 
 
 class DenseCurve(Curve):
@@ -254,7 +259,7 @@ class DenseCurve(Curve):
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         def find() -> np.ndarray:
-            matrix = self.system(z, self._lengths * direction)[1]()
+            matrix = self.system(z, self.lengths * direction)[1]()
             try:
                 tangent = linear_solution(matrix, np.append(np.zeros(len(z) - 1), 1.0))
             except np.linalg.LinAlgError:
@@ -262,7 +267,7 @@ class DenseCurve(Curve):
                     f"Curves cross at the value {self.value(z[-1]):.6g} of their parameter, where "
                     "none has a direction of its own: leave it out of the range."
                 ) from None
-            return tangent / np.sqrt(self._lengths @ tangent**2)
+            return tangent / np.sqrt(self.lengths @ tangent**2)
 
         return CurvePoint(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
 
@@ -303,7 +308,7 @@ class StationaryCurve(DenseCurve):
         self._latest: tuple[Any, Any] = (None, None)  # z and `_derivatives`
         self.drift, self.basis, self.parameter = drift, basis, parameter
         self.span, self.kappa = span, kappa
-        self._lengths[:-1] *= basis.shares
+        self.lengths[:-1] *= basis.shares
 
     def at(self, p: float) -> tuple[Any, float]:
         """Equation and kappa at p; raises OutsideDomain if there is no equation."""

@@ -224,7 +224,7 @@ class Cycle(Result):
         The file does not say in which planes the frame turns with the speeds: the best ones count.
         """
         model, stages = self.model, self.data.coefficients.values
-        flow = CoefficientFlow(curve_of(model, self._basis, "kappa", kappa_range(model), None))
+        flow = flow_of(model, self._basis)
         p, states = flow.states.coordinate(float(model.kappa)), stages.reshape(-1, stages.shape[-1])
         rates, residuals = np.array([flow.rate(c, p) for c in states]), []
         for turnings in combinations(self._basis.all.rotations, len(self.speeds)):
@@ -330,8 +330,7 @@ def cycle(
     check_model(model, density.space, density.shape)
     basis = basis_of_cycles([model], density.space)
     with one_blas_thread():
-        motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
-        curve, orbit = _from_run(motion, density, period)
+        curve, orbit = _from_run(flow_of(model, basis), density, period)
         resolution = Resolution(tolerance, basis.most_for(max_degree, basis.most), max_intervals)
         curve, point, iteration = resolution.found(curve, orbit)
         orbit, mesh = curve.orbit(iteration.x), curve.mesh
@@ -345,9 +344,10 @@ def cycle(
         return cycle_at(model, curve, point, iteration, tolerance)
 
 
-def kappa_range(model: Transformer) -> tuple[float, float]:
-    """A range with the kappa of a model."""
-    return float(model.kappa) / 2, 2 * float(model.kappa)
+def flow_of(model: Transformer, basis: Reflected) -> CoefficientFlow:
+    """The flow of the coefficients of a density under a model, on its curve in kappa."""
+    span = float(model.kappa) / 2, 2 * float(model.kappa)
+    return CoefficientFlow(curve_of(model, basis, "kappa", span, None))
 
 
 def basis_of_cycles(models: list[Transformer], space: Space) -> Reflected:
@@ -355,7 +355,7 @@ def basis_of_cycles(models: list[Transformer], space: Space) -> Reflected:
     expected = "Circle, Sphere or Torus, as cycles need all harmonics"
     require("space", space, expected, not isinstance(space, Zonal), MeanfieldError)
     kind = reflected_on(space)
-    most = kind.bounds[space.dimension][1]
+    most = kind.bounds[space.dimension].most
     space = space.with_degree(least_degree(models, space, space.degree, most))
     each = [symmetries_of(model, space) for model in models]
     planes = set(each[0].planes).intersection(*(one.planes for one in each))

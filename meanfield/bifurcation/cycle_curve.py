@@ -205,15 +205,10 @@ class CycleCurve(Curve):
         lengths = np.zeros(reference.stages.shape)
         lengths[:, -1] = mesh.weights[:, None]
         none = np.zeros(len(reference.speeds))
-        self._lengths = np.concatenate([lengths.ravel(), [reference.period**-2], none, [1.0]])
+        self.lengths = np.concatenate([lengths.ravel(), [reference.period**-2], none, [1.0]])
 
     def identity(self) -> tuple[Any, ...]:
         return *self.motion.states.identity(), self.mesh.ends, self.reference.z
-
-    @property
-    def lengths(self) -> Array:
-        """Weights of the squared entries of a change of z in the metric, (size of z,)."""
-        return self._lengths
 
     def value(self, p: float) -> float:
         return self.motion.states.value(p)
@@ -276,10 +271,10 @@ class CycleCurve(Curve):
         """Point of the curve at z with its unit tangent and its monodromy matrix."""
 
         def find() -> Array:
-            _, derivative = self.in_plane(z, self._lengths * direction, 0.0)
+            _, derivative = self.in_plane(z, self.lengths * direction, 0.0)
             linear = derivative(by_parameter=True)
             tangent = linear.solve(np.append(np.zeros(len(z) - 1), 1.0))
-            tangent /= np.sqrt(self._lengths @ tangent**2)
+            tangent /= np.sqrt(self.lengths @ tangent**2)
             return np.append(tangent, linear.condensed().monodromy())
 
         found = self.recalled("tangent", (z, direction), find)

@@ -27,8 +27,7 @@ from ..core.checks import require
 from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
 from .bases import Array
-from .continuation import curve_of
-from .cycle import basis_of_cycles, kappa_range
+from .cycle import basis_of_cycles, flow_of
 from .cycle_curve import CoefficientFlow
 
 DIFFERENCE = 0.05  # step of differences, in L^2
@@ -112,8 +111,7 @@ def first_lyapunov(point: Any) -> float:
     require("point", point, "a SpecialPoint of the kind Hopf", getattr(point, "kind", "") == "Hopf")
     model = point.state.model
     basis = basis_of_cycles([model], point.state.density.space)
-    motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
-    pair = neutral_pair(motion, point, float(model.kappa))
+    pair = neutral_pair(flow_of(model, basis), point, float(model.kappa))
     return lyapunov_coefficient(partial(pair.motion.jacobian, p=pair.p), pair.c, pair.value.imag)
 
 

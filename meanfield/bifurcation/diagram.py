@@ -593,15 +593,14 @@ def stored_source(contents: Contents, header: dict[str, Any]) -> tuple[Any, Nois
 
 
 def states_on(
-    diagram: Diagram, value: float, curve_of_degree: Callable[..., StationaryCurve]
+    diagram: Diagram, value: float, curve_of_degree: Callable[[int], StationaryCurve]
 ) -> list[tuple[int, StationaryState]]:
     """States of a diagram at a value of the parameter, as (branch, state).
 
-    `curve_of_degree(degree)` returns the curve truncated at a degree; without an argument, at that
-    with which branches begin.
+    `curve_of_degree(degree)` returns the curve truncated at a degree.
     """
     places = list(_crossings(diagram, value, curve_of_degree))
-    if curve_of_degree().basis.symmetric:
+    if diagram.symmetries is None:  # branch 0 is the uniform state
         curve = curve_of_degree(_resolution(diagram, 0))
         places.insert(0, (0, curve, curve.uniform(value)))
     return [(number, state_at(curve, z, value=value)) for number, curve, z in places]
@@ -623,14 +622,14 @@ class _Node(NamedTuple):
 
 
 def _crossings(
-    diagram: "Diagram", value: float, curve_of_degree: Callable[..., StationaryCurve]
+    diagram: "Diagram", value: float, curve_of_degree: Callable[[int], StationaryCurve]
 ) -> Iterator[tuple[int, StationaryCurve, np.ndarray]]:
     """States of all branches at a value, as (branch, curve, (m, p)), by Newton's method.
 
     Guesses are interpolated between neighbouring points, onsets and folds included. Near these,
     moments change like the square root of the parameter, or linearly at a transcritical onset.
     """
-    for number in range(int(curve_of_degree().basis.symmetric), len(diagram.ends) + 1):
+    for number in range(int(diagram.symmetries is None), len(diagram.ends) + 1):
         curve = curve_of_degree(_resolution(diagram, number))
         nodes = _nodes(diagram, number, curve.basis)
         curve = curve.among(curve.basis.fitted(nodes[-1].m)[0])

@@ -31,7 +31,6 @@ from ..core.cached import cached_property
 from ..models import Drift, Transformer, ZonalDrift
 from .bases import Array, Basis
 from .newton import Coupled
-from .power_series import exponential, logarithm, product
 from .stability import COUNTED_ATTRACTION
 
 POTENTIAL_ROUNDING = 2e-15  # rounding error of the exponent kappa g, and of P_l for each degree
@@ -260,27 +259,18 @@ class MomentEquation(StationaryEquation):
         return self.model.drift
 
     @cached_property
-    def _single_interactions(self) -> Interactions | None:
+    def _interactions(self) -> Any:
+        """Multipliers and c; None without a potential."""
         return interactions(self.zonal, self.basis)
 
     @property
     def exists(self) -> bool:
         """Whether the drift has a potential; True for a placeholder."""
-        return self.drift.is_absent or self._single_interactions is not None
-
-    @property
-    def _interactions(self) -> Interactions:
-        assert self._single_interactions is not None
-        return self._single_interactions
+        return self.drift.is_absent or self._interactions is not None
 
     @property
     def weights(self) -> Array:
         return self._interactions.weights
-
-    @property
-    def functions(self) -> Array:
-        """P_l at the nodes, (N, M)."""
-        return self.basis.legendre
 
     @cached_property
     def ratio(self) -> float:
@@ -405,7 +395,7 @@ class MomentEquation(StationaryEquation):
         f = sum left_l P_l and h = g' sum W_l right_l P_l. The density is proportional to
         exp(kappa g), so that dE X = kappa Cov(X, dg) + E dX.
         """
-        kappa, p, w, mass = mean.kappa, self.functions, self.strengths, mean.weights
+        kappa, p, w, mass = mean.kappa, self.basis.legendre, self.strengths, mean.weights
         f, s = left @ p, (w * right) @ p
         h = mean.gain * s
         f = f - mass @ f
@@ -422,22 +412,23 @@ class MomentEquation(StationaryEquation):
 
     def series(self, m: Array, kappa: Array) -> Array:
         orders = len(m)
-        s = (self.strengths * m) @ self.functions
-        potential = logarithm(self.ratio * s) / self.ratio if self.ratio else s
-        density = exponential(product(kappa[:, None] * np.ones_like(s), potential))
+        s = (self.strengths * m) @ self.basis.legendre
+        potential = _logarithm(self.ratio * s) / self.ratio if self.ratio else s
+        density = _exponential(_product(kappa[:, None] * np.ones_like(s), potential))
         weighted = density * self.basis.weights
         mass = weighted.sum(axis=1)
         inverse = np.zeros(orders)
         inverse[0] = 1 / mass[0]
         for k in range(1, orders):
             inverse[k] = -(mass[1 : k + 1] @ inverse[k - 1 :: -1][:k]) / mass[0]
-        moments = weighted @ self.functions.T
-        return m - product(np.broadcast_to(inverse[:, None], moments.shape), moments)
+        moments = weighted @ self.basis.legendre.T
+        return m - _product(np.broadcast_to(inverse[:, None], moments.shape), moments)
 
     # Derivatives by the parameter of a family ------------------------------------------------
 
     @cached_property
     def _changes(self) -> Interactions:
+        """Derivatives of the multipliers and of c by the parameter of a family."""
         assert self._differentiated is not None
         return self._differentiated()
 
@@ -465,3 +456,27 @@ class MomentEquation(StationaryEquation):
     def _sum_change(self, m: Array) -> Array:
         """ds/dp at the nodes, (M,)."""
         return self.basis.synthesised(self.strength_changes * m)
+
+
+def _product(f: Array, g: Array) -> Array:
+    """Coefficients of the product f g of power series, which have them in rows."""
+    return np.stack([sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(len(f))])
+
+
+def _exponential(f: Array) -> Array:
+    """Coefficients of the power series h = exp(f), from h' = f' h."""
+    h = np.zeros_like(f)
+    h[0] = np.exp(f[0])
+    for k in range(1, len(f)):
+        h[k] = sum(i * f[i] * h[k - i] for i in range(1, k + 1)) / k
+    return h
+
+
+def _logarithm(f: Array) -> Array:
+    """Coefficients of the power series h = log(1 + f), from (1 + f) h' = f'."""
+    h = np.zeros_like(f)
+    h[0] = np.log1p(f[0])
+    for k in range(1, len(f)):
+        inner = sum(i * h[i] * f[k - i] for i in range(1, k)) / k
+        h[k] = (f[k] - inner) / (1 + f[0])
+    return h

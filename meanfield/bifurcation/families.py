@@ -130,7 +130,7 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
 
 def _resolving(kind: Any, space: Any, models: Sequence[Transformer]) -> Any:
     """The space with the degree at which the search for states of models begins."""
-    begun, most = kind.resolving(space), 2 * kind.bounds[space.dimension][1]
+    begun, most = kind.resolving(space), 2 * kind.bounds[space.dimension].most
     return begun.with_degree(least_degree(models, space, begun.degree, most))
 
 
@@ -160,14 +160,11 @@ def known_symmetry(model: Transformer, space: Any, symmetry: Any) -> Any:
 
 def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, symmetry: Any) -> Any:
     """The basis for models along a parameter, from its value at both ends and one in between."""
-    if isinstance(source, Drift) or (isinstance(source, type) and issubclass(source, ZonalDrift)):
-        values = () if name == "kappa" else probed_values(span)
-        drifts = [with_parameter(source, name, value) for value in values] or [source]
-        models = [Transformer(drift, noise=noise, kappa=1.0) for drift in drifts]
-        return basis_of(models, space, symmetry)
-    if name == "kappa":
-        return basis_of([source], space, symmetry)
-    models = [with_parameter(source, name, value) for value in probed_values(span)]
+    values = () if name == "kappa" else probed_values(span)
+    each = [with_parameter(source, name, value) for value in values] or [source]
+    models = [
+        one if isinstance(one, Transformer) else Transformer(one, 1.0, noise=noise) for one in each
+    ]
     return basis_of(models, space, symmetry)
 
 

@@ -35,16 +35,15 @@ def index_sum(states: Sequence[StationaryState]) -> int | None:
     ----------
     Granas and Dugundji, Fixed Point Theory (2003), section 12, for the index and its sum.
     """
-    each = [_share(state) for state in states]
-    known = [share for share in each if share is not None]
-    return sum(known) if known and len(known) == len(each) else None
-
-
-def _share(state: StationaryState) -> int | None:
-    """Sum of the indices of a state and its images; None if it is not known."""
-    images = state.images
-    each = None if images is None else [_index(image) for image in images]
-    return None if each is None or None in each else sum(one for one in each if one is not None)
+    total = 0
+    for state in states:
+        if state.images is None:
+            return None
+        for image in state.images:
+            if (index := _index(image)) is None:
+                return None
+            total += index
+    return total if states else None
 
 
 def _index(state: StationaryState) -> int | None:

@@ -23,7 +23,7 @@ from ..dynamics.indexed import IndexedMotion
 from ..models import Transformer
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed, IndexedSpace
-from .bases import Array
+from .bases import Array, Truncation
 from .reflections import AllHarmonics, Reflected, Symmetries, all_harmonics
 from .transport import Flow, TransportEquation, TransportState
 
@@ -104,7 +104,7 @@ class IndexedBasis(Reflected, space=IndexedSpace):
     space: Any
     all: Any
     harmonics: ClassVar[type[AllHarmonics]] = IndexedHarmonics
-    bounds: ClassVar = {2: (16, 128, 1e-12), 3: (6, 32, 1e-10)}
+    bounds: ClassVar = {2: Truncation(16, 128, 256, 1e-12), 3: Truncation(6, 32, 64, 1e-10)}
 
     @cached_property
     def shares(self) -> np.ndarray:
@@ -198,12 +198,6 @@ class IndexedEquation(TransportEquation):
         every = slices.series(np.eye(len(slices.degrees)), 0.0)
         turned = slices.moments(-1j * slices.space.degrees * every).T
         return np.kron(turned, functions.T @ (self._frequencies[:, None] * functions))
-
-    def _diffusion(self, part: Any) -> Array:
-        return np.diag(-part.eigenvalues)
-
-    def _diffused(self, c: Array) -> Array:
-        return -self.basis.even.eigenvalues * c
 
     def _nodal(self, c: Array, part: Any) -> Array:
         """Coefficients of one order, (n,), by harmonic and node, (n', P)."""

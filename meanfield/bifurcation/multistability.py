@@ -14,7 +14,6 @@ from ..core.calls import checked_call
 from ..core.checks import generator, require
 from ..core.errors import StorageError
 from ..core.forms import Natural
-from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
@@ -26,7 +25,6 @@ from .index_sums import index_sum
 from .stability import GROWING_RATE
 from .stationary import (
     AT_STATE,
-    SAME_STATE,
     StationaryState,
     check_model,
     check_stationary,
@@ -34,9 +32,11 @@ from .stationary import (
     recognised,
     settled,
     state_near,
+    turned_alike,
 )
 from .unstable_manifolds import (
     MOST_FLOW_PARTS,
+    UnstableMode,
     basis_without,
     displaced,
     flow_from,
@@ -46,7 +46,6 @@ from .unstable_manifolds import (
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 MOST_STATES = 20  # by default
 GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
@@ -86,7 +85,7 @@ class StationaryStates(Result, Sequence[StationaryState]):
         excluded) and residual.
     """
 
-    made_by = "stationary_states"
+    made_by = figure = "stationary_states"
     takes_model = True
 
     data: "xr.Dataset"
@@ -148,10 +147,6 @@ class StationaryStates(Result, Sequence[StationaryState]):
         states = tuple(state_of(model, one, header["symmetry"], float(r)) for one, r in pairs)
         check_stationary(contents, *states)
         return cls(data, **header | {"model": model, "states": states})
-
-    def plot(self, **options: Any) -> "Figure":
-        """Draw the densities of all states, by `plotting.stationary_states`."""
-        return FIGURES["stationary_states"](self, **options)
 
     def __repr__(self) -> str:
         lines = [
@@ -394,14 +389,14 @@ def states_around(
     basis = state.equation.basis
     rates: list[np.ndarray] = []
     for image in state.images or [state]:
-        modes = [mode for mode in unstable_modes(image) if searched(basis, mode[1])]
-        growing = np.array([rate for rate, *_ in modes])
+        modes = [mode for mode in unstable_modes(image) if searched(basis, mode.order)]
+        growing = np.array([mode.rate for mode in modes])
         if any(np.array_equal(growing.round(9), other.round(9)) for other in rates):
             continue
         rates.append(growing)
-        for (_, order, mode), size in product(modes, sizes):
-            for sign in _sides(image, order, mode):
-                guess = displaced(image, order, sign * mode, size).resample(degree)
+        for mode, size in product(modes, sizes):
+            for side in _sides(image, mode):
+                guess = displaced(image, side, size).resample(degree)
                 with suppress(ValueError):  # the axis of the guess is not that of the state
                     yield state_near(state.model, guess, symmetry, known)
 
@@ -415,38 +410,33 @@ def states_beside(
     saddle of index one among densities of that symmetry, which the flow keeps.
     """
     modes = unstable_modes(state)
-    counts = Counter(order for _, order, _ in modes)
-    for rate, order, mode in modes:
-        there = counts[order] + (counts[0] if order else 0)
-        if there > 1 or not searched(state.equation.basis, order):
+    counts = Counter(mode.order for mode in modes)
+    for mode in modes:
+        there = counts[mode.order] + (counts[0] if mode.order else 0)
+        if there > 1 or not searched(state.equation.basis, mode.order):
             continue
-        for sign in _sides(state, order, mode):
-            ends = states_along(state, rate, order, sign * mode, symmetry, SEARCHED_PARTS, known)
+        for side in _sides(state, mode):
+            ends = states_along(state, side, symmetry, SEARCHED_PARTS, known)
             yield from islice((end for end in ends if not same_state(end, state)), 1)
 
 
-def _sides(state: StationaryState, order: int, mode: np.ndarray) -> tuple[int, ...]:
-    """Signs of a mode; 1 alone if a symmetry of the model exchanges both sides of the state."""
-    wide = basis_without(state, order)
-    sides = [wide.moments(displaced(state, order, sign * mode, 1.0))[0] for sign in (1, -1)]
-    return (1,) if _equivalent(wide, *sides) else (1, -1)
+def _sides(state: StationaryState, mode: UnstableMode) -> list[UnstableMode]:
+    """A mode with both signs, or with one if a symmetry exchanges its two sides of the state."""
+    wide, sides = basis_without(state, mode.order), [mode, mode.opposite]
+    m, k = (wide.moments(displaced(state, side, 1.0))[0] for side in sides)
+    return sides[:1] if _equivalent(wide, m, k) else sides
 
 
 def states_along(
-    state: StationaryState,
-    rate: float,
-    order: int,
-    mode: np.ndarray,
-    symmetry: Any,
-    parts: int = MOST_FLOW_PARTS,
+    state: StationaryState, mode: UnstableMode, symmetry: Any, parts: int = MOST_FLOW_PARTS,
     known: Sequence[StationaryState] = (),
-) -> Iterator[StationaryState]:
+) -> Iterator[StationaryState]:  # fmt: skip
     """States to which `flow_from` comes close, one for each part of the way that ends at one.
 
     Those of `known` stand for their images. The way ends at a state that no allowed degree
     resolves.
     """
-    for density in islice(flow_from(state, rate, order, mode), parts):
+    for density in islice(flow_from(state, mode), parts):
         try:
             end = recognised(density, known, symmetry, AT_STATE)
             end = state_near(state.model, density, symmetry) if end is None else end
@@ -466,9 +456,7 @@ def same_state(one: StationaryState, other: StationaryState) -> bool:
 
 def _equivalent(basis: Basis, m: np.ndarray, k: np.ndarray) -> bool:
     """Whether moments m and k are equal up to rotations and reflections."""
-    images = [k, *basis.equivalents(k)]
-    away = (np.linalg.norm(basis.fingerprint(m) - basis.fingerprint(image)) for image in images)
-    return bool(min(away) < SAME_STATE)
+    return any(turned_alike(basis, m, image) for image in (k, *basis.equivalents(k)))
 
 
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:

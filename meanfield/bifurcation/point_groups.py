@@ -36,7 +36,7 @@ conditions as independent A m: three for a state without an axis, two for one ab
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from ..core.checks import real_array, require
 from ..spaces import Sphere
 from ..spaces.density import Density
 from ..spaces.sphere_points import rotation
-from .bases import Basis
+from .bases import Basis, Truncation
 from .longitudes import ByLongitude
 from .reflections import AllHarmonics, all_harmonics
 
@@ -100,19 +100,7 @@ POLYHEDRA = {"tetrahedral": "Td", "octahedral": "Oh", "icosahedral": "Ih"}
 POLYHEDRAL_PARITIES = (0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1)  # in x, y, z, of orders 1, 2, ...
 
 
-class Degrees(NamedTuple):
-    """Degrees of truncation: the first, the highest on branches, and the highest of one state.
-
-    `unresolved` is the size of the last moments above which a point of a branch needs a higher one.
-    """
-
-    least: int
-    highest: int
-    finest: int
-    unresolved: float
-
-
-USUAL, OF_POLYHEDRA = Degrees(FEWEST_DEGREES, 60, 80, 1e-10), Degrees(24, 81, 162, 1e-12)
+USUAL, OF_POLYHEDRA = Truncation(FEWEST_DEGREES, 60, 80, 1e-10), Truncation(24, 81, 162, 1e-12)
 
 
 def generators_of(symmetry: Any) -> list[np.ndarray] | None:
@@ -201,7 +189,7 @@ class PointGroup:
         The number of degree l is the mean of det(g)^l sin((l + 1/2) a)/sin(a/2), where det(g) g is
         a rotation by the angle a.
         """
-        signs, l = np.linalg.det(self.elements)[:, None], np.arange(1, OF_POLYHEDRA.highest + 1)
+        signs, l = np.linalg.det(self.elements)[:, None], np.arange(1, OF_POLYHEDRA.most + 1)
         traces = signs[:, 0] * np.trace(self.elements, axis1=1, axis2=2)
         angles = np.arccos(np.clip((traces - 1) / 2, -1, 1))[:, None]
         characters = np.round(signs) ** l * (1 + 2 * np.cumsum(np.cos(angles * l), axis=1))
@@ -361,8 +349,8 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
 
     Parameters
     ----------
-    symmetry : str or ndarray
-        Name or generators of the group.
+    symmetry : PointGroup, str or ndarray
+        The group, or its name or generators.
     degree : int
     order : int
     like : Invariants, optional
@@ -381,12 +369,13 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     def __init__(
         self, symmetry: Any, degree: int, order: int = 0, like: "Invariants | None" = None
     ):
-        self.symmetry, self.degree, self.order = symmetry, degree, order
-        self.group = group = point_group(symmetry)
-        self._degrees = OF_POLYHEDRA if group.polyhedral else USUAL
-        self.least, self.unresolved = self._degrees.least, self._degrees.unresolved
+        self.degree, self.order = degree, order
+        group = symmetry if isinstance(symmetry, PointGroup) else point_group(symmetry)
+        self.group = group
+        limits = OF_POLYHEDRA if group.polyhedral else USUAL
+        self.least, most, self.finest, self.unresolved = limits
         dense = int(np.searchsorted(group.numbers_up_to, MOST_DENSE_UNKNOWNS, "right")) - 1
-        self.most, self.orders = min(dense, self._degrees.highest), group.orders
+        self.most, self.orders = min(dense, most), group.orders
         self.mixing, self.degrees = group.sorted_harmonics(degree)[order]
         self.dense = self.degrees.size <= MOST_DENSE_UNKNOWNS
         self.space = Sphere(degree) if like is None else like.space
@@ -402,7 +391,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
 
     @classmethod
     def on(cls, space: Any, name: Any) -> "Invariants":
-        coarsest = invariants(name, FEWEST_DEGREES)
+        coarsest = invariants(point_group(name), FEWEST_DEGREES)
         return coarsest.finer(max(coarsest.least, min(space.degree, coarsest.most)))
 
     def of_order(self, order: int) -> "Invariants":
@@ -411,15 +400,11 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
             if not self.group.polyhedral:
                 cheap = int(np.sqrt(CHEAP_PERTURBATIONS * len(self.group.classes))) - 1
             degree = min(max(self.degree // 2, cheap), self.degree)
-            self._parts[order] = Invariants(self.symmetry, degree, order, self)
+            self._parts[order] = Invariants(self.group, degree, order, self)
         return self._parts[order]
 
     def finer(self, degree: int) -> "Invariants":
-        return invariants(self.symmetry, degree)
-
-    @property
-    def finest(self) -> int:
-        return self._degrees.finest
+        return invariants(self.group, degree)
 
     def _series(self, c: np.ndarray) -> np.ndarray:
         """Coefficients (..., modes) on `space` of sum_i c_i p_i; `c` (..., N)."""
@@ -523,7 +508,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     def rotations(self, m: np.ndarray) -> int:
         if not self.degrees.size:
             return 0
-        turned = Invariants(self.symmetry, self.space.degree, 0, self)._turned(m, np.eye(3))
+        turned = Invariants(self.group, self.space.degree, 0, self)._turned(m, np.eye(3))
         sizes = np.linalg.svd(self._analysed(turned), compute_uv=False)
         return int((sizes > TURNED).sum())
 
@@ -600,31 +585,19 @@ def _all_harmonics(degree: int) -> AllHarmonics:
 
 def point_group(symmetry: Any) -> PointGroup:
     """The group of a name or of generators; the last 16 are cached."""
-    return _cached_group(_key(symmetry))
-
-
-def invariants(symmetry: Any, degree: int) -> Invariants:
-    """The basis of order 0 of a group up to a degree; the last 8 are cached with their tables."""
-    return _cached_invariants(_key(symmetry), degree)
-
-
-def _key(symmetry: Any) -> Any:
-    """A name, or shape and entries of generators."""
     if isinstance(symmetry, str):
-        return symmetry
+        return _cached_group(symmetry)
     matrices = real_array("symmetry", symmetry)
-    return matrices.shape, tuple(matrices.ravel().tolist())
-
-
-def _symmetry(key: Any) -> Any:
-    return key if isinstance(key, str) else np.reshape(key[1], key[0])
+    return _cached_group(tuple(matrices.ravel().tolist()), matrices.shape)
 
 
 @lru_cache(maxsize=16)
-def _cached_group(key: Any) -> PointGroup:
-    return PointGroup(_symmetry(key))
+def _cached_group(symmetry: Any, shape: tuple[int, ...] | None = None) -> PointGroup:
+    """The group of a name, or of generators from all their entries and their shape."""
+    return PointGroup(symmetry if shape is None else np.reshape(symmetry, shape))
 
 
 @lru_cache(maxsize=RECENT_BASES)
-def _cached_invariants(key: Any, degree: int) -> Invariants:
-    return Invariants(_symmetry(key), degree)
+def invariants(group: PointGroup, degree: int) -> Invariants:
+    """The basis of order 0 of a group up to a degree; the last 8 are cached with their tables."""
+    return Invariants(group, degree)

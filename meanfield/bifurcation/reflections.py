@@ -26,7 +26,7 @@ from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
 from ..spaces.density import Density
-from .bases import NO_MOMENT, Basis, directional
+from .bases import NO_MOMENT, Basis, Truncation, directional
 
 REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
 FINITE_TURN = 1e-6  # angle from which a rotation in a step of Newton's method is finite
@@ -311,9 +311,9 @@ class Reflected(Basis):
     symmetric, refinement = False, 1.5
     order, turning = 0, -1
     bounds: ClassVar = {
-        2: (32, 256, 1e-12),
-        3: (12, 40, 1e-10),
-    }  # least, most, unresolved, by dimension
+        2: Truncation(32, 256, 512, 1e-12),
+        3: Truncation(12, 40, 80, 1e-10),
+    }  # by dimension
 
     def __init_subclass__(cls, space: type[Space], **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -328,7 +328,7 @@ class Reflected(Basis):
     ):
         self.space, self.noise = space, noise
         self.dimension, self.degree = space.dimension, space.degree
-        self.least, self.most, self.unresolved = self.bounds[space.dimension]
+        self.least, self.most, self.finest, self.unresolved = self.bounds[space.dimension]
         self.all = all_harmonics(space)
         self.degrees = self.all.degrees
         self.symmetries = symmetries_of_noise(noise, space) if symmetries is None else symmetries
@@ -343,7 +343,7 @@ class Reflected(Basis):
     @classmethod
     def resolving(cls, space: Space) -> Space:
         """The space with the degree at which the search for states begins."""
-        return space.with_degree(max(cls.bounds[space.dimension][0], space.degree))
+        return space.with_degree(max(cls.bounds[space.dimension].least, space.degree))
 
     @cached_property
     def turnings(self) -> list[Any]:

@@ -352,7 +352,9 @@ def state_near(
         there = _excluded_moments(excluded, basis)
         iteration = _solved(equation, kappa, m, tolerance, there, basis.moved)
         undirected = _turned_by_rounding(equation, kappa, iteration)
-        known = iteration.converged and any(_same(basis, other, iteration.x) for other in there)
+        known = iteration.converged and any(
+            turned_alike(basis, other, iteration.x) for other in there
+        )
         if known:
             iteration = iteration._replace(status="known")
         times_negative = 0
@@ -369,7 +371,7 @@ def state_near(
             basis = equation.basis
             iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
-    if not known and any(_same(basis, one, m) for one in _excluded_moments(excluded, basis)):
+    if not known and any(turned_alike(basis, one, m) for one in _excluded_moments(excluded, basis)):
         status = "known"
     negativity = equation.negativity(equation.mean(m, kappa)) if status == "converged" else 0.0
     if negativity > NEGATIVE_SHARE:
@@ -554,9 +556,9 @@ def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> floa
     return float(np.sqrt(missing / order)) if order > UNIFORM_MOMENT**2 else 0.0
 
 
-def _same(basis: Basis, one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two states are equal up to a rotation that preserves the symmetry."""
-    return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME_STATE)
+def turned_alike(basis: Basis, m: np.ndarray, k: np.ndarray) -> bool:
+    """Whether states with moments m and k are equal up to a rotation that keeps the symmetry."""
+    return bool(np.linalg.norm(basis.fingerprint(m) - basis.fingerprint(k)) < SAME_STATE)
 
 
 def l2_distance(one: Any, other: Any) -> float:
@@ -596,7 +598,9 @@ def recognised(
         if not iteration.converged or np.linalg.norm(basis.norms * (iteration.x - m)) > within:
             return None
         for state in states:
-            if any(_same(basis, one, iteration.x) for one in _excluded_moments([state], basis)):
+            if any(
+                turned_alike(basis, one, iteration.x) for one in _excluded_moments([state], basis)
+            ):
                 return state
     return None
 

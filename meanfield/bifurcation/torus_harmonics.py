@@ -12,6 +12,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..spaces import Torus
+from .bases import Truncation
 from .reflections import AllHarmonics, Reflected
 from .torus_waves import EVEN, OnTorus, Orbits, orbits_on
 
@@ -106,7 +107,11 @@ class TorusReflected(OnTorus, Reflected, space=Torus):
     all: TorusHarmonics
     harmonics: ClassVar[type[AllHarmonics]] = TorusHarmonics
     iterates = True
-    bounds: ClassVar = {2: (32, 256, 1e-12), 4: (6, 24, 1e-10), 6: (3, 5, 1e-8)}
+    bounds: ClassVar = {
+        2: Truncation(32, 256, 320, 1e-12),
+        4: Truncation(6, 24, 30, 1e-10),
+        6: Truncation(3, 5, 6, 1e-8),
+    }
 
     @property
     def orbits_of_waves(self) -> Orbits:  # type: ignore[override]
@@ -115,10 +120,6 @@ class TorusReflected(OnTorus, Reflected, space=Torus):
     @property
     def waves(self) -> np.ndarray:  # type: ignore[override]
         return self.all.waves
-
-    @property
-    def finest(self) -> int:
-        return self.most + self.most // 4
 
     @cached_property
     def sizes(self) -> np.ndarray:

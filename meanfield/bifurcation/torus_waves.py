@@ -16,7 +16,7 @@ Translations by half a period of a state, and exchanges of the angles, give equi
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations, product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,10 +30,12 @@ from ..spaces.validity import HarmonicSizes
 from .bases import (
     AXISYMMETRIC,
     NO_MOMENT,
+    ON_CIRCLE,
     SYMMETRY_ROUNDING,
     UNIFORM_MOMENT,
     VISIBLE_MOMENT,
     Basis,
+    Truncation,
     distinct,
 )  # fmt: skip
 
@@ -43,14 +45,6 @@ COARSE_TAIL = 0.05  # last moments of a state at the first of these truncations
 COUPLED_MOMENT = 1e-12  # moments that couple perturbations
 TRUNCATION_RATIO = 1.25  # ratio of the degrees of truncations whose spectra are compared
 IN_LATTICE = 1e-6  # distance from whole numbers of the coordinates of a wave in a lattice
-
-
-class Truncation(NamedTuple):
-    """Degrees of truncation: the first, the highest on branches, and the highest of one state."""
-
-    least: int
-    most: int
-    finest: int
 
 
 class Orbits:
@@ -183,18 +177,16 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
 
     turning, refinement = -1, 1.5
     truncations: ClassVar = {
-        AXISYMMETRIC: (Truncation(8, 27, 64), Truncation(4, 9, 12)),
-        SQUARE: (Truncation(8, 40, 80), Truncation(4, 12, 16)),
-        EVEN: (Truncation(8, 18, 40), Truncation(4, 6, 7)),
+        AXISYMMETRIC: (Truncation(8, 27, 64, 1e-10), Truncation(4, 9, 12, 1e-10)),
+        SQUARE: (Truncation(8, 40, 80, 1e-10), Truncation(4, 12, 16, 1e-10)),
+        EVEN: (Truncation(8, 18, 40, 1e-10), Truncation(4, 6, 7, 1e-10)),
     }  # with two and three angles
 
     def __init__(self, space: Torus, name: str, order: int = 0, nodes: int = 0) -> None:
         self.space, self.name, self.order, self.nodes = space, name, order, nodes or space.degree
         self.degree, self.dimension, self.circles = space.degree, space.dimension, space.circles
-        several = (Truncation(32, 512, 1024), *self.truncations[name])
-        limits = several[self.circles - 1]
-        self.least, self.most, self._finest = limits
-        self.unresolved = 1e-12 if self.circles == 1 else 1e-10
+        limits = (ON_CIRCLE, *self.truncations[name])[self.circles - 1]
+        self.least, self.most, self.finest, self.unresolved = limits
         self.axis = np.zeros(self.circles)
         self.orbits_of_waves = orbits_on(space, name)
         self.odd = self._classes[order]
@@ -251,13 +243,9 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
             degree = max(int(TRUNCATION_RATIO * degree), degree + gap)
         yield part
 
-    @property
-    def finest(self) -> int:
-        return self._finest
-
     def truncation_of(self, degree: int) -> int:
         return next(
-            d for d in range(1, self._finest + 1)
+            d for d in range(1, self.finest + 1)
             if len(orbits_on(self.space.with_degree(d), self.name).sizes) >= degree
         )  # fmt: skip
 

@@ -23,6 +23,7 @@ mu.
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of trunca
 CIRCLES, CIRCLE_POINTS = (0.25, 0.125, 0.0625, 0.03125), 32  # complex t of series
 LAPLACIAN_ROUNDING = 1e-12  # relative to a generator: its difference from the Laplacian
 CIRCLE_ROUNDING = 1e-13  # of the last coefficient of a resolved series
+VALUES, GRADIENTS = attrgetter("values"), attrgetter("gradients")  # tables of functions
 
 
 class LinearFunction(NamedTuple):
@@ -272,7 +274,7 @@ class TransportEquation(StationaryEquation):
         """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
         zonal = (c * basis.interaction(part) for c, part in self._zonal_terms)
-        found = [LinearFunction(0.0, _values, factors) for factors in zonal]
+        found = [LinearFunction(0.0, VALUES, factors) for factors in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis, None if field.drift.interacts else 0)
             each = zip(every.coefficients, every.values, strict=True)
@@ -343,13 +345,12 @@ class TransportEquation(StationaryEquation):
         return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
 
     def _diffusion(self, part: Any) -> Array:
-        """The block of L* of one order, (n, n); cached by order and size."""
+        """The block of L* of one order, (n, n); cached unless it is diagonal."""
+        if self.model.noise.laplacian:
+            return np.diag(-part.eigenvalues)
         key = part.order, len(part.degrees)
         if key not in self._diffusions:
-            if self.model.noise.laplacian:
-                matrix = np.diag(-part.eigenvalues)
-            else:
-                matrix = self.basis.diffusion[0][np.ix_(part.members, part.members)]
+            matrix = self.basis.diffusion[0][np.ix_(part.members, part.members)]
             self._diffusions[key] = matrix
         return self._diffusions[key]
 
@@ -614,9 +615,9 @@ class TransportEquation(StationaryEquation):
         (flow,), even = mean.flows, self.basis.even
         ((velocity, level),), c = flow.parts, even.sizes * m[even.members]
         w, z = zip(*parts, strict=True)
-        change = LinearFunction(0.0, _gradients, slopes @ np.array(w)).at(c, even)
+        change = LinearFunction(0.0, GRADIENTS, slopes @ np.array(w)).at(c, even)
         if z[0] is not None:
-            below = LinearFunction(0.0, _values, slopes @ np.array(z)).at(c, even)
+            below = LinearFunction(0.0, VALUES, slopes @ np.array(z)).at(c, even)
             change = change - velocity * below
         moving = self.basis.weights * flow.density * change / level
         return self._by_force(mean, (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0])
@@ -645,16 +646,8 @@ def scaled(w: Array, z: Array | None) -> tuple[Array, Array | None]:
 
 def _zonal_head(w: Array, z: Array | None) -> VelocityPart:
     """grad(W * mu)/(Z * mu) from multipliers with z_0 = 1; z is None for Z = 1."""
-    below = None if z is None or not np.any(z[1:]) else LinearFunction(1.0, _values, z)
-    return VelocityPart(LinearFunction(0.0, _gradients, w), below)
-
-
-def _values(part: Any) -> Array:
-    return part.values
-
-
-def _gradients(part: Any) -> Array:
-    return part.gradients
+    below = None if z is None or not np.any(z[1:]) else LinearFunction(1.0, VALUES, z)
+    return VelocityPart(LinearFunction(0.0, GRADIENTS, w), below)
 
 
 def _tabulated(basis: Any, rows: Array) -> LinearFunction:

@@ -9,7 +9,7 @@ backward differentiation formulas with the Jacobian of R, whose steps grow with 
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,35 @@ MOST_FLOW_STEPS = 4000  # of all parts
 RTOL, ATOL = 1e-6, 1e-9  # of the flow
 
 
-def unstable_modes(state: StationaryState) -> list[tuple[float, int, np.ndarray]]:
-    """Rates, orders and real parts of the growing modes of a state, rotations excepted."""
+class UnstableMode(NamedTuple):
+    """A growing mode of a stationary state.
+
+    Attributes
+    ----------
+    rate : float
+    order : int
+        See `Stability`.
+    vector : ndarray
+        Coefficients of its real part in the basis of its order.
+    """
+
+    rate: float
+    order: int
+    vector: np.ndarray
+
+    @property
+    def opposite(self) -> "UnstableMode":
+        """The mode with the other sign."""
+        return self._replace(vector=-self.vector)
+
+
+def unstable_modes(state: StationaryState) -> list[UnstableMode]:
+    """The growing modes of a state, rotations excepted."""
     spectrum = state.leading
     kept = (spectrum.eigenvalues.real > GROWING_RATE) & ~spectrum.neutral
+    rates, orders, vectors = spectrum.eigenvalues.real, spectrum.orders, spectrum.modes
     return [
-        (float(spectrum.eigenvalues[i].real), int(spectrum.orders[i]), np.real(spectrum.modes[i]))
+        UnstableMode(float(rates[i]), int(orders[i]), np.real(vectors[i]))
         for i in np.flatnonzero(kept)
     ]
 
@@ -52,16 +75,16 @@ def searched(basis: Basis, order: int) -> bool:
     return order == 0 or not basis.symmetric
 
 
-def displaced(state: StationaryState, order: int, mode: np.ndarray, size: float) -> Density:
-    """The density of a state plus a perturbation of one order, of a norm in L^2.
+def displaced(state: StationaryState, mode: UnstableMode, size: float) -> Density:
+    """The density of a state plus a mode that is scaled to a norm in L^2.
 
     Raises
     ------
     MeanfieldError
-        If the perturbation lacks the symmetry of the search, and the basis is for that alone.
+        If the mode lacks the symmetry of the search, and the basis is for that alone.
     """
-    basis, axis = state.equation.basis, state.axis
-    change = size / np.linalg.norm(mode) * mode
+    basis, axis, (_, order, vector) = state.equation.basis, state.axis, mode
+    change = size / np.linalg.norm(vector) * vector
     if isinstance(basis, Reflected):
         moments, members = state.legendre_moments.copy(), basis.of_order(order).members
         moments[members] += change / basis.sizes[members]
@@ -93,20 +116,18 @@ def basis_without(state: StationaryState, order: int) -> Basis:
     )
 
 
-def flow_from(
-    state: StationaryState, rate: float, order: int, mode: np.ndarray
-) -> Iterator[Density]:
+def flow_from(state: StationaryState, mode: UnstableMode) -> Iterator[Density]:
     """Densities on the way from a state along a mode, each 15 growth times after the last one.
 
     The degree of truncation is low at first, and raised while the last moments exceed 1e-4.
     """
-    wide, steps = basis_without(state, order), 0
-    m, axis = wide.moments(displaced(state, order, mode, DEPARTURE))
+    wide, steps = basis_without(state, mode.order), 0
+    m, axis = wide.moments(displaced(state, mode, DEPARTURE))
     basis = wide.coarsened(m, GUESS_TAIL)
     m = m[: len(basis.degrees)]
     for _ in range(MOST_FLOW_PARTS):
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            run = flow_solver(state.model, basis, m, FLOW_PART / rate, RTOL, ATOL)
+            run = flow_solver(state.model, basis, m, FLOW_PART / mode.rate, RTOL, ATOL)
             while run.status == "running" and steps < MOST_FLOW_STEPS:
                 run.step()
                 steps += 1

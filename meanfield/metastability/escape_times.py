@@ -1,6 +1,6 @@
 """Mean time until n tokens leave the basin of a stable state: the Eyring-Kramers law."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import lgamma, log, pi
 from typing import Any
@@ -290,7 +290,10 @@ def escape_time(
             + "".join(f" {warning}" for warning in found.warnings)
         )
     here, across = Weight.of(state), [Weight.of(one.state) for one in ways]
-    shares = _log_rates(ways, across, n)
+    shares = [
+        log(_sides(one) * one.rate / (2 * pi)) + weight.log_z(n)
+        for one, weight in zip(ways, across, strict=True)
+    ]
     lowest = ways[0], across[0]
     return EscapeTime(
         state=state,
@@ -304,14 +307,6 @@ def escape_time(
         log_time=here.log_z(n) - float(np.logaddexp.reduce(shares)),
         curvature=min(one.curvature for one in (here, lowest[1])),
     )
-
-
-def _log_rates(ways: Sequence[Saddle], across: Sequence[Weight], n: int) -> list[float]:
-    """log(s rate Z/2 pi) of each saddle."""
-    return [
-        log(_sides(one) * one.rate / (2 * pi)) + weight.log_z(n)
-        for one, weight in zip(ways, across, strict=True)
-    ]
 
 
 def _sides(saddle: Saddle) -> int:

@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ..core.checks import finite, generator, require
-from ..core.provided import FIGURES
 from ..results.files import Interruptible
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
 KS_RESAMPLES = 2000
@@ -83,7 +79,7 @@ class SplittingStudy(_MeasuredPassages):
         seed, source, target, entrance, N, k and the status.
     """
 
-    made_by = "splitting"
+    made_by, figure = "splitting", "levels"
     method = "adaptive multilevel splitting"
 
     @classmethod
@@ -168,10 +164,6 @@ class SplittingStudy(_MeasuredPassages):
         below = levels[:, :, None] <= z
         return z, np.prod(np.where(below, kept[:, :, None], 1.0), axis=1)
 
-    def plot(self, **options: Any) -> "Figure":
-        """The probability of reaching each level: `plotting.levels`."""
-        return FIGURES["levels"](self, **options)
-
 
 def _mean_time(columns: Mapping[str, np.ndarray]) -> float:
     p = columns["probability"]
@@ -195,7 +187,7 @@ class FirstPassages(_MeasuredPassages):
         source, target, largest time and the status.
     """
 
-    made_by = "first_passages"
+    made_by, figure = "first_passages", "passages"
     method = "plain ensemble"
 
     def __repr__(self) -> str:
@@ -281,10 +273,6 @@ class FirstPassages(_MeasuredPassages):
         statistic = _distance_to_exponential(times[None])[0]
         others = _distance_to_exponential(random.exponential(size=(KS_RESAMPLES, len(times))))
         return float(statistic), float((1 + (others >= statistic).sum()) / (1 + KS_RESAMPLES))
-
-    def plot(self, **options: Any) -> "Figure":
-        """The share of trajectories without a passage against time: `plotting.passages`."""
-        return FIGURES["passages"](self, **options)
 
 
 def _distance_to_exponential(times: np.ndarray) -> np.ndarray:

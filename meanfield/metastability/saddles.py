@@ -22,11 +22,10 @@ from ..bifurcation.multistability import (
     states_between,
 )
 from ..bifurcation.stationary import check_model, check_stationary, state_near
-from ..bifurcation.unstable_manifolds import displaced, multiplicity, unstable_modes
+from ..bifurcation.unstable_manifolds import UnstableMode, displaced, multiplicity, unstable_modes
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require
-from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
@@ -34,7 +33,6 @@ from ..results.files import Contents, Result, dataset_of
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 NEAREST_KAPPA = 1.3  # branches are followed from kappa over this factor to kappa times it
 Watch = Callable[[str], Any]  # is called with what a search does next
@@ -108,7 +106,7 @@ class Saddles(Result, Sequence[Saddle]):
         On `saddle`: order_parameter, barrier, rate, order and residual.
     """
 
-    made_by = "saddles"
+    made_by = figure = "saddles"
     takes_model = True
     derived = ("model",)
 
@@ -159,10 +157,6 @@ class Saddles(Result, Sequence[Saddle]):
         stable = state_of(model, header["state"], symmetry)
         check_stationary(contents, stable)
         return cls(data, stable, around, header["tried"], symmetry)
-
-    def plot(self, **options: Any) -> "Figure":
-        """Draw free energies of the states and saddles, by `plotting.saddles`."""
-        return FIGURES["saddles"](self, **options)
 
     def __repr__(self) -> str:
         head = f"Saddles({len(self)} around {self.state!r}, of {self.tried} states)"
@@ -353,30 +347,22 @@ def check_together(names: str, one: StationaryState, other: StationaryState) -> 
         )
 
 
-def _unstable(state: StationaryState) -> tuple[float, int, np.ndarray] | None:
-    """Rate, order and mode of the unstable perturbation; None unless the index is one."""
-    modes, basis = unstable_modes(state), state.equation.basis
-    index = sum(multiplicity(basis, order) for _, order, _ in modes)
-    return modes[0] if index == 1 else None
-
-
 class Manifold(NamedTuple):
     """The unstable mode of a state of index one, and the stable states at its two ends."""
 
-    rate: float
-    order: int
-    mode: np.ndarray
+    mode: UnstableMode
     ends: tuple[StationaryState | None, StationaryState | None]
 
 
 def manifold_of(found: StationaryState, symmetry: Any) -> Manifold | None:
     """The unstable manifold of a state; None unless its index is one."""
-    unstable = _unstable(found)
-    if unstable is None:
+    modes, basis = unstable_modes(found), found.equation.basis
+    if sum(multiplicity(basis, mode.order) for mode in modes) != 1:
         return None
-    rate, order, mode = unstable
-    up, down = (_end(found, rate, order, sign * mode, symmetry) for sign in (1, -1))
-    return Manifold(rate, order, mode, (up, down))
+    (mode,) = modes
+    ends = (states_along(found, side, symmetry) for side in (mode, mode.opposite))
+    up, down = (next((end for end in way if end.stable), None) for way in ends)
+    return Manifold(mode, (up, down))
 
 
 def saddle_at(found: StationaryState, state: StationaryState, symmetry: Any) -> Saddle | None:
@@ -390,22 +376,14 @@ def _saddle_of(
     """The saddle with an unstable manifold, if that comes down to `state`."""
     if manifold is None:
         return None
-    rate, order, mode, ends = manifold
+    mode, ends = manifold
     if not any(end is not None and same_state(end, state) for end in ends):
         return None
     if ends[0] is None or not same_state(ends[0], state):
-        ends, mode = ends[::-1], -mode
-    change = displaced(found, order, mode, 1.0).coefficients - found.density.coefficients
+        ends, mode = ends[::-1], mode.opposite
+    change = displaced(found, mode, 1.0).coefficients - found.density.coefficients
     barrier = found.free_energy - state.free_energy
-    return Saddle(found, barrier, rate, order, change, ends)
-
-
-def _end(
-    saddle: StationaryState, rate: float, order: int, mode: np.ndarray, symmetry: Any
-) -> StationaryState | None:
-    """The stable state to which the flow leads from the saddle, displaced along a mode."""
-    ends = states_along(saddle, rate, order, mode, symmetry)
-    return next((end for end in ends if end.stable), None)
+    return Saddle(found, barrier, mode.rate, mode.order, change, ends)
 
 
 def saddles_of(

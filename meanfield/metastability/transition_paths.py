@@ -20,7 +20,6 @@ from ..bifurcation.stationary import check_stationary
 from ..core.calls import checked_call
 from ..core.checks import require, whole_number
 from ..core.forms import Natural
-from ..core.provided import FIGURES
 from ..dynamics.observables import measure
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import SEARCH_FORMAT, Progress
@@ -42,7 +41,6 @@ from .string_method import string_course
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 FEWEST_IMAGES, MOST_IMAGES = 9, 10_000
 ALIGNED = 1e-3  # largest residual of a converged path
@@ -81,7 +79,7 @@ class TransitionPath(Result):
         Difference of the actions of two resolutions; 0 where A comes from free energies.
     """
 
-    made_by = "transition_path"
+    made_by = figure = "transition_path"
     takes_model = True
     derived = ("model",)
 
@@ -160,10 +158,6 @@ class TransitionPath(Result):
         header["passes"] = tuple(saddle_of(model, one, symmetry) for one in header["passes"])
         del header["model"]
         return cls(data, **header)
-
-    def plot(self, **options: Any) -> "Figure":
-        """Draw free energy, or order, and densities on the path: `plotting.transition_path`."""
-        return FIGURES["transition_path"](self, **options)
 
     @property
     def _height(self) -> str:

@@ -28,7 +28,7 @@ from ..core.errors import StorageError
 from ..core.files import write_whole
 from ..core.forms import Reading
 from ..core.kinds import Kind
-from ..core.provided import Shown
+from ..core.provided import FIGURES, Shown
 from ..core.read_only import ReadOnlyArrays
 from ..models.transformer import Transformer
 from ..spaces import Space
@@ -39,6 +39,7 @@ from ..states.contract import Arrays
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 FILE_FORMAT = 5
 GROUP = "meanfield"
@@ -128,6 +129,8 @@ class Result(ReadOnlyArrays, Shown, ABC):
     ----------
     made_by : str
         The public name of the function that makes it, whose references a citation takes.
+    figure : str
+        The name of the function of `plotting` that draws it, unless it has a `plot` of its own.
     takes_model : bool
         Whether `load` takes the model for its functions.
     derived : tuple of str
@@ -135,6 +138,7 @@ class Result(ReadOnlyArrays, Shown, ABC):
     """
 
     made_by: ClassVar[str]
+    figure: ClassVar[str]
     takes_model: ClassVar[bool] = False
     derived: ClassVar[tuple[str, ...]] = ()
 
@@ -173,6 +177,10 @@ class Result(ReadOnlyArrays, Shown, ABC):
         contents = contents_of()
         contents.header["result"] = type(self).__name__
         return write_whole(path, _netcdf(contents))
+
+    def plot(self, **options: Any) -> "Figure":
+        """A figure of the result, by the function of `plotting` that `figure` names."""
+        return FIGURES[self.figure](self, **options)
 
     def made_with(self) -> list[Any]:
         """The kinds and schemes that it was made with, for citations."""

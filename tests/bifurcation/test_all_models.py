@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 from scipy.special import iv
 
 import meanfield as mf
+from meanfield.bifurcation.bases import Truncation
 from meanfield.bifurcation.branch_switching import BranchSearch
 from meanfield.bifurcation.continuation import curve_of
 from meanfield.bifurcation.families import equation_of
@@ -177,7 +178,7 @@ def test_models_of_a_family_are_made_once_for_many_differences():
 @pytest.mark.parametrize("high", [1.1, 1.3])
 def test_a_branch_covers_its_range_whatever_degree_states_beyond_it_need(high, monkeypatch):
     """Degree 12 resolves states up to kappa = 1.3; the step from 1.2 leads to 1.4."""
-    monkeypatch.setitem(Reflected.bounds, 2, (8, 40, 1e-12))
+    monkeypatch.setitem(Reflected.bounds, 2, Truncation(8, 40, 80, 1e-12))
     model = mf.Transformer(0.2 * mf.Kuramoto() + 0.5 * PULL)
     found = mf.branches(model, mf.Circle(8), (0.5, high), max_step=0.5, secondary=False)
     assert not found.warnings and set(found.data.branch.values) == {0}
