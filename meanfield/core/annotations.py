@@ -24,6 +24,7 @@ FromAbove: TypeAlias = Any  # an object of a room above, such as a `Solution`
 TypeHint: TypeAlias = Any  # an annotation: a class, a union, Literal[...], Annotated[...]
 ArrayIndex: TypeAlias = Any  # whole numbers, slices, masks and arrays, or a tuple of these
 Narrowed: TypeAlias = Any  # of a class that a subclass requires and its base does not
+TangentNames: TypeAlias = Sequence[str | None]  # of parameters; None for directions of a state
 
 # The argument `rng`: a generator, or a seed
 RandomSource: TypeAlias = int | Sequence[int] | np.random.Generator | np.random.SeedSequence | None

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.annotations import Narrowed, Values
+from ..core.annotations import Narrowed, TangentNames, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..dynamics.density import DensityMotion
@@ -299,7 +299,7 @@ class DifferentiatedRun:
     # Both ----------------------------------------------------------------------------------
 
     def _scheme(
-        self, piece: Piece, names: Sequence[str | None], adjoint: bool = False
+        self, piece: Piece, names: TangentNames, adjoint: bool = False
     ) -> DifferentiatedScheme:
         """The scheme of a piece with tangents by these parameters, or its transpose (cached)."""
         stretch = piece.stretch
@@ -361,7 +361,7 @@ def linearised_by_tables(
     space: Space,
     tables: Tables,
     slopes: dict[str, Tables],
-    names: Sequence[str | None],
+    names: TangentNames,
     adjoint: bool,
     pairs: bool = False,
 ) -> LinearisedTangents:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.annotations import Values
+from ..core.annotations import TangentNames, Values
 from ..core.errors import MeanfieldError
 from ..engines.density_heads import GridDensity, NotSmooth, Quotient
 from ..engines.fields import DensityField
@@ -57,7 +57,7 @@ class DifferentiableFields:
             values = model.feedforward_at(space.points)
             self.forward = np.einsum("fnd,nd->fn", space.frame, values)
 
-    def tangents(self, names: Sequence[str | None], pairs: bool = False) -> Values:
+    def tangents(self, names: TangentNames, pairs: bool = False) -> Values:
         """N with one tangent for each name: by a parameter, or in a direction (None)."""
         parameters = list(dict.fromkeys(name for name in names if name is not None))
         tables = self._tables(parameters)
@@ -66,7 +66,7 @@ class DifferentiableFields:
         rows = [-1 if name is None else parameters.index(name) for name in names]
         return TableTransport(*tables, self.space.degree, 1, rows, pairs)
 
-    def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Values:
+    def adjoint(self, names: TangentNames, pairs: bool = False) -> Values:
         """The transpose of N, with derivatives by parameters of these names; 0 for None."""
         tables = self._tables(names)
         if tables is None:
@@ -94,7 +94,7 @@ class DifferentiableFields:
                 ) from None
         return of_parts
 
-    def _names_by_part(self, names: Sequence[str | None]) -> list[list[str]]:
+    def _names_by_part(self, names: TangentNames) -> list[list[str]]:
         """For each part of the drift its parameters among `names`, by their names in the part."""
         by_part: list[list[str]] = [[] for _ in self.fields]
         for k, name in (self.drift.place_of(name) for name in names if name is not None):
@@ -103,7 +103,7 @@ class DifferentiableFields:
         return by_part
 
     def _tables(
-        self, names: Sequence[str | None]
+        self, names: TangentNames
     ) -> tuple[list[TabulatedVelocity], list[TabulatedVelocity]] | None:
         """Tables of the velocity and of its derivatives by each name; None without tables."""
         points, parts = self.space.weights.size, []
@@ -161,7 +161,7 @@ class _InPython(ABC):
     def __init__(
         self,
         fields: DifferentiableFields,
-        names: Sequence[str | None],
+        names: TangentNames,
         arguments: int,
         results: int,
     ):
@@ -199,9 +199,7 @@ class _InPython(ABC):
 class FieldTangents(_InPython):
     """The map (u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...): see `linearised`."""
 
-    def __init__(
-        self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
-    ):
+    def __init__(self, fields: DifferentiableFields, names: TangentNames, pairs: bool = False):
         """Callback of N with tangents by the parameters; with `pairs`, on pairs (mu, nu)."""
         space, self.each = fields.space, 1 + pairs
         self._shape = 1 + len(names), space.degrees.size
@@ -241,9 +239,7 @@ class FieldTangents(_InPython):
 class FieldAdjoint(_InPython):
     """The map (u, l) -> (DN(u)* l, <l, dN/dp_1>, ...): see `spaces.linearised`."""
 
-    def __init__(
-        self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
-    ):
+    def __init__(self, fields: DifferentiableFields, names: TangentNames, pairs: bool = False):
         """Callback of the transpose of `FieldTangents`."""
         space, self.each = fields.space, 1 + pairs
         self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size

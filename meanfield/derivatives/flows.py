@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.annotations import TangentNames
 from ..core.dual import NoDerivative
 from ..core.errors import MeanfieldError
 from ..dynamics.linearised import LinearisedMotion
@@ -95,7 +96,7 @@ class DifferentiatedFlow:
         motion: Any,
         journal: Journal,
         state: Any,
-        names: Sequence[str | None],
+        names: TangentNames,
         directions: Sequence[Any],
         start: float = 0.0,
     ):

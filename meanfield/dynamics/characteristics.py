@@ -5,14 +5,14 @@ over pairs used for tokens, with the nodes and their masses as tokens. Under a r
 follow m' = alpha m (Phi(x) - int Phi dmu).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import JsonTable, MovedState, Observations, UserValue, Values
+from ..core.annotations import JsonTable, MovedState, Observations, TangentNames, UserValue, Values
 from ..core.checks import finite_array, require, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
@@ -25,7 +25,7 @@ from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens, TorusTokens
 from .density import interaction_energy
 from .field_transport import check_not_of_tokens
-from .linearised import check_vanishes, checked_changes, state_along
+from .linearised import Changes, TangentSpace, check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare, moments_of
 from .tokens import LOG_OF_NO_MASS, TokenMotion
@@ -86,7 +86,7 @@ class ZonalTerm(NamedTuple):
         multipliers = attraction, normaliser, interaction
         return cls(float(factor), drift, degree, *multipliers, d, float(size))
 
-    def along(self, names: Sequence[str | None], factor: str | None, prefix: str) -> "ZonalTerm":
+    def along(self, names: TangentNames, factor: str | None, prefix: str) -> "ZonalTerm":
         """The term with `Dual` multipliers and factor, one tangent for each entry of `names`.
 
         `prefix` is the prefix of the names of parameters of the term, `factor` the name of its
@@ -348,12 +348,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         advice = "Use reaction=0, or Tokens of the same points and masses."
         return f"of Characteristics without a reaction. {advice}" if self.model.reaction else ""
 
-    def state_along(
-        self, state: Characteristics, changes: Sequence[Mapping[str, Array] | None]
-    ) -> MovedState:
+    def state_along(self, state: Characteristics, changes: Changes) -> MovedState:
         return state_along(state, changes, ("coordinates", "masses"))
 
-    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+    def along(self, names: TangentNames, state: MovedState) -> Self:
         """Copy with the derivatives of its terms by the parameters `names` of the whole drift."""
         copied, drift = copy(self), self.model.drift
         copied.like = state
@@ -372,9 +370,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             copied.pairs = self.pairs.along(of_pairs, self._tokens(state))
         return copied
 
-    def tangent_space(
-        self, state: Characteristics
-    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+    def tangent_space(self, state: Characteristics) -> TangentSpace:
         """The number of degrees of freedom of the nodes, and a function rng -> random direction."""
         x = state.coordinates
 

@@ -23,7 +23,7 @@ from ..spaces.validity import (
     degree_above,
     log_modulus,
 )
-from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
+from ..steppers import SCHEMES, Krogstad, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import (
     ChangingNoise,
@@ -32,7 +32,16 @@ from .field_transport import (
     transport_of,
 )
 from .model_harmonics import ModelHarmonics
-from .motion import Failure, Motion, careful_step, check_on_torus, in_shape_of, largest_rate
+from .motion import (
+    AnyScheme,
+    ChosenScheme,
+    Failure,
+    Motion,
+    careful_step,
+    check_on_torus,
+    in_shape_of,
+    largest_rate,
+)
 from .observables import declare, moments_of
 
 TAIL_TOLERANCE = 0.1  # largest size of the last coefficients, in units of rtol
@@ -282,9 +291,7 @@ class DensityMotion(Motion, moves=Density):
         degrees = space.degrees
         return {"frequency.width": -1.0 * degrees, "frequency.centre": -1j * degrees}
 
-    def chosen_scheme(
-        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
-    ) -> tuple[Scheme | Splitting | None, float | None]:
+    def chosen_scheme(self, scheme: AnyScheme, dt: float | None, start: float) -> ChosenScheme:
         """The scheme and dt; without both the scheme is None, and chosen during the run."""
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")

@@ -6,14 +6,13 @@ with the mean a and the covariance L L^T. Steps act on the root L, so that the c
 positive semidefinite. With noise they act on the covariance, see `gaussian_noise`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import MovedState, Observations, UserValue, Values
+from ..core.annotations import MovedState, Observations, TangentNames, UserValue, Values
 from ..core.calls import checked_call
 from ..core.checks import as_given, real_array, require
 from ..core.dual import Array, Dual, value_of
@@ -33,7 +32,7 @@ from .gaussian_attention import (
     length,
     lengths,
 )
-from .linearised import check_vanishes, checked_changes, state_along
+from .linearised import Changes, TangentSpace, check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion, motion_for
 from .observables import declare, rank_of
 
@@ -199,16 +198,14 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+    def along(self, names: TangentNames, state: MovedState) -> Self:
         """Copy with changes of the drift along the parameters, at `state`."""
         copied = copy(self)
         copied.like = state
         copied._split(self._drift.along(unit_rates(names)))
         return copied
 
-    def state_along(
-        self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]
-    ) -> MovedState:
+    def state_along(self, state: Gaussian, changes: Changes) -> MovedState:
         """State with changes of mean and root; those of cov are named covariance."""
         root_changes = [
             h and {"covariance" if n == "cov" else n: a for n, a in h.items()} for h in changes
@@ -256,9 +253,7 @@ class GaussianMotion(Motion, moves=Gaussian):
             check_vanishes(expected, change - change.T, change, tolerance=SINGULAR_COVARIANCE)
         return changes
 
-    def tangent_space(
-        self, state: Gaussian
-    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+    def tangent_space(self, state: Gaussian) -> TangentSpace:
         """The dimension for a regular covariance, and a function rng -> random direction."""
         d = state.dimension
 

@@ -1,18 +1,18 @@
 """Motion of Gram matrices, G' = A G + G A^T - (c_i + c_j) G_ij, for tokens of any dimension."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from typing import ClassVar, Self
 
 import numpy as np
 
-from ..core.annotations import JsonTable, MovedState, Observations, UserValue
+from ..core.annotations import JsonTable, MovedState, Observations, TangentNames, UserValue
 from ..core.dual import Array
 from ..models.drift import unit_rates
 from ..states import Gram
 from ..states.gram import sum_of_pairs
 from ..steppers.flow import NO_FLOAT_WARNINGS
-from .linearised import check_vanishes, checked_changes, state_along
+from .linearised import Changes, check_vanishes, checked_changes, state_along
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 from .replicas import ReplicaMotion
 
@@ -78,11 +78,11 @@ class GramMotion(ReplicaMotion, moves=Gram):
         change = attention_products - radial[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
-    def state_along(self, state: Gram, changes: Sequence[Mapping[str, Array] | None]) -> MovedState:
+    def state_along(self, state: Gram, changes: Changes) -> MovedState:
         renamed = [h if h is None else {"inner_product": h["G"]} for h in changes]
         return state_along(state, renamed, ("inner_product",))
 
-    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+    def along(self, names: TangentNames, state: MovedState) -> Self:
         copied = copy(self)
         copied.like, copied._drift = state, self._drift.along(unit_rates(names))
         return copied

@@ -6,13 +6,14 @@ state and, exactly, its derivatives. The motion computes this velocity itself, w
 coordinates and parameters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
-from ..core.annotations import MovedState, Observations, UserValue, Values
+from ..core.annotations import MovedState, Observations, TangentNames, UserValue, Values
 from ..core.checks import finite_array, require
 from ..core.differences import derivative_at_zero
 from ..core.dual import Array, Dual, NoDerivative, changes_of, constant
@@ -21,6 +22,10 @@ from ..steppers import Splitting
 
 if TYPE_CHECKING:
     from .motion import Motion
+
+Changes = Sequence[Mapping[str, Array] | None]  # of arrays of a state, for each tangent, by name
+# The number of degrees of freedom, and a function rng -> changes in a random direction.
+TangentSpace = tuple[int, Callable[[Generator], Mapping[str, Array]]]
 
 OFF_TANGENT = 1e-9  # relative rounding error up to which a direction is tangential
 
@@ -41,8 +46,8 @@ class LinearisedMotion:
     def __init__(
         self,
         motion: "Motion",
-        names: Sequence[str | None],
-        directions: Sequence[Mapping[str, Array] | None],
+        names: TangentNames,
+        directions: Changes,
     ):
         """Linearise along parameters `names` and changes `directions` of the state."""
         self.motion, self.names, self.directions = motion, tuple(names), tuple(directions)
@@ -136,7 +141,7 @@ class LinearisedMotion:
         return 0.0
 
 
-def stack_of(array: Values, names: Sequence[str | None]) -> Array:
+def stack_of(array: Values, names: TangentNames) -> Array:
     """The stack (1 + p, ...) of a `Dual` array, or of a constant one, whose changes are 0."""
     return (array if isinstance(array, Dual) else constant(array, len(names))).stack
 
@@ -173,9 +178,7 @@ def check_vanishes(
     require("tangents", float(largest), expected, fits, advice=advice)
 
 
-def state_along(
-    state: State, changes: Sequence[Mapping[str, Array] | None], names: Sequence[str]
-) -> MovedState:
+def state_along(state: State, changes: Changes, names: Sequence[str]) -> MovedState:
     """The state with `Dual` arrays of these names.
 
     `changes` has, for each tangent, the changes of arrays by name, or None for no change.

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self, TypeVar
@@ -18,6 +18,7 @@ from ..core.annotations import (
     Narrowed,
     Observations,
     PassedOn,
+    TangentNames,
     UserValue,
     Values,
 )
@@ -30,10 +31,12 @@ from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
-from .linearised import LinearisedMotion, checked_changes, state_along
+from .linearised import Changes, LinearisedMotion, TangentSpace, checked_changes, state_along
 
 NOISE_STEP_SHARE = 0.05  # default length of steps with noise, times the rates of drift and noise
 SAME_JUMP = 8 * np.finfo(float).eps  # relative difference up to which two times are equal
+AnyScheme = Scheme | Splitting | None
+ChosenScheme = tuple[AnyScheme, float | None]  # and the length of its steps, None if they adapt
 S = TypeVar("S", Tokens, Equiangular)
 UNUSED_RADII = (
     "These tokens have radii, which {!r} does not use: leave them out, or choose PreLN(), "
@@ -192,7 +195,7 @@ class Motion(ABC):
         state: MovedState,
         engine: Narrowed = None,
         *,
-        scheme: Scheme | Splitting | None = None,
+        scheme: AnyScheme = None,
         rtol: float = 1e-8,
     ):
         """Check the parts of the model and the state, then set up what steps need."""
@@ -272,9 +275,7 @@ class Motion(ABC):
         name = cls.moves.__name__
         return f"{option} is for {' and '.join(owners)}; {name} has none: leave it out."
 
-    def chosen_scheme(
-        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
-    ) -> tuple[Scheme | Splitting | None, float | None]:
+    def chosen_scheme(self, scheme: AnyScheme, dt: float | None, start: float) -> ChosenScheme:
         """The scheme, and the length of its steps, None if they adapt.
 
         Raises
@@ -339,9 +340,7 @@ class Motion(ABC):
         """The names of the arrays of a state that can have tangents."""
         return tuple(self.like.parts) or tuple(self.like.arrays())
 
-    def state_along(
-        self, state: MovedState, changes: Sequence[Mapping[str, Array] | None]
-    ) -> MovedState:
+    def state_along(self, state: MovedState, changes: Changes) -> MovedState:
         """The state with `Dual` arrays.
 
         `changes` has, for each tangent, the changes of arrays by name, or None for no change.
@@ -353,9 +352,7 @@ class Motion(ABC):
         """The reason why runs have no derivatives, and a remedy; empty if they have."""
         return ""
 
-    def linearised(
-        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
-    ) -> LinearisedMotion:
+    def linearised(self, names: TangentNames, directions: Changes) -> LinearisedMotion:
         """The motion with tangents, each by a parameter (its name) or in a direction of the state.
 
         Raises
@@ -367,7 +364,7 @@ class Motion(ABC):
             raise MeanfieldError(f"Derivatives of runs are known {self.why_no_tangents}")
         return LinearisedMotion(self, names, directions)
 
-    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+    def along(self, names: TangentNames, state: MovedState) -> Self:
         """This motion with `Dual` parameters of these names and a state of `Dual` arrays."""
         copied = copy(self)
         copied.model, copied.like = self.model.along(names), state
@@ -391,9 +388,7 @@ class Motion(ABC):
         """A checked change of the initial state, arrays by name, as `linearised` takes it."""
         return checked_changes(direction, {n: getattr(state, n).shape for n in self.tangent_arrays})
 
-    def tangent_space(
-        self, state: MovedState
-    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+    def tangent_space(self, state: MovedState) -> TangentSpace:
         """The dimension of each replica's tangent space, and a function rng -> random direction.
 
         Raises MeanfieldError if it is not known, or if some directions of the coordinates do not

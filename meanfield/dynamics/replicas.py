@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.annotations import MovedState
 from ..models.transformer import Transformer
-from ..steppers import Scheme, Splitting, Strang
-from .motion import Motion, careful_step, in_shape_of, warn_of_long_steps
+from ..steppers import Strang
+from .motion import AnyScheme, ChosenScheme, Motion, careful_step, in_shape_of, warn_of_long_steps
 
 
 class ReplicaMotion(Motion):
@@ -59,9 +59,7 @@ class ReplicaMotion(Motion):
                 chosen._sums = self._sums.of_members(members)
         return chosen
 
-    def chosen_scheme(
-        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
-    ) -> tuple[Scheme | Splitting | None, float | None]:
+    def chosen_scheme(self, scheme: AnyScheme, dt: float | None, start: float) -> ChosenScheme:
         """The scheme and the length of its steps, with noise those of `steppers.Strang`.
 
         Warns

@@ -5,7 +5,7 @@ d + 0, 1 or 2): the point, the radius if the normalisation has radii, and the lo
 if the model has a reaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
 from typing import Self
@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import JsonTable, MovedState, Observations, UserValue, Values
+from ..core.annotations import JsonTable, MovedState, Observations, TangentNames, UserValue, Values
 from ..core.checks import finite_array, values_of
 from ..core.dual import Array, Dual, changes_of, contiguous, differentiable, value_of
 from ..core.errors import MeanfieldError
@@ -22,10 +22,10 @@ from ..lowlevel.compilation import WITHIN, njit
 from ..models.normalisation import Sublayer
 from ..states import Tokens
 from ..states.clusters import MOST_PAIRED_TOKENS
-from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
+from ..steppers import DormandPrince, Layers, LieTrotter, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .linearised import check_vanishes, checked_changes
-from .motion import RESTART_ADVICE, UNUSED_RADII, Failure
+from .linearised import Changes, TangentSpace, check_vanishes, checked_changes
+from .motion import RESTART_ADVICE, UNUSED_RADII, AnyScheme, ChosenScheme, Failure
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 from .replicas import ReplicaMotion
 
@@ -136,9 +136,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         if tokens.radii is not None and not model.normalisation.has_radii:
             raise MeanfieldError(UNUSED_RADII.format(model.normalisation))
 
-    def chosen_scheme(
-        self, scheme: Scheme | Splitting | None, dt: float | None, start: float
-    ) -> tuple[Scheme | Splitting | None, float | None]:
+    def chosen_scheme(self, scheme: AnyScheme, dt: float | None, start: float) -> ChosenScheme:
         """The scheme, and the length of its steps, None if they adapt.
 
         Raises
@@ -391,16 +389,14 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
         return f"of tokens {advice}" if self.random else ""
 
-    def state_along(
-        self, state: Tokens, changes: Sequence[Mapping[str, Array] | None]
-    ) -> MovedState:
+    def state_along(self, state: Tokens, changes: Changes) -> MovedState:
         """State with changes; with radii 1 where the motion has radii and the state none."""
         if self.has_radii and state.radii is None:  # they begin with 1, and may change
             radii, sphere = np.ones(state.masses.shape), state.on_sphere
             state = Tokens.computed(x=state.x, masses=state.masses, radii=radii, on_sphere=sphere)
         return super().state_along(state, changes)
 
-    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+    def along(self, names: TangentNames, state: MovedState) -> Self:
         """Copy with changes of the drift and the reaction by the parameters, at `state`."""
         copied = copy(self)
         copied.like = state
@@ -462,9 +458,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
             check_vanishes("changes of masses of sum 0", total, changes["masses"])
         return changes
 
-    def tangent_space(
-        self, state: Tokens
-    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+    def tangent_space(self, state: Tokens) -> TangentSpace:
         """Dimension of the tangent space, and a function that draws a Gaussian tangent."""
         n, d = state.x.shape[-2:]
         if self.model.reaction:

@@ -7,14 +7,14 @@ With the pairs (cos, sin) of the angles as points of R^2m,
 where u are the outputs of attention of `engines`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from typing import Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import MovedState, Observations, UserValue
+from ..core.annotations import MovedState, Observations, TangentNames, UserValue
 from ..core.dual import Array, Dual, contiguous
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
@@ -23,7 +23,7 @@ from ..states.points import along_circles, on_circles, turns
 from ..states.torus_tokens import TorusTokens
 from ..steppers import DormandPrince, Splitting
 from ..steppers.splitting import kutta_step
-from .linearised import check_vanishes
+from .linearised import TangentSpace, check_vanishes
 from .motion import check_on_torus
 from .replicas import ReplicaMotion
 
@@ -139,7 +139,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
         return f"of tokens {advice}" if self.random else ""
 
-    def along(self, names: Sequence[str | None], state: MovedState) -> Self:
+    def along(self, names: TangentNames, state: MovedState) -> Self:
         """Copy with changes of the drift by the parameters, at `state`."""
         copied = copy(self)
         copied.like = state
@@ -156,9 +156,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
             check_vanishes("changes of masses of sum 0", total, changes["masses"])
         return changes
 
-    def tangent_space(
-        self, state: TorusTokens
-    ) -> tuple[int, Callable[[Generator], Mapping[str, Array]]]:
+    def tangent_space(self, state: TorusTokens) -> TangentSpace:
         """Dimension of the tangent space, and a function that draws Gaussian changes of angles."""
         n, m = state.angles.shape[-2:]
         return n * m, lambda rng: {"angles": rng.standard_normal(state.angles.shape)}

@@ -1,13 +1,13 @@
 """Drifts: velocity fields v[mu] of attention."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 
-from ..core.annotations import ArrayIndex, TypeHint, UserValue, Values
+from ..core.annotations import ArrayIndex, TangentNames, TypeHint, UserValue, Values
 from ..core.cached import cached_property
 from ..core.checks import common_shape, require
 from ..core.descriptions import KindOf
@@ -249,7 +249,7 @@ class Drift(Kind, family=True):
         )
 
 
-def unit_rates(names: Sequence[str | None]) -> dict[str, Array]:
+def unit_rates(names: TangentNames) -> dict[str, Array]:
     """Rates (p,) of each named parameter along p tangents: 1 along its own, else 0."""
     return {name: np.array([float(name == n) for n in names]) for name in names if name is not None}
 

@@ -2,13 +2,13 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from ..core.annotations import ArrayIndex, Function, OfLibrary, Parameters
+from ..core.annotations import ArrayIndex, Function, OfLibrary, Parameters, TangentNames
 from ..core.cached import cached_property
 from ..core.checks import common_shape
 from ..core.dual import Dual
@@ -212,7 +212,7 @@ class Transformer(Kind, Shown, family=True):
             times += self._pointwise.breakpoints(start, end).tolist()
         return times if self.steady_noise else times + self.kappa.breakpoints(start, end).tolist()
 
-    def along(self, names: Sequence[str | None]) -> Self:
+    def along(self, names: TangentNames) -> Self:
         """The model with `Dual` parameters; names[i] changes at the rate 1 along tangent i."""
         varied, rates = copy.copy(self), unit_rates(names)
         reaction = rates.pop("reaction", None)
