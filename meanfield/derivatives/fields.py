@@ -113,15 +113,13 @@ class DifferentiableFields:
                 return None
             parts.append(dict(zip(["", *inner], tabulated, strict=True)))
 
-        def collected(
-            of: int | None, name: str | None, factors: Sequence[float]
-        ) -> TabulatedVelocity:
+        def collected(of: int | None, name: str | None) -> TabulatedVelocity:
             """Tables of the velocity, or of its derivative by a parameter of part `of`.
 
             A parameter `name` None is the factor of the part.
             """
             tables: list[VelocityTable] = []
-            for k, (factor, part) in enumerate(zip(factors, parts, strict=True)):
+            for k, (part, (factor, _)) in enumerate(zip(parts, self.fields, strict=True)):
                 if of is None:
                     tables += [table.scaled(factor) for table in part[""]]
                 elif k != of:
@@ -134,16 +132,12 @@ class DifferentiableFields:
                 tables, points, NEGLIGIBLE_COLUMN if of is None else NEGLIGIBLE_CHANGE
             )
 
-        factors = [factor for factor, _ in self.fields]
-        velocity = collected(None, None, factors)
+        velocity = collected(None, None)
         if self.forward is not None:
             velocity = velocity._replace(steady=velocity.steady + self.forward[0])
         zero = TabulatedVelocity.of([t.unchanged for part in parts for t in part[""]], points)
-        changes = [
-            zero if name is None else collected(*self.drift.place_of(name), factors)
-            for name in names
-        ]
-        return [velocity], changes
+        places = [None if name is None else self.drift.place_of(name) for name in names]
+        return [velocity], [zero if place is None else collected(*place) for place in places]
 
 
 class _InPython(ABC):

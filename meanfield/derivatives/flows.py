@@ -102,7 +102,6 @@ class DifferentiatedFlow:
     ):
         """Linearise the motion along parameters and directions, from the first state on."""
         self.motion, self.stretches, self.start = motion, journal.stretches, start
-        self._asked = names, directions
         self.linearised: LinearisedMotion = motion.linearised(names, directions)
         self._moving = self.linearised  # acts on the rows that remain after merges
         if self.stretches:

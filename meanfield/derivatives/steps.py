@@ -45,7 +45,7 @@ from ..steppers.attempt import (
 from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms
 from ..steppers.eigenbasis import BACK, COLUMN_BLOCK, FORTH, NO_BASIS, Eigenbasis
 from ..steppers.rows import Rows
-from ..steppers.schemes import ParabolicOutput, row_of
+from ..steppers.schemes import ParabolicOutput
 
 Array = np.ndarray
 
@@ -278,9 +278,10 @@ class DifferentiatedScheme:
         if isinstance(dense, ParabolicOutput):
             basis, linear = self._rows.basis, strength * self._rates + self._rotation
             ends = basis.into(u), basis.into(new)
-            rows = ParabolicInterpolant(dense, linear[None], *ends, slopes, dt)(share)
+            interpolant = ParabolicInterpolant(dense, linear[None], *ends, slopes, dt)
+            rows, derivatives = interpolant(share), interpolant.derivatives[:, 0]
             if self._moved.any():
-                change = _parabolic_change(dense, linear, ends[0][0], slopes[0], dt, share)
+                change = _parabolic_change(linear, ends[0][0], derivatives, dt, share)
                 rows[1:] += self._moved * change
             return basis.out_of(rows).view(dtype)
         assert dense is not None
@@ -331,16 +332,14 @@ class DifferentiatedScheme:
         return l
 
 
-def _parabolic_change(
-    dense: ParabolicOutput, linear: Array, u: Array, slopes: Array, dt: float, s: float
-) -> Array:
-    """The derivative by L of the interpolated state at the fraction s of a step, (modes,)."""
-    weights = row_of(dense.middle)
-    first, middle, last = slopes[0], weights @ slopes[: weights.size], slopes[-1]
-    derivatives = first, 4 * middle - 3 * first - last, 4 * (first + last - 2 * middle)
+def _parabolic_change(linear: Array, u: Array, derivatives: Array, dt: float, s: float) -> Array:
+    """The derivative by L of the interpolated state at the fraction s of a step, (modes,).
+
+    `derivatives` (3, modes) are those of N in the interpolant.
+    """
 
     def change(share: float) -> Array:
-        """The derivative by L of the exponential expansion of the state at the fraction `part`."""
+        """The derivative by L of the expansion of the state at the fraction `share`."""
         phi = np.empty((linear.size, HIGHEST_PHI + 1), linear.dtype)
         _slopes_of_phi(share * dt * linear, phi)
         total = share * dt * phi[:, 0] * u

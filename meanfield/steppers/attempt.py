@@ -254,11 +254,9 @@ def _attempt_member(
         if i < last:
             time[0] = t + nodes[decay_nodes[i]] * row.weighed_step if i < last - 1 else end
             slope = new_slope if is_modal else slopes + (i + 1) * size
-            evaluate(row.nonlinear, row.context, row.first + member, target, slope)
+            slope_of(row, member, target, slope, zero)
             if is_modal:
                 evaluate(row.change, row.basis, FORTH, slope, slopes + (i + 1) * size)
-            elif row.added_rows > 0:
-                _add_linear(row, member, target, slope, zero)
         elif i == last:
             error = norm(row, row.stage, row.metric)
             tail = math.sqrt(from_bits(_largest_beyond(row, row.tail_degree, row.stage)))
@@ -331,13 +329,7 @@ def slope_of(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
     """
     evaluate(row.nonlinear, row.context, row.first + member, u, slope)
     if row.added_rows > 0:
-        _add_linear(row, member, u, slope, zero)
-
-
-@njit(**IN_STEP)
-def _add_linear(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
-    """Add L u to the slope for an explicit scheme."""
-    add_product(row, row.added, member if row.added_rows > 1 else 0, u, slope, zero)
+        add_product(row, row.added, member if row.added_rows > 1 else 0, u, slope, zero)
 
 
 @njit(**IN_STEP)
@@ -377,12 +369,11 @@ def fastest_rate(row: Row, speed: float, zero: Number) -> float:
                 rate = as_bits(math.sqrt(transport * transport + damping * damping))
                 largest = rate if rate > largest else largest
         return unit * from_bits(largest)
-    else:
-        linear = numbers_at(row.linear, 0, zero)
-        for member in range(row.linear_rows):
-            for k in range(modes):
-                rate = as_bits(degrees[k * per_number] * speed + linear[member * modes + k].real)
-                largest = rate if rate > largest else largest
+    linear = numbers_at(row.linear, 0, zero)
+    for member in range(row.linear_rows):
+        for k in range(modes):
+            rate = as_bits(degrees[k * per_number] * speed + linear[member * modes + k].real)
+            largest = rate if rate > largest else largest
     return from_bits(largest)
 
 

@@ -28,6 +28,11 @@ class ParabolicInterpolant:
     slopes : ndarray, (members, stages, modes)
         N at the stages; the first is N(u), the last N(new).
     dt : float
+
+    Attributes
+    ----------
+    derivatives : ndarray, (3, members, modes)
+        N and its two derivatives by the fraction of the step, at the beginning.
     """
 
     def __init__(
@@ -41,12 +46,12 @@ class ParabolicInterpolant:
     ):
         """Fit N along the step by a parabola through its begin, middle and end, (modes,) each."""
         self._linear, self._u, self._dt = linear, u, dt
-        self._derivatives = np.empty((HIGHEST_PHI, *u.shape), dtype=u.dtype)
+        self.derivatives = np.empty((HIGHEST_PHI, *u.shape), dtype=u.dtype)
         first, last = slopes[:, 0], slopes[:, -1]
         middle = sum(weight * slopes[:, stage] for stage, weight in sorted(table.middle.items()))
-        self._derivatives[0] = first
-        self._derivatives[1] = 4 * middle - 3 * first - last
-        self._derivatives[2] = 4 * (first + last - 2 * middle)
+        self.derivatives[0] = first
+        self.derivatives[1] = 4 * middle - 3 * first - last
+        self.derivatives[2] = 4 * (first + last - 2 * middle)
         self._gap = new - self._by_parabola(1.0)
 
     def __call__(self, s: float) -> np.ndarray:
@@ -55,7 +60,7 @@ class ParabolicInterpolant:
 
     def _by_parabola(self, s: float) -> np.ndarray:
         state = np.empty_like(self._u)
-        _by_parabola(self._linear, self._u, self._derivatives, self._dt, float(s), state)
+        _by_parabola(self._linear, self._u, self.derivatives, self._dt, float(s), state)
         return state
 
 

@@ -149,9 +149,7 @@ def change(
             coordinates[j], sums[j] = u[order[j]], 0.0
         for j in range(size, size + COLUMN_BLOCK):
             coordinates[j] = 0.0
-        for j in range(
-            0, size, COLUMN_BLOCK
-        ):  # the sums of rows are independent: they are vectorised
+        for j in range(0, size, COLUMN_BLOCK):  # sums of rows are independent, so vectorised
             a, b = coordinates[j], coordinates[j + 1]
             c, d = coordinates[j + 2], coordinates[j + 3]
             p, q = columns[offset : offset + size], columns[offset + size : offset + 2 * size]

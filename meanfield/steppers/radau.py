@@ -114,10 +114,8 @@ class StiffFlow(PointFlow):
         upper = table.values.imag >= 0  # inverses of conjugate values are conjugate
         inverses[upper] = np.linalg.inv(table.values[upper, None, None] / dt * np.eye(x.size) - J)
         inverses[~upper] = inverses[upper & (table.values.imag > 0)].conj()
-        tolerance, noise = (
-            max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING),
-            max(NEWTON_NOISE * self._rtol, 10 * NEWTON_ROUNDING),
-        )
+        tolerance = max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING)
+        noise = max(NEWTON_NOISE * self._rtol, 10 * NEWTON_ROUNDING)
         for _ in range(NEWTON_ITERATIONS):
             slopes = [
                 self._field.velocity(x + z.reshape(x.shape), t + c * dt).ravel()
