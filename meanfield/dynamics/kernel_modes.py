@@ -10,6 +10,7 @@ F' = sum q (beta s^2 - c) and |F''| <= sum q |s| (beta^2 s^2 + 3 beta + |c'/s|).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,18 @@ EXPONENT_ERROR = 50.0  # the error of an exponent, in units of rounding
 ROOT_STEPS = 200
 FLATTEST_CELL = 1e-3  # width, in bandwidths, to which cells with F = F' = 0 to rounding are halved
 NO_ZERO, ONE_ZERO, HALVE, ZEROS_UNKNOWN = 0, 1, 2, 3
+
+
+class Estimate(NamedTuple):
+    """A kernel density estimate on the line or the circle, for compiled code.
+
+    `x` are points or angles in increasing order, on the circle with copies a turn before and after.
+    """
+
+    x: np.ndarray
+    masses: np.ndarray
+    beta: float
+    circle: bool
 
 
 @dataclass(frozen=True)
@@ -99,39 +112,39 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     x = np.arctan2(x[:, 1], x[:, 0]) if circle else x[:, 0]
     _check_resolution(4 * np.pi if circle else float(np.abs(x).max()), beta)
     order, cut = np.argsort(x), 0.0
-    data = x[order], masses[order], beta, circle
+    estimate = Estimate(x[order], masses[order], beta, circle)
     if circle:
-        cells, data, cut = _on_circle(x[order], masses[order], beta)
+        cells, estimate, cut = _on_circle(x[order], masses[order], beta)
     else:
-        cells = _cells(data[0], 1 / np.sqrt(beta), FIRST_CELL / np.sqrt(beta))
-    regions, undecided = _regions(cells, data)
-    modes = np.array([zero_within(low, high, *data) for low, high in regions])
+        cells = _cells(estimate.x, 1 / np.sqrt(beta), FIRST_CELL / np.sqrt(beta))
+    regions, undecided = _regions(cells, estimate)
+    modes = np.array([zero_within(low, high, estimate) for low, high in regions])
     modes = modes[~np.isnan(modes)]
-    heights = np.array([sums_at(point, 0.0, *data)[0] for point in modes])
+    heights = np.array([sums_at(point, 0.0, estimate)[0] for point in modes])
     places = np.pi - (np.pi - cut - modes) % (2 * np.pi) if circle else modes  # in (-pi, pi]
     order = np.argsort(places)
     return KernelModes(places[order], heights[order], undecided)
 
 
-def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Values, ...]:
-    """Cells, the arguments of `sums_at`, and the angle at which the circle is cut.
+def _on_circle(
+    theta: np.ndarray, masses: np.ndarray, beta: float
+) -> tuple[np.ndarray, Estimate, float]:
+    """Cells, the estimate on the circle cut open, and the angle at which the circle is cut.
 
     The cut is in the widest gap between tokens; if all angles are within reach of tokens, at one
     of TRIED_DIRECTIONS angles with the largest |F|.
     """
-    reach, width = (
-        np.arcsin(min(1.0, 1 / np.sqrt(beta))),
-        min(FIRST_CELL / np.sqrt(beta), COARSEST_CELL),
-    )
+    reach = np.arcsin(min(1.0, 1 / np.sqrt(beta)))
+    width = min(FIRST_CELL / np.sqrt(beta), COARSEST_CELL)
     spacings = np.diff(theta, append=theta[0] + 2 * np.pi)
     widest = spacings.argmax()
     if spacings[widest] > 2 * ROUNDING_MARGIN * reach:
         cut = theta[widest] + spacings[widest] / 2
-        data = _wrapped(cut, theta, masses, beta)
-        return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
-    data = _wrapped(theta[0], theta, masses, beta)
+        estimate = _wrapped(cut, theta, masses, beta)
+        return _cells(estimate.x[len(theta) : 2 * len(theta)], reach, width), estimate, cut
+    estimate = _wrapped(theta[0], theta, masses, beta)
     trial_angles = 2 * np.pi * (np.arange(TRIED_DIRECTIONS) * GOLDEN % 1)
-    cut = theta[0] + max(trial_angles, key=lambda point: abs(sums_at(point, 0.0, *data)[1]))
+    cut = theta[0] + max(trial_angles, key=lambda point: abs(sums_at(point, 0.0, estimate)[1]))
     cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
     return cells, _wrapped(cut, theta, masses, beta), cut
 
@@ -148,12 +161,12 @@ def _check_resolution(largest: float, beta: float) -> None:
         )
 
 
-def _wrapped(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Values, ...]:
-    """The arguments of `sums_at`: angles from `cut` on, with copies a turn before and after."""
+def _wrapped(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> Estimate:
+    """The estimate by angles from `cut` on, with copies a turn before and after."""
     x = (theta - cut) % (2 * np.pi)
     order = np.argsort(x)
     x = np.concatenate([x[order] + turn for turn in (-2 * np.pi, 0, 2 * np.pi)])
-    return x, np.tile(masses[order], 3), beta, True
+    return Estimate(x, np.tile(masses[order], 3), beta, True)
 
 
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
@@ -177,14 +190,14 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
     return np.stack([low, high], axis=1)
 
 
-def _regions(cells: np.ndarray, data: tuple[Values, ...]) -> tuple[np.ndarray, int]:
+def _regions(cells: np.ndarray, estimate: Estimate) -> tuple[np.ndarray, int]:
     """Cells with one zero and undecided regions, (k, 2), and the number of the latter.
 
     Adjacent undecided cells form one region.
     """
     single_zero_cells, undecided = [cells[:0]], [cells[:0]]
     while len(cells):
-        verdicts = examined(cells, *data)
+        verdicts = examined(cells, estimate)
         single_zero_cells.append(cells[verdicts == ONE_ZERO])
         undecided.append(cells[verdicts == ZEROS_UNKNOWN])
         low, high = cells[verdicts == HALVE].T
@@ -202,46 +215,41 @@ def _regions(cells: np.ndarray, data: tuple[Values, ...]) -> tuple[np.ndarray, i
 
 
 @njit(cache=True, nogil=True)
-def examined(
-    cells: np.ndarray, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
-) -> np.ndarray:
+def examined(cells: np.ndarray, estimate: Estimate) -> np.ndarray:
     """Verdicts on zeros of F in cells (k, 2), by Taylor's formula at their middles."""
     verdicts = np.empty(len(cells), dtype=np.int64)
     for k in range(len(cells)):
-        verdicts[k] = _examined(cells[k, 0], cells[k, 1], x, masses, beta, circle)
+        verdicts[k] = _examined(cells[k, 0], cells[k, 1], estimate)
     return verdicts
 
 
 @njit(cache=True, nogil=True)
-def _examined(
-    low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
-) -> int:
+def _examined(low: float, high: float, estimate: Estimate) -> int:
     """The verdict on zeros of F in one cell: NO_ZERO, ONE_ZERO, HALVE or ZEROS_UNKNOWN."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    _, F, slope, bend, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
+    _, F, slope, bend, error, slope_error = sums_at(middle, half, estimate)
     change = half * (abs(slope) + 0.5 * half * bend)
     if abs(F) > change + 2 * error:
         return NO_ZERO
     if abs(slope) > half * bend + 2 * slope_error:
         return ONE_ZERO
-    flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLATTEST_CELL
+    is_narrow = half * np.sqrt(estimate.beta) < FLATTEST_CELL
+    flat = abs(F) <= error and abs(slope) <= slope_error and is_narrow
     if flat or change <= error or not low < middle < high:
         return ZEROS_UNKNOWN
     return HALVE
 
 
 @njit(cache=True, nogil=True)
-def zero_within(
-    low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
-) -> float:
+def zero_within(low: float, high: float, estimate: Estimate) -> float:
     """The zero of F in [low, high], by Newton's method and bisection; nan unless F decreases."""
-    if not sums_at(low, 0.0, x, masses, beta, circle)[1] >= 0:
+    if not sums_at(low, 0.0, estimate)[1] >= 0:
         return np.nan
-    if not sums_at(high, 0.0, x, masses, beta, circle)[1] < 0:
+    if not sums_at(high, 0.0, estimate)[1] < 0:
         return np.nan
     point = 0.5 * (low + high)
     for _ in range(ROOT_STEPS):
-        _, F, slope, _, error, _ = sums_at(point, 0.0, x, masses, beta, circle)
+        _, F, slope, _, error, _ = sums_at(point, 0.0, estimate)
         if F >= 0:
             low = point
         else:
@@ -255,16 +263,12 @@ def zero_within(
 
 
 @njit(cache=True, nogil=True)
-def sums_at(
-    point: float, half: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
-) -> tuple[float, ...]:
-    """The sums f, F, F' at `point`, and bounds of |F''| within `half`, and of errors of F and F'.
-
-    x is in increasing order; on the circle with copies a turn before and after.
-    """
+def sums_at(point: float, half: float, estimate: Estimate) -> tuple[float, ...]:
+    """The sums f, F, F' at `point`, bounds of |F''| within `half`, and of errors of F and F'."""
+    x = estimate.x
     first: Values = 0
     last: Values = len(x)
-    if circle:
+    if estimate.circle:
         last = np.searchsorted(x, point + np.pi)
         first = last - len(x) // 3
     start: Values = min(max(np.searchsorted(x, point), first), last)
@@ -273,27 +277,23 @@ def sums_at(
     stops, count = (last, first - 1), 0
     nearer = int(start == last or (start > first and point - x[start - 1] < x[start] - point))
     for side in (nearer, 1 - nearer):  # nearest first, so that distant tokens become negligible
-        count += _sweep(
-            sides[side], stops[side], steps[side], sums, point, half, x, masses, beta, circle
-        )
+        count += _sweep(sides[side], stops[side], steps[side], sums, point, half, estimate)
     rounding = ROUNDING_UNIT * (count + EXPONENT_ERROR)
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep(
-    start: Values,
+    start: int,
     stop: int,
     step: int,
     sums: np.ndarray,
     point: float,
     half: float,
-    x: np.ndarray,
-    masses: np.ndarray,
-    beta: float,
-    circle: bool,
+    estimate: Estimate,
 ) -> int:
     """Add tokens from `start` outwards until they are negligible; returns their number."""
+    x, masses, beta, circle = estimate
     count, circle_term = 0, 1 / beta if circle else 0.0
     for i in range(start, stop, step):
         gap = x[i] - point
