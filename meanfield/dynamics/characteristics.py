@@ -341,7 +341,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     # Derivatives ---------------------------------------------------------------------------
 
     @property
-    def why_no_tangents(self) -> str:
+    def why_no_tangents(self) -> str:  # type: ignore[override]
         """The reason why runs have no derivatives, and a remedy; empty if they have."""
         if not self.like.space.spherical:
             return f"of densities on {self.like.space!r}, not of Characteristics. Take the Density."

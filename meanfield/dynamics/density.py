@@ -311,11 +311,11 @@ class DensityMotion(Motion, moves=Density):
         return self.like.space.directions
 
     @property
-    def circles(self) -> int:
+    def circles(self) -> int:  # type: ignore[override]
         return 1 if self.like.space.spherical else self.directions
 
     @property
-    def random(self) -> bool:
+    def random(self) -> bool:  # type: ignore[override]
         return self.model.common is not None
 
     def takes(self, option: str) -> bool:
@@ -352,13 +352,13 @@ class DensityMotion(Motion, moves=Density):
         )
 
     @property
-    def autonomous(self) -> bool:
+    def autonomous(self) -> bool:  # type: ignore[override]
         model = self.model
         steady = model.drift.autonomous and model.normalisation.autonomous
         return steady and not model.smooth_noise
 
     @property
-    def alike(self) -> bool:
+    def alike(self) -> bool:  # type: ignore[override]
         return self.plain.is_zonal and self.model.steady_noise
 
     def of_members(self, members: ArrayIndex) -> Self:

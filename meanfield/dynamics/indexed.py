@@ -87,6 +87,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     """
 
     example = "Indexed densities such as circle.indexed(f)"
+    alike = False
     follows = frozenset("noise normalisation feedforward causal coupling frequency".split())
 
     def check(self) -> None:
@@ -168,10 +169,6 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             turning=self.turning(space),
             **options,
         )
-
-    @property
-    def alike(self) -> bool:
-        return False
 
     def measure(self, state: MovedState, t: float = 0.0) -> Observations:
         """Observables of indexed densities.

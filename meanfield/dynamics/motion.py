@@ -130,6 +130,17 @@ class Motion(ABC):
         than coordinates with a velocity.
     random : bool
         Whether steps draw random numbers.
+    circles : int
+        Number of angles of a torus; 1 elsewhere.
+    members : int
+        The number of independent members on the first axis of coordinates; 0 for a single state.
+        With `of_members`, `relative_errors` and `rates` each member can take its own steps.
+    alike : bool
+        Whether all members follow one equation, with different numbers, at all times.
+    autonomous : bool
+        Whether velocities are independent of time between two breakpoints.
+    why_no_tangents : str
+        The reason why runs have no derivatives, and a remedy; empty if they have.
     draws_by_member : bool
         Whether each member of an ensemble of states draws from its own generator. Steps then draw
         only by ``rng.standard_normal(shape)``, with the members along the first axis.
@@ -159,6 +170,12 @@ class Motion(ABC):
     refusals: ClassVar[Mapping[str, str]] = MappingProxyType({})
     smallest_change: ClassVar[float] = 0.0
     semilinear: ClassVar[bool] = False
+    random: ClassVar[bool] = False
+    circles: ClassVar[int] = 1
+    members: ClassVar[int] = 0
+    alike: ClassVar[bool] = False
+    autonomous: ClassVar[bool] = False
+    why_no_tangents: ClassVar[str] = ""
     draws_by_member: ClassVar[bool] = False
     members_as_alone: ClassVar[bool] = False
     implicit: ClassVar[bool] = False
@@ -254,11 +271,6 @@ class Motion(ABC):
         count: int = self.like.dimension - 1
         return count
 
-    @property
-    def circles(self) -> int:
-        """Number of angles of a torus; 1 elsewhere."""
-        return 1
-
     def takes(self, option: str) -> bool:
         """Whether an option of `solve` applies."""
         return option in self.options
@@ -347,11 +359,6 @@ class Motion(ABC):
         """
         return state_along(state, changes, self.tangent_arrays)
 
-    @property
-    def why_no_tangents(self) -> str:
-        """The reason why runs have no derivatives, and a remedy; empty if they have."""
-        return ""
-
     def linearised(self, names: TangentNames, directions: Changes) -> LinearisedMotion:
         """The motion with tangents, each by a parameter (its name) or in a direction of the state.
 
@@ -431,29 +438,7 @@ class Motion(ABC):
         """The rate of growth of a possible blow-up; <= 0 if none is to be expected."""
         return 0.0
 
-    @property
-    def random(self) -> bool:
-        return False
-
     # Replicas ------------------------------------------------------------------------------
-
-    @property
-    def members(self) -> int:
-        """The number of independent members on the first axis of coordinates; 0 for a single state.
-
-        With `of_members`, `relative_errors` and `rates` each member can take its own steps.
-        """
-        return 0
-
-    @property
-    def alike(self) -> bool:
-        """Whether all members follow one equation, with different numbers, at all times."""
-        return False
-
-    @property
-    def autonomous(self) -> bool:
-        """Whether velocities are independent of time between two breakpoints."""
-        return False
 
     def of_members(self, members: ArrayIndex) -> Self:
         """The motion of the members with these indices (R',)."""

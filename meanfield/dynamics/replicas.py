@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.annotations import MovedState
+from ..core.dual import Array, Dual
 from ..models.transformer import Transformer
 from ..steppers import Strang
 from .motion import AnyScheme, ChosenScheme, Motion, careful_step, in_shape_of, warn_of_long_steps
@@ -37,16 +38,25 @@ class ReplicaMotion(Motion):
         return in_shape_of(model, state, smallest_count=cls.smallest_count)
 
     @property
-    def random(self) -> bool:
+    def random(self) -> bool:  # type: ignore[override]
         return self.model.noisy
 
     @property
-    def members(self) -> int:
+    def members(self) -> int:  # type: ignore[override]
         return len(getattr(self, self.replica_arrays[0])) if self.like.shape else 0
 
     @property
-    def autonomous(self) -> bool:
+    def autonomous(self) -> bool:  # type: ignore[override]
         return self.model.drift.autonomous and self.model.normalisation.autonomous
+
+    @property
+    def why_no_tangents(self) -> str:  # type: ignore[override]
+        advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
+        return f"of tokens {advice}" if self.random else ""
+
+    def tangent_vectors(self, y: Dual) -> Array:
+        rows = y.changes.swapaxes(0, 1)
+        return rows.reshape(*rows.shape[:2], -1)
 
     def of_members(self, members: np.ndarray) -> Self:
         """Motion of the replicas with these indices."""

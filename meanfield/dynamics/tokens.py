@@ -384,11 +384,6 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    @property
-    def why_no_tangents(self) -> str:
-        advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
-        return f"of tokens {advice}" if self.random else ""
-
     def state_along(self, state: Tokens, changes: Changes) -> MovedState:
         """State with changes; with radii 1 where the motion has radii and the state none."""
         if self.has_radii and state.radii is None:  # they begin with 1, and may change
@@ -477,10 +472,6 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
             return {"x": dx, "radii": rng.standard_normal(state.x.shape[:-1])}
 
         return n * (d - bool(state.on_sphere) + bool(self.has_radii)), draw
-
-    def tangent_vectors(self, y: Dual) -> Array:
-        rows = y.changes.swapaxes(0, 1)
-        return rows.reshape(*rows.shape[:2], -1)
 
     # How errors and rates are measured -----------------------------------------------------
 

@@ -74,7 +74,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         return circles
 
     @property
-    def circles(self) -> int:
+    def circles(self) -> int:  # type: ignore[override]
         return self.directions
 
     def coordinates(self, state: TorusTokens) -> np.ndarray:
@@ -134,11 +134,6 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    @property
-    def why_no_tangents(self) -> str:
-        advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
-        return f"of tokens {advice}" if self.random else ""
-
     def along(self, names: TangentNames, state: MovedState) -> Self:
         """Copy with changes of the drift by the parameters, at `state`."""
         copied = copy(self)
@@ -160,10 +155,6 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         """Dimension of the tangent space, and a function that draws Gaussian changes of angles."""
         n, m = state.angles.shape[-2:]
         return n * m, lambda rng: {"angles": rng.standard_normal(state.angles.shape)}
-
-    def tangent_vectors(self, y: Dual) -> Array:
-        rows = y.changes.swapaxes(0, 1)
-        return rows.reshape(*rows.shape[:2], -1)
 
     def smooth_observables(self, state: TorusTokens, t: float) -> Observations:
         means = np.einsum("...i,...id->...d", state.masses, state.x)

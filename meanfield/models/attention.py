@@ -64,7 +64,7 @@ class _QKV(Drift):
         return {"Q": self.Q, "K": self.K, "V": self.V}
 
     @property
-    def dimension(self) -> int | None:
+    def dimension(self) -> int | None:  # type: ignore[override]
         """The dimension d of the tokens; None if all matrices are multiples of the identity."""
         return sizes(self._array_parameters).get("d")
 
@@ -431,7 +431,7 @@ class Attention(_QKV):
         return self.weights.normalised
 
     @property
-    def undefined(self) -> str:
+    def undefined(self) -> str:  # type: ignore[override]
         by_logits = self.weights.normalised and type(self.weights).attend is Weights.attend
         return f"all {type(self.weights).__name__} weights of a token are 0" if by_logits else ""
 

@@ -51,6 +51,10 @@ class Drift(Kind, family=True):
         The reason why densities cannot follow the drift; empty if they can.
     why_not_causal : str
         The reason why attention cannot be restricted to preceding tokens; empty if it can.
+    dimension : int or None
+        The dimension d of the points; None if the drift is for any dimension.
+    undefined : str
+        A clause for the states where velocities are not defined; empty if there are none.
     """
 
     annotation_forms: ClassVar[dict[TypeHint, Form]] = {float: ENSEMBLE}
@@ -71,6 +75,8 @@ class Drift(Kind, family=True):
     interacts: ClassVar[bool] = True
     why_no_density: ClassVar[str] = ""
     why_not_causal: ClassVar[str] = ""
+    dimension: ClassVar[int | None] = None
+    undefined: ClassVar[str] = ""
     _internal: ClassVar[str] = (
         "autonomous broadcast check_potential is_gradient known_rate output_size place_of "
         "undefined why_no_law why_no_potential why_not_finite biased gradient_at "
@@ -101,11 +107,6 @@ class Drift(Kind, family=True):
     def terms(self) -> tuple[tuple[Values, Values], ...]:
         """Pairs of factor and drift whose sum this drift is: (1, itself), unless a `Sum`."""
         return ((1.0, self),)
-
-    @property
-    def dimension(self) -> int | None:
-        """The dimension d of the points; None if the drift is for any dimension."""
-        return None
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -222,11 +223,6 @@ class Drift(Kind, family=True):
             "Potential; "
             f"{type(self).__name__} has none"
         )
-
-    @property
-    def undefined(self) -> str:
-        """A clause for the states where velocities are not defined; empty if there are none."""
-        return ""
 
     def why_not_finite(self, largest: float) -> str:
         """The reason why velocities of tokens with components up to `largest` are not finite."""

@@ -48,6 +48,7 @@ class HigherOrder(Drift):
     """
 
     on_sphere_only = True
+    dimension = 2
     why_not_causal: ClassVar[str] = "its sums are products of moments of all tokens"
 
     modes: Annotated[Sequence[int], Many(INTEGER, "whole numbers, none 0")]
@@ -59,10 +60,6 @@ class HigherOrder(Drift):
         expected = f"1 to {MOST_BODIES} whole numbers, none 0, of modulus up to {MOST_MODE}"
         require("modes", modes, expected, fits)
         self._set(modes=modes)
-
-    @property
-    def dimension(self) -> int | None:
-        return 2
 
     @property
     def harmonic(self) -> int:

@@ -87,7 +87,7 @@ class MeanField(Drift):
     on_sphere_only = True
 
     @property
-    def dimension(self) -> int:
+    def dimension(self) -> int:  # type: ignore[override]
         return self.space.dimension
 
     def rate(self, t: float = 0.0) -> np.ndarray:

@@ -62,6 +62,10 @@ class Noise(Kind, family=True):
     laplacian : bool
         Whether L is the Laplacian, and the noise of tokens independent: only then there are free
         energies, and the uniform density stays as it is.
+    dimension : int or None
+        The d of the tokens; None where the noise leaves it open.
+    harmonics : SampledHarmonics or None
+        Harmonics of the functions of points in L*; None where these are polynomials.
     """
 
     known_rate: ClassVar[bool] = False
@@ -69,16 +73,12 @@ class Noise(Kind, family=True):
     moves_densities: ClassVar[bool] = False
     turns_angles: ClassVar[bool] = False
     laplacian: ClassVar[bool] = False
+    dimension: ClassVar[int | None] = None
+    harmonics: ClassVar[SampledHarmonics | None] = None
     _internal: ClassVar[str] = (
         "check_densities covariance_in_space generator_on harmonics known_rate least_degree "
-        "moved_in_space "
-        "on_densities turned"
+        "moved_in_space on_densities turned"
     )
-
-    @property
-    def dimension(self) -> int | None:
-        """The d of the tokens, or None where the noise leaves it open."""
-        return None
 
     @abstractmethod
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
@@ -170,11 +170,6 @@ class Noise(Kind, family=True):
             f"{highest}: the last coefficients are more than {tolerance:.1g} of the largest. Use a "
             "smoother scale, a larger rtol or, where memory allows, a larger max_degree."
         )
-
-    @property
-    def harmonics(self) -> SampledHarmonics | None:
-        """Harmonics of the functions of points in L*; None where these are polynomials."""
-        return None
 
     @cached_property
     def _generators(self) -> "dict[Space, Generator]":
@@ -388,7 +383,7 @@ class Anisotropic(Noise):
         require("The least eigenvalue of sigma", least, wanted, least >= -rounding, advice=advice)
 
     @property
-    def dimension(self) -> int:
+    def dimension(self) -> int:  # type: ignore[override]
         return len(self.sigma)
 
     @cached_property
@@ -484,7 +479,7 @@ class _Multiplicative(Noise):
         return sizes.tail(space.degree, tolerance) <= tolerance
 
     @cached_property
-    def harmonics(self) -> SampledHarmonics:
+    def harmonics(self) -> SampledHarmonics:  # type: ignore[override]
         """Harmonics of the powers of the scale in L*, relative to the largest of each."""
 
         def powers(fine: "Space") -> np.ndarray:

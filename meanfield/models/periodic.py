@@ -61,6 +61,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
     circles: Natural = 2
     name: str = ""
     undefined = ""
+    normalised = False  # type: ignore[assignment]
 
     def validate(self) -> None:
         potential_name = getattr(self.potential, "__qualname__", type(self.potential).__qualname__)
@@ -68,7 +69,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
         self._set(name=self.name or potential_name)
 
     @property
-    def dimension(self) -> int:
+    def dimension(self) -> int:  # type: ignore[override]
         """The dimension 2m of the points, m pairs (cos, sin)."""
         return 2 * self.circles
 
@@ -77,10 +78,6 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
         values = self._values
         opposite = values[np.ix_(*[-np.arange(n) for n in values.shape])]
         return bool(np.abs(values - opposite).max() <= EVEN_KERNEL * np.abs(values).max())
-
-    @property
-    def normalised(self) -> bool:  # type: ignore[override]
-        return False
 
     @cached_property
     def _values(self) -> np.ndarray:

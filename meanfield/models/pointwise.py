@@ -377,7 +377,7 @@ class FeedForward(Pointwise):
         return sizes_of(self._axes, shapes, "A number stands for a square matrix.")
 
     @property
-    def dimension(self) -> int | None:
+    def dimension(self) -> int | None:  # type: ignore[override]
         """The dimension d; None if numbers fit any, or matrices are not known yet."""
         return self._sizes.get("d")
 

@@ -24,14 +24,12 @@ class PositionalEncoding(Kind, family=True):
     ----------
     adds : bool
         Whether it adds terms to the logits.
+    heads : int or None
+        The required number of heads; None if the encoding is the same for all heads.
     """
 
     adds: ClassVar[bool] = False
-
-    @property
-    def heads(self) -> int | None:
-        """The required number of heads; None if the encoding is the same for all heads."""
-        return None
+    heads: ClassVar[int | None] = None
 
     def turned(self, rows: np.ndarray) -> np.ndarray:
         """Queries or keys (..., n, k) of n tokens, changed by their positions; linear in `rows`."""
@@ -137,7 +135,7 @@ class ALiBi(PositionalEncoding):
         require("slopes.shape", shape, "() or (H,)", len(shape) <= 1 and self.slopes.size > 0)
 
     @property
-    def heads(self) -> int | None:
+    def heads(self) -> int | None:  # type: ignore[override]
         return self.slopes.size if self.slopes.ndim else None
 
     def terms(self, i: np.ndarray, j: np.ndarray, head: int) -> np.ndarray:
@@ -175,7 +173,7 @@ class RelativeBias(PositionalEncoding):
         require("values.shape", values.shape, "(2m + 1,) or (H, 2m + 1)", fits)
 
     @property
-    def heads(self) -> int | None:
+    def heads(self) -> int | None:  # type: ignore[override]
         return len(self.values) if self.values.ndim == 2 else None
 
     def terms(self, i: np.ndarray, j: np.ndarray, head: int) -> np.ndarray:

@@ -142,7 +142,7 @@ class Sum(Drift):
     # What the parts say --------------------------------------------------------------------
 
     @property
-    def dimension(self) -> int | None:
+    def dimension(self) -> int | None:  # type: ignore[override]
         return next((d.dimension for d in self.drifts if d.dimension is not None), None)
 
     gradient_flow = property(lambda self: all(d.gradient_flow for d in self.drifts))
@@ -191,7 +191,7 @@ class Sum(Drift):
         return next(filter(None, (part.why_no_potential(d, t) for part in self.drifts)), "")
 
     @property
-    def undefined(self) -> str:
+    def undefined(self) -> str:  # type: ignore[override]
         reasons = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
         return " or ".join(reasons)
 

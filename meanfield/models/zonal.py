@@ -142,7 +142,7 @@ class ZonalDrift(Drift):
         """
 
     @property
-    def undefined(self) -> str:
+    def undefined(self) -> str:  # type: ignore[override]
         with np.errstate(all="ignore"):
             finite = np.isfinite(self.slope(np.ones(1))).all()
         return "" if finite else f"tokens meet (the slope of {self!r} is not finite at t = 1)"
