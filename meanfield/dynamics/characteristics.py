@@ -16,7 +16,7 @@ from ..core.annotations import JsonTable, MovedState, Observations, TangentNames
 from ..core.checks import finite_array, require, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
-from ..models import Sum, Transformer, ZonalDrift
+from ..models import Sum, ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.drift import rising
 from ..models.zonal import kernel_degree
@@ -579,8 +579,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """The interaction energy; nan for drifts without one."""
         energy = 0.0
         for term in self.harmonics:
-            fine, model = state.space.with_degree(term.degree), Transformer(term.drift)
-            of_term = interaction_energy(model, fine, state.coefficients(term.degree))
+            fine = state.space.with_degree(term.degree)
+            of_term = interaction_energy(term.drift, fine, state.coefficients(term.degree))
             energy += term.factor * float(of_term)
         if self.pairs is not None:
             energy += float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))

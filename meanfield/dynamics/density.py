@@ -10,7 +10,7 @@ from numpy.random import Generator
 from ..core.annotations import ArrayIndex, JsonTable, Observations, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
-from ..models import Drift, HigherOrder
+from ..models import Drift, HigherOrder, ZonalDrift
 from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Space
@@ -456,10 +456,8 @@ class DensityMotion(Motion, moves=Density):
         above NEGATIVE_SHARE and 10 rtol. If `thoroughly`, and always for d > 3, they are also wrong
         if the free energy increases. Each member is evaluated on its own grid.
         """
-        degrees, tolerance = (
-            state.member_degrees.ravel(),
-            max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol),
-        )
+        degrees = state.member_degrees.ravel()
+        tolerance = max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol)
         series = state.coefficients.reshape(degrees.size, -1)
         wrong_members = np.zeros(degrees.size, dtype=bool)
         for degree in np.unique(degrees).tolist():
@@ -527,13 +525,18 @@ class DensityMotion(Motion, moves=Density):
         )
 
     def without_warning(self, state: Density, t: float, rtol: float) -> np.ndarray:
-        if self.plain.is_zonal and not self.plain.zonal.normalised:
+        if self._is_linear_in_measure:
             return ~self.is_wrong(state, t, rtol, thoroughly=True)
         return np.zeros(state.member_degrees.size, dtype=bool)
 
+    @property
+    def _is_linear_in_measure(self) -> bool:
+        """Whether v = grad (W * mu), with Z = 1, so that N needs no grid."""
+        return self.plain.is_zonal and not self.plain.zonal.normalised
+
     def _warning_of_quotients(self, state: Density, t: float, bound: float) -> str | None:
         """A warning if Z * mu is only rounding error at points of a mass > `bound`; else None."""
-        if self.plain.is_zonal and not self.plain.zonal.normalised:
+        if self._is_linear_in_measure:
             return None
         mass = self.fields(state.space).bounded(self.inside(t), self._acting(state))
         if mass <= bound:
@@ -569,8 +572,7 @@ class DensityMotion(Motion, moves=Density):
         state = self.state_of(end.y)
         size, degree = float(_sizes(state).max()), state.space.degree
         allowed_tail = max(TAIL_TOLERANCE * end.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
-        exact = self.plain.is_zonal and not self.plain.zonal.normalised  # N has no grid then
-        if COEFFICIENT_ROUNDING * size > allowed_tail and not exact:
+        if COEFFICIENT_ROUNDING * size > allowed_tail and not self._is_linear_in_measure:
             rtol = end.rtol * COEFFICIENT_ROUNDING * size / allowed_tail
             return (
                 f"The density is not resolved by {modes}: its last coefficients are rounding "
@@ -688,7 +690,7 @@ class DensityMotion(Motion, moves=Density):
         if model.drift.is_zonal:
             drift = model.drift.as_zonal()
             weights = space.attraction(drift)[..., space.levels]
-            energy = interaction_energy(model, space, coefficients)
+            energy = interaction_energy(drift, space, coefficients)
             return energy, weights * coefficients if drift.gradient_flow else None
         if not model.drift.is_gradient(space.dimension, self.inside(t)):
             return np.full(state.shape, np.nan), None
@@ -728,9 +730,8 @@ def _mean(density: Density, values: np.ndarray) -> np.ndarray:
     return values @ density.space.weights
 
 
-def interaction_energy(model: Transformer, space: Space, coefficients: np.ndarray) -> np.ndarray:
+def interaction_energy(drift: ZonalDrift, space: Space, coefficients: np.ndarray) -> np.ndarray:
     """(1/2) int int W dmu dmu of measures with these coefficients."""
-    drift = model.drift.as_zonal()
     weights = space.interaction(drift)[..., space.levels]
     power = space.parseval * np.abs(coefficients) ** 2
     return 0.5 * (weights * power).sum(axis=-1)

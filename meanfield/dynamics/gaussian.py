@@ -44,9 +44,8 @@ declare("covariance_rank", "rank of the covariance", steps=True)
 SINGULAR_COVARIANCE = 1e-12
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # root of the largest finite covariance
 COMMUTATOR_TOLERANCE = 1e-12  # norm of a commutator that is 0, relative to both norms
-EIGENVALUE_ROUNDING = np.finfo(
-    float
-).eps  # times d and the largest eigenvalue: rounding error of a zero
+# Rounding error of an eigenvalue 0, relative to d times the largest one
+EIGENVALUE_ROUNDING = np.finfo(float).eps
 LEAST_INTEGRABILITY = 1e-3  # of `integrable`; below it failures are due to L2 weights
 SOLVE_SAMPLE = "Solve for Tokens: gaussian.sample(n, rng=...)."
 

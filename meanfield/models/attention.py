@@ -24,6 +24,7 @@ from .parameters import (
     InverseTemperature,
     Matrix,
     Parameter,
+    at,
     changing,
     in_every_layer,
     sizes_of,
@@ -124,8 +125,7 @@ class _QKV(Drift):
         invalid values of a callable, ValueError for matrices of another dimension than d, and
         MeanfieldError for a callable that was not stored in a file.
         """
-        parameters: Parameters = self._array_parameters
-        values = parameters | {name: value.at(t) for name, value in changing(parameters).items()}
+        values = {name: at(value, t) for name, value in self._array_parameters.items()}
         own_d = sizes(values).get("d", d)
         if d not in (None, own_d):
             raise ValueError(f"{self!r} is for dimension {own_d}; got points of dimension {d}.")

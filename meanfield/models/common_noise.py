@@ -14,6 +14,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import PositiveNumbers
 from ..core.kinds import Kind
 from ..spaces.contract import Space
+from ..states.points import unit
 
 LONGEST_NOISE_STEP = 100.0  # angle or boost beyond any accuracy; e^710 overflows
 
@@ -68,9 +69,7 @@ class CommonNoise(Kind, family=True):
         return rng.standard_normal((replicas, size))
 
     @abstractmethod
-    def moved(
-        self, x: Array, s: Array, increments: Array, attention: Array | None = None
-    ) -> np.ndarray:
+    def moved(self, x: Array, s: Array, increments: Array, attention: Array | None = None) -> Array:
         """Points after a step of strength s = dt/kappa.
 
         Parameters
@@ -103,7 +102,7 @@ class CommonNoise(Kind, family=True):
         s: Array,
         increments: Array,
         attention: Array | None = None,
-    ) -> np.ndarray:
+    ) -> Array:
         """Coefficients (members, modes) of densities after a step.
 
         `attention` is its output at the grid. The nodes of the quadrature move with their masses,
@@ -147,12 +146,9 @@ class CommonRotations(CommonNoise):
     def increments_size(self, d: int) -> int:
         return d * (d - 1) // 2
 
-    def moved(
-        self, x: Array, s: Array, increments: Array, attention: Array | None = None
-    ) -> np.ndarray:
-        result = x @ self._rotations(x.shape[2], s, increments).transpose(0, 2, 1)
-        result /= np.linalg.norm(result, axis=2, keepdims=True)  # rounding of many steps
-        return result
+    def moved(self, x: Array, s: Array, increments: Array, attention: Array | None = None) -> Array:
+        turned = x @ self._rotations(x.shape[2], s, increments).transpose(0, 2, 1)
+        return unit(turned)  # up to the rounding of many steps
 
     def carried(
         self,
@@ -161,7 +157,7 @@ class CommonRotations(CommonNoise):
         s: Array,
         increments: Array,
         attention: Array | None = None,
-    ) -> np.ndarray:
+    ) -> Array:
         if space.spherical:
             rotations = self._rotations(space.dimension, s, increments)
         else:  # angles of each circle; exp(Omega) turns clockwise
@@ -217,15 +213,12 @@ class CommonTranslations(CommonNoise):
     def increments_size(self, d: int) -> int:
         return d * (d + 3) // 2
 
-    def moved(
-        self, x: Array, s: Array, increments: Array, attention: Array | None = None
-    ) -> np.ndarray:
+    def moved(self, x: Array, s: Array, increments: Array, attention: Array | None = None) -> Array:
         d = x.shape[2]
         boosts = self._boosts(d, s, increments)
         result = x @ boosts[:, :d, :d].transpose(0, 2, 1)
         result += boosts[:, None, :d, d]
-        result /= np.linalg.norm(result, axis=2, keepdims=True)  # its time, up to rounding
-        return result
+        return unit(result)  # divided by its time, up to rounding
 
     @staticmethod
     def _boosts(d: int, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
@@ -271,15 +264,10 @@ class CommonMatrix(CommonNoise):
     def increments_size(self, d: int) -> int:
         return d * d
 
-    def moved(
-        self, x: Array, s: Array, increments: Array, attention: Array | None = None
-    ) -> np.ndarray:
+    def moved(self, x: Array, s: Array, increments: Array, attention: Array | None = None) -> Array:
         d = x.shape[2]
         matrices = np.sqrt(2 * s)[:, None, None] * increments.reshape(-1, d, d)
-        result = np.asarray(attention) @ matrices.transpose(0, 2, 1)
-        result += x
-        result /= np.linalg.norm(result, axis=2, keepdims=True)
-        return result
+        return unit(np.asarray(attention) @ matrices.transpose(0, 2, 1) + x)
 
 
 def check_length(subject: str, length: float) -> None:

@@ -619,35 +619,23 @@ class MultiplicativeIto(_Multiplicative):
 
     def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         half = s[:, None, None] / 2
-        x = self._descended(x, half)
+        x = _midpoint_step(self._descent, x, half, unit)
         x = super().move(x, s, increments)
-        return self._descended(x, half)
+        return _midpoint_step(self._descent, x, half, unit)
 
     def turned(self, angles: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         half = s[:, None, None] / 2
-        angles = self._slid(angles, half)
+        angles = _midpoint_step(self._descent_of_angles, angles, half)
         angles = super().turned(angles, s, rng)
-        return self._slid(angles, half)
+        return _midpoint_step(self._descent_of_angles, angles, half)
 
-    def _slid(self, angles: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Angles after the flow of -scale grad scale for a time, by the midpoint rule."""
-        middle = angles + bounded(time / 2 * self._slide(angles))
-        return angles + bounded(time * self._slide(middle))
-
-    def _slide(self, angles: np.ndarray) -> np.ndarray:
+    def _descent_of_angles(self, angles: np.ndarray) -> np.ndarray:
         """Rates of change of the angles (..., m) by -scale grad scale."""
         if self.gradient is not None:
             slopes = along_circles(on_circles(angles), self._gradient(on_circles(angles)))
         else:
-            steps = SCALE_DIFFERENCE * np.eye(angles.shape[-1])
-            values = [self._values_at(angles + h) - self._values_at(angles - h) for h in steps]
-            slopes = np.stack(values, axis=-1) / (2 * SCALE_DIFFERENCE)
+            slopes = _central_differences(self._values_at, angles)
         return -self._values_at(angles)[..., None] * slopes
-
-    def _descended(self, x: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """The flow of -scale grad scale for a time, by the midpoint rule."""
-        middle = unit(x + bounded(time / 2 * self._descent(x)))
-        return unit(x + bounded(time * self._descent(middle)))
 
     def _descent(self, x: np.ndarray) -> np.ndarray:
         """The tangential vector field -scale grad scale at points x."""
@@ -658,9 +646,22 @@ class MultiplicativeIto(_Multiplicative):
     def _gradient(self, x: np.ndarray) -> np.ndarray:
         if self.gradient is not None:
             return returned("gradient", self.gradient(x), x.shape, -np.inf)
-        shifts = SCALE_DIFFERENCE * np.eye(x.shape[-1])
-        differences = [self.values(unit(x + h)) - self.values(unit(x - h)) for h in shifts]
-        return np.stack(differences, axis=-1) / (2 * SCALE_DIFFERENCE)
+        return _central_differences(lambda moved: self.values(unit(moved)), x)
+
+
+def _midpoint_step(
+    velocity: Function, x: np.ndarray, time: np.ndarray, projected: Function = np.asarray
+) -> np.ndarray:
+    """The flow of a velocity field for a time, by the midpoint rule."""
+    middle = projected(x + bounded(time / 2 * velocity(x)))
+    return projected(x + bounded(time * velocity(middle)))
+
+
+def _central_differences(values: Function, x: np.ndarray) -> np.ndarray:
+    """The gradient (..., k) of a function of points x (..., k)."""
+    shifts = SCALE_DIFFERENCE * np.eye(x.shape[-1])
+    differences = [values(x + h) - values(x - h) for h in shifts]
+    return np.stack(differences, axis=-1) / (2 * SCALE_DIFFERENCE)
 
 
 def _towards(x: np.ndarray, axis: np.ndarray, tau: np.ndarray) -> np.ndarray:

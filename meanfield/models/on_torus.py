@@ -95,13 +95,13 @@ def _of_functions(drift: ZonalDrift, name: str, space: "Torus") -> np.ndarray:
             f"inner products from -{space.circles} to {space.circles}, or PeriodicKernel(W)."
         )
     if isinstance(drift, Interaction):
-        return by_quadrature(_of_inner_products(drift.potential), space).real
+        return _coefficients(drift.potential, space)
     if name == "normaliser":
-        return by_quadrature(_of_inner_products(drift.weight), space).real
+        return _coefficients(drift.weight, space)
     if name == "interaction" and type(drift).potential is not ZonalDrift.potential:
-        return by_quadrature(_of_inner_products(drift.potential), space).real
+        return _coefficients(drift.potential, space)
     finer = space.with_degree(space.degree + 1)
-    slopes = by_quadrature(_of_inner_products(drift.slope), finer).real
+    slopes = _coefficients(drift.slope, finer)
     # dW/dz_i = -W' sin(z_i): 2 k_i W_k = S_(k - e_i) - S_(k + e_i), for the largest |k_i|
     largest = np.abs(space.waves).argmax(axis=1)
     unit = np.eye(space.circles, dtype=int)[largest]
@@ -122,14 +122,14 @@ def _stored(space: "Torus", waves: np.ndarray) -> np.ndarray:
     return space.places(waves * sign[:, None])
 
 
-def _of_inner_products(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """The function of angles z_1, ..., z_m with t = sum_i cos(z_i)."""
+def _coefficients(function: Callable[..., np.ndarray], space: "Torus") -> np.ndarray:
+    """Fourier coefficients (modes,) of a function of inner products t = sum_i cos(z_i)."""
 
     def of_angles(*angles: np.ndarray) -> np.ndarray:
         t = np.asarray(sum(np.cos(z) for z in angles))
         return function(t.ravel()).reshape(t.shape)
 
-    return of_angles
+    return by_quadrature(of_angles, space).real
 
 
 def by_quadrature(kernel: Callable[..., np.ndarray], space: "Torus") -> np.ndarray:

@@ -28,11 +28,8 @@ from .zonal import ZonalDrift
 if TYPE_CHECKING:
     from ..spaces import Space
 
-POSITIONAL_PARTS = (
-    "causal",
-    "coupling",
-    "frequency",
-)  # parts that depend on positions, or on an index
+# The parts that depend on positions, or on an index
+POSITIONAL_PARTS = "causal", "coupling", "frequency"
 PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 
 
@@ -242,15 +239,12 @@ class Transformer(Kind, Shown, family=True):
     @property
     def parts(self) -> list[str]:
         """Names of the parts that the model has besides the drift."""
-        has = {
-            name: getattr(self, name) is not None
-            for name in ("common", "feedforward", *POSITIONAL_PARTS)
+        optional = "common", "feedforward", *POSITIONAL_PARTS
+        has = {name: getattr(self, name) is not None for name in optional} | {
+            "noise": self.has_independent_noise,
+            "normalisation": not self.normalisation.is_identity,
+            "reaction": self.reaction != 0,
         }
-        has["noise"] = self.has_independent_noise
-        has["normalisation"], has["reaction"] = (
-            not self.normalisation.is_identity,
-            self.reaction != 0,
-        )
         return [name for name, present in has.items() if present]
 
     @property

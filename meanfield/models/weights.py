@@ -59,7 +59,7 @@ class Weights(Kind, family=True):
     has_potential: ClassVar[bool] = False
 
     @abstractmethod
-    def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         """The weights k(x_i, x_j) of a block of pairs.
 
         Parameters
@@ -90,7 +90,7 @@ class Weights(Kind, family=True):
         an `engines.attention.Head`, or an object with the same methods for densities or tangents.
         """
 
-        def weights(logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        def weights(logits: np.ndarray, squares: Squares) -> np.ndarray:
             shape, k = logits.shape, self.of_logits(logits, squares)
             return returned(f"{type(self).__name__}.of_logits", k, shape)
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 # Inner products at which values of a drift identify it.
 FINGERPRINT_NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
-SLOPE_SEARCH_NODES = np.linspace(-1, 1, 515)[
-    1:-1
-]  # for the largest slope, which may be infinite at +-1
+SLOPE_SEARCH_NODES = np.linspace(-1, 1, 515)[1:-1]  # slopes may be infinite at +-1
 CLOSE_SLOPES = 1e-3  # gaps below which differences of slopes suffer from cancellation
 GAUSS_NODES, GAUSS_WEIGHTS = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
 INTERPOLANT_SIZES = (16, 32, 64, 128, 256, 512, 1024)  # of Chebyshev interpolants
@@ -229,7 +227,7 @@ class ZonalDrift(Drift):
         W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2), with multipliers of W' by quadrature; W' may
         have jumps.
         """
-        slopes = self._of_members(lambda drift: drift.slope, degree + 1, dimension, False)
+        slopes = self._by_quadrature("slope", degree + 1, dimension, continuous=False)
         l = np.arange(1, degree + 1)
         multipliers = np.zeros((*self.shape, degree + 1))
         multipliers[..., 1:] = (slopes[..., :-2] - slopes[..., 2:]) / (2 * l + dimension - 2)
@@ -240,7 +238,7 @@ class ZonalDrift(Drift):
         """Multipliers of Z, shape (*shape, degree + 1), or None where Z = 1."""
         if not self.normalised:
             return None
-        return self._of_members(lambda drift: drift.weight, degree, dimension)
+        return self._by_quadrature("weight", degree, dimension)
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W in the interaction energy, its additive constant included.
@@ -248,10 +246,9 @@ class ZonalDrift(Drift):
         The constant (entry 0) is nan if the potential is not known.
         """
         multipliers = self.attraction(degree, dimension)
-        reason = self.why_no_potential(dimension)
-        multipliers[..., :1] = (
-            np.nan if reason else self._of_members(lambda drift: drift.potential_at, 0, dimension)
-        )
+        known = not self.why_no_potential(dimension)
+        constant = self._by_quadrature("potential_at", 0, dimension) if known else np.nan
+        multipliers[..., :1] = constant
         return multipliers
 
     @remembered
@@ -261,20 +258,14 @@ class ZonalDrift(Drift):
 
         return multipliers(self, name, space)
 
-    def _of_members(
-        self,
-        function: Callable[["ZonalDrift"], Function],
-        degree: int,
-        dimension: int,
-        continuous: bool = True,
+    def _by_quadrature(
+        self, name: str, degree: int, dimension: int, continuous: bool = True
     ) -> np.ndarray:
-        """Multipliers (*shape, degree + 1), by quadrature, of the function of each member."""
+        """Multipliers (*shape, degree + 1) of a function of inner products, a method, by name."""
         multipliers = np.empty((*self.shape, degree + 1))
         for index in np.ndindex(*self.shape):
-            kernel = function(self.member(index))
-            multipliers[index] = quadrature_multipliers(
-                kernel, degree, dimension, continuous=continuous
-            )
+            of_kernel = getattr(self.member(index), name), degree, dimension
+            multipliers[index] = quadrature_multipliers(*of_kernel, continuous=continuous)
         return multipliers
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
