@@ -44,6 +44,9 @@ VELOCITY_ROUNDING = 0.01  # relative rounding error of velocities
 ANTIPODE_TOLERANCE = 1e-12
 
 
+Place = tuple[int, str | None]  # of a parameter, see `Drift.place_of`; None: the factor of a part
+
+
 class ZonalTerm(NamedTuple):
     """A zonal term of a drift, by its harmonics up to the degree where they have decayed.
 
@@ -86,27 +89,22 @@ class ZonalTerm(NamedTuple):
         multipliers = attraction, normaliser, interaction
         return cls(float(factor), drift, degree, *multipliers, d, float(size))
 
-    def along(self, names: TangentNames, factor: str | None, prefix: str) -> "ZonalTerm":
-        """The term with `Dual` multipliers and factor, one tangent for each entry of `names`.
-
-        `prefix` is the prefix of the names of parameters of the term, `factor` the name of its
-        factor, or None.
-        """
+    def along(self, k: int, places: Sequence[Place | None]) -> "ZonalTerm":
+        """Term k of a drift with `Dual` multipliers and factor, a tangent for each of `places`."""
         d, size = self.drift_dimension, self.degree + 1
-        changes = np.zeros((len(names), 1 if self.normaliser is None else 2, size))
-        for row, name in zip(changes, names, strict=True):
-            if name is not None and name.startswith(prefix) and name != factor:
-                parameter = name.removeprefix(prefix)
-                if parameter in self.drift.parameters:
-                    row[:] = multiplier_changes(self.drift, parameter, self.degree, d)
+        changes = np.zeros((len(places), 1 if self.normaliser is None else 2, size))
+        for row, place in zip(changes, places, strict=True):
+            if place is not None and place[0] == k and place[1] is not None:
+                row[:] = multiplier_changes(self.drift, place[1], self.degree, d)
         normaliser: Values = self.normaliser
         if normaliser is not None:
             normaliser = Dual(normaliser, changes[:, 1])
-        scale: Values = self.factor
-        if factor is not None and factor in names:
-            scale = rising(np.asarray(scale), np.array([float(n == factor) for n in names]))
+        factor: Values = self.factor
+        if (k, None) in places:
+            by_factor = np.array([float(place == (k, None)) for place in places])
+            factor = rising(np.asarray(factor), by_factor)
         return self._replace(
-            factor=scale,
+            factor=factor,
             attraction=Dual(self.attraction, changes[:, 0]),
             normaliser=normaliser,
         )
@@ -168,14 +166,14 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         self.chart, self.pairs = state.chart, None
         terms = [(1.0, drift.as_zonal())] if drift.is_zonal else drift.terms
         raw = model.normalisation.is_identity and state.space.spherical
-        zonal = [(factor, part) for factor, part in terms if raw and part.is_zonal]
-        others = [(factor, part) for factor, part in terms if not (raw and part.is_zonal)]
-        self.harmonics = [ZonalTerm.of(*term, state.dimension) for term in zonal]
+        self._zonal_indices = [k for k, (_, part) in enumerate(terms) if raw and part.is_zonal]
+        others = [term for k, term in enumerate(terms) if k not in self._zonal_indices]
+        self.harmonics = [ZonalTerm.of(*terms[k], state.dimension) for k in self._zonal_indices]
         if others or model.feedforward is not None:
             self.chart.rates(state.coordinates, np.zeros_like(state.points))  # refused on an axis
         if others:
             factors, parts = zip(*others, strict=True)
-            pair_model = model.replace(drift=Sum(parts, factors) if zonal else drift)
+            pair_model = model.replace(drift=Sum(parts, factors) if self._zonal_indices else drift)
             motion = TokenMotion if state.space.spherical else TorusTokenMotion
             self.pairs = motion(pair_model, self._tokens(state))
         self._finest = max(FINEST_DISTANCE, 1e-15 / self.rtol)
@@ -355,20 +353,23 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """Copy with the derivatives of its terms by the parameters `names` of the whole drift."""
         copied, drift = copy(self), self.model.drift
         copied.like = state
-        raw, only = (self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal)
-        others = [k for k, (_, part) in enumerate(drift.terms) if not (raw and part.is_zonal)]
-        zonal = [k for k in range(len(drift.terms)) if k not in others or drift.is_zonal]
-        copied.harmonics = [
-            term.along(names, *((None, "") if only else (f"factors[{k}]", f"drifts[{k}].")))
-            for k, term in zip(zonal, self.harmonics, strict=False)
-        ]
+        place_of = (lambda name: (0, name)) if drift.is_zonal else drift.place_of
+        places = [None if name is None else place_of(name) for name in names]
+        terms = zip(self._zonal_indices, self.harmonics, strict=True)
+        copied.harmonics = [term.along(k, places) for k, term in terms]
         if self.pairs is not None:
-            of_pairs = names
-            if not only and len(others) < len(drift.terms):  # parts have new indices
-                numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
-                of_pairs = [_renumbered(name, numbers) for name in names]
+            of_pairs = (
+                [self._name_in_pairs(place) for place in places] if self._zonal_indices else names
+            )
             copied.pairs = self.pairs.along(of_pairs, self._tokens(state))
         return copied
+
+    def _name_in_pairs(self, place: Place | None) -> str | None:
+        """The name of a parameter in the sum of the parts that are not zonal; None if in none."""
+        if place is None or place[0] in self._zonal_indices:
+            return None
+        number = place[0] - sum(k < place[0] for k in self._zonal_indices)
+        return f"factors[{number}]" if place[1] is None else f"drifts[{number}].{place[1]}"
 
     def tangent_space(self, state: Characteristics) -> TangentSpace:
         """The number of degrees of freedom of the nodes, and a function rng -> random direction."""
@@ -585,17 +586,3 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         if self.pairs is not None:
             energy += float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))
         return energy
-
-
-def _renumbered(name: str | None, numbers: Mapping[str, str]) -> str | None:
-    """The name of a parameter, such as "factors[2]", in a sum of some of the parts.
-
-    `numbers` maps the old bracketed indices of these parts to the new ones; the result is None for
-    a parameter of another part.
-    """
-    if name is None:
-        return None
-    head, _, suffix = name.partition("]")
-    start = head.index("[")
-    number = numbers.get(f"{head[start:]}]")
-    return None if number is None else f"{head[:start]}{number}{suffix}"
