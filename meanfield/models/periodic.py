@@ -61,7 +61,7 @@ class PeriodicKernel(ZonalDrift, hides=("potential",)):
     circles: Natural = 2
     name: str = ""
     undefined = ""
-    normalised = False  # type: ignore[assignment]
+    normalised = False
 
     def validate(self) -> None:
         potential_name = getattr(self.potential, "__qualname__", type(self.potential).__qualname__)
