@@ -337,7 +337,7 @@ class DifferentiatedRun:
         """Derivatives of the multipliers by each parameter of the drift, to the highest degree."""
         highest = max(piece.stretch.degree for piece in self._pieces)
         finest = self.space.with_degree(highest)
-        return [changes_of(self.drift, name, finest) for name in self.of_drift]
+        return [slope_tables(self.drift, name, finest) for name in self.of_drift]
 
     def _tables_on(self, space: Space) -> tuple[Tables, list[Tables]]:
         """Multipliers of the drift on a space, and their derivatives by each parameter."""
@@ -351,7 +351,7 @@ def tables_of(drift: ZonalDrift, space: Space) -> Tables:
     return Tables(space.attraction(drift), space.normaliser(drift))
 
 
-def changes_of(drift: ZonalDrift, name: str, space: Space) -> Tables:
+def slope_tables(drift: ZonalDrift, name: str, space: Space) -> Tables:
     """Derivatives of the multipliers of a single drift by one of its parameters."""
     attraction, *normaliser = table_changes(drift, name, space)
     return Tables(attraction, normaliser[0] if normaliser else None)

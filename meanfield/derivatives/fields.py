@@ -52,10 +52,10 @@ class DifferentiableFields:
     def __init__(self, model: Transformer, drift: Drift, fields: Parts, space: Space):
         """Fields of a drift on `space`, with the feed-forward map in its frame."""
         self.drift, self.fields, self.space = drift, fields, space
-        self.forward = None
+        self.feedforward = None
         if model.feedforward is not None:
             values = model.feedforward_at(space.points)
-            self.forward = np.einsum("fnd,nd->fn", space.frame, values)
+            self.feedforward = np.einsum("fnd,nd->fn", space.frame, values)
 
     def tangents(self, names: TangentNames, pairs: bool = False) -> Values:
         """N with one tangent for each name: by a parameter, or in a direction (None)."""
@@ -133,8 +133,8 @@ class DifferentiableFields:
             )
 
         velocity = collected(None, None)
-        if self.forward is not None:
-            velocity = velocity._replace(steady=velocity.steady + self.forward[0])
+        if self.feedforward is not None:
+            velocity = velocity._replace(steady=velocity.steady + self.feedforward[0])
         zero = TabulatedVelocity.of([t.unchanged for part in parts for t in part[""]], points)
         places = [None if name is None else self.drift.place_of(name) for name in names]
         return [velocity], [zero if place is None else collected(*place) for place in places]
@@ -182,8 +182,8 @@ class _InPython(ABC):
 
     def velocity(self, parts: list[list[Quotient]]) -> np.ndarray:
         """Components (d - 1, N) of the velocity of the first function."""
-        forward = self.fields.forward
-        total: Values = 0.0 if forward is None else forward
+        feedforward = self.fields.feedforward
+        total: Values = 0.0 if feedforward is None else feedforward
         for (factor, _), quotients in zip(self.fields.fields, parts, strict=True):
             for quotient in quotients:
                 total = total + factor * quotient.velocity
@@ -195,20 +195,20 @@ class FieldTangents(_InPython):
 
     def __init__(self, fields: DifferentiableFields, names: TangentNames, pairs: bool = False):
         """Callback of N with tangents by the parameters; with `pairs`, on pairs (mu, nu)."""
-        space, self.each = fields.space, 1 + pairs
+        space, self._per_row = fields.space, 1 + pairs
         self._shape = 1 + len(names), space.degrees.size
         size = space.dtype.itemsize // 8 * self._shape[0] * self._shape[1]
-        super().__init__(fields, names, self.each * size, size)
+        super().__init__(fields, names, self._per_row * size, size)
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
         """Write N(u) and its tangents, one a row, by quotients of the heads and changes."""
         space, (count, modes) = self.fields.space, self._shape
-        rows = source.view(space.dtype).reshape(count, self.each, modes)
+        rows = source.view(space.dtype).reshape(count, self._per_row, modes)
         result = target.view(space.dtype).reshape(self._shape)
         functions = self.functions(rows[:, -1])
         parts = self.fields.quotients(functions, self.parameters)
         velocity = self.velocity(parts)
-        values = functions.values if self.each == 1 else space.to_values(rows[:, 0])
+        values = functions.values if self._per_row == 1 else space.to_values(rows[:, 0])
         result[0] = space.minus_divergence(velocity * values[0])
         changes: Values = 0.0
         for (factor, _), quotients in zip(self.fields.fields, parts, strict=True):
@@ -235,19 +235,19 @@ class FieldAdjoint(_InPython):
 
     def __init__(self, fields: DifferentiableFields, names: TangentNames, pairs: bool = False):
         """Callback of the transpose of `FieldTangents`."""
-        space, self.each = fields.space, 1 + pairs
-        self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size
-        arguments = self._floats + self._floats // self.each
+        space, self._per_row = fields.space, 1 + pairs
+        self._floats = self._per_row * space.dtype.itemsize // 8 * space.degrees.size
+        arguments = self._floats + self._floats // self._per_row
         super().__init__(fields, names, arguments, self._floats + len(names))
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
         """Write DN(u)* l and <l, dN/dp_i>, by transposed quotients of the heads."""
         space, floats = self.fields.space, self._floats
-        rows = source.view(space.dtype).reshape(self.each + 1, -1)
-        functions, last = self.functions(rows[self.each - 1 : self.each]), rows[-1]
+        rows = source.view(space.dtype).reshape(self._per_row + 1, -1)
+        functions, last = self.functions(rows[self._per_row - 1 : self._per_row]), rows[-1]
         parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(last)
-        flux = (functions.values[0] if self.each == 1 else space.to_values(rows[0])) * slope
-        result = np.zeros((self.each, last.size), space.dtype)
+        flux = (functions.values[0] if self._per_row == 1 else space.to_values(rows[0])) * slope
+        result = np.zeros((self._per_row, last.size), space.dtype)
         result[0] = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
         pulled = []
         for (factor, _), quotients in zip(self.fields.fields, parts, strict=True):
@@ -266,10 +266,10 @@ class FieldAdjoint(_InPython):
             if inner is None:
                 total = total + (flux * quotient.velocity).sum(axis=0)
                 continue
-            numerator, level = quotient.by[inner]
+            numerator, denominator = quotient.by[inner]
             total = total + (F * numerator[:, 0]).sum(axis=0)
             if s is not None:
-                total = total + s * level[0]
+                total = total + s * denominator[0]
         return float(total @ self.fields.space.weights)
 
 

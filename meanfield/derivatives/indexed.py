@@ -11,10 +11,10 @@ from ..spaces.indexed import Indexed
 from ..spaces.indexed_transport import IndexedAdjoint, IndexedTransport
 from .densities import (
     DifferentiatedRun,
-    changes_of,
     check_differentiable,
     fields_of_first,
     linearised_by_tables,
+    slope_tables,
     tables_of,
 )
 from .fields import DifferentiableFields
@@ -101,7 +101,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
             directions = dict.fromkeys(self.parameters_of_nodes(self._motion))
             names = [{**directions, **renamed}.get(name or "", name) for name in names]
         if self._model.is_zonal:
-            slopes = {name: changes_of(drift, name, space) for name in names if name is not None}
+            slopes = {name: slope_tables(drift, name, space) for name in names if name is not None}
             return linearised_by_tables(
                 space, tables_of(drift, space), slopes, names, adjoint, True
             )

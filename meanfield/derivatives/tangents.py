@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ..core.annotations import FromAbove, MovedState, Narrowed, Observations, UserValue
+from ..core.annotations import FromAbove, Function, MovedState, Narrowed, Observations, UserValue
 from ..core.checks import as_called, require, takes
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
@@ -22,7 +22,7 @@ from .indexed import differentiated
 from .journal import end_of
 from .run_tangents import RunTangents
 from .steps import DifferentiatedNonlinear
-from .variation import Variation, alike
+from .variation import Variation, comparable
 
 
 class Tangents(RunTangents[Variation]):
@@ -99,45 +99,15 @@ def checked_parameter(argument: str, name: str, motion: Narrowed, more: str = ""
 def _direction(direction: UserValue, state: Density) -> np.ndarray:
     """Coefficients (*ensemble, modes) of a direction in which the initial density changes."""
     space = state.space
-    expected = (
-        "lists of names of parameters, densities to move towards, Variations, functions of unit "
-        f"vectors (N, d), or coefficients (..., {space.degrees.size})"
-    )
     if isinstance(direction, Density | Variation):
-        require("tangents", direction, f"on {space!r}", alike(direction.space, space))
+        require("tangents", direction, f"on {space!r}", comparable(direction.space, space))
         coefficients = direction.resample(space.degree).coefficients
         if isinstance(direction, Density):
             coefficients = coefficients - state.coefficients
     elif callable(direction):
-        advice = ""
-        if isinstance(state, Indexed):
-            advice = "Else give densities to move towards, space.indexed(f, index)."
-        single = "of unit vectors (N, d) alone"
-        require(
-            "Functions in tangents",
-            as_called(direction),
-            single,
-            takes(direction, 1),
-            TypeError,
-            advice,
-        )
-        values = np.asarray(space.function_values(direction, space.points))
-        fits = values.dtype.kind != "c" and values.shape == space.weights.shape
-        one_each = f"of one finite real value for each of {space.weights.size} unit vectors"
-        require("Functions in tangents", values, one_each, fits and np.isfinite(values).all())
-        coefficients = space.to_coefficients(values)
+        coefficients = _coefficients_of_function(direction, space, isinstance(state, Indexed))
     else:
-        try:
-            coefficients = np.asarray(direction)
-        except (TypeError, ValueError):  # a state of another kind, or rows of unequal lengths
-            coefficients = np.empty(0, object)
-        numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
-        fits = numbers and coefficients.shape[-1:] == (space.degrees.size,)
-        require("tangents", direction, expected, fits, TypeError)
-        real = not np.imag(coefficients)[..., space.real_modes].any()
-        of_real = "coefficients of a real function, without imaginary parts of real harmonics"
-        require("tangents", direction, of_real, real)
-        coefficients = coefficients if space.dtype.kind == "c" else coefficients.real
+        coefficients = _checked_coefficients(direction, space)
     try:
         return np.broadcast_to(coefficients, state.coefficients.shape).astype(space.dtype)
     except ValueError:
@@ -145,6 +115,37 @@ def _direction(direction: UserValue, state: Density) -> np.ndarray:
             f"tangents: directions must broadcast with the ensemble {state.shape}; got one of "
             f"shape {coefficients.shape[:-1]}."
         ) from None
+
+
+def _coefficients_of_function(f: Function, space: Space, indexed: bool) -> np.ndarray:
+    """Coefficients of a checked function of unit vectors; TypeError or ValueError for others."""
+    subject, single = "Functions in tangents", "of unit vectors (N, d) alone"
+    advice = "Else give densities to move towards, space.indexed(f, index)." if indexed else ""
+    require(subject, as_called(f), single, takes(f, 1), TypeError, advice)
+    values = np.asarray(space.function_values(f, space.points))
+    fits = values.dtype.kind != "c" and values.shape == space.weights.shape
+    one_each = f"of one finite real value for each of {space.weights.size} unit vectors"
+    require(subject, values, one_each, fits and np.isfinite(values).all())
+    return space.to_coefficients(values)
+
+
+def _checked_coefficients(values: UserValue, space: Space) -> np.ndarray:
+    """Coefficients (..., modes) of real functions; TypeError or ValueError for other values."""
+    try:
+        coefficients = np.asarray(values)
+    except (TypeError, ValueError):  # a state of another kind, or rows of unequal lengths
+        coefficients = np.empty(0, object)
+    numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
+    expected = (
+        "lists of names of parameters, densities to move towards, Variations, functions of unit "
+        f"vectors (N, d), or coefficients (..., {space.degrees.size})"
+    )
+    fits = numbers and coefficients.shape[-1:] == (space.degrees.size,)
+    require("tangents", values, expected, fits, TypeError)
+    real = not np.imag(coefficients)[..., space.real_modes].any()
+    of_real = "coefficients of a real function, without imaginary parts of real harmonics"
+    require("tangents", values, of_real, real)
+    return coefficients if space.dtype.kind == "c" else coefficients.real
 
 
 def tangents_of(

@@ -61,7 +61,7 @@ class Variation:
 
     def paired(self, other: UserValue) -> np.ndarray:
         """The integral of the product with another Variation or Density, (*ensemble,)."""
-        fits = isinstance(other, Variation | Density) and alike(other.space, self.space)
+        fits = isinstance(other, Variation | Density) and comparable(other.space, self.space)
         expected = f"a Variation or Density on {self.space!r}, of any degree"
         require("other", other, expected, fits, TypeError)
         degree = min(self.space.degree, other.space.degree)
@@ -75,6 +75,6 @@ class Variation:
         return type(self)(space, self.space.resample(self.coefficients, degree))
 
 
-def alike(first: Space, second: Space) -> bool:
+def comparable(first: Space, second: Space) -> bool:
     """Whether two spaces are equal except for their degrees."""
     return type(first) is type(second) and first.with_degree(second.degree) == second

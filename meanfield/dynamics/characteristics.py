@@ -25,7 +25,7 @@ from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens, TorusTokens
 from .density import interaction_energy
 from .field_transport import check_not_of_tokens
-from .linearised import Changes, TangentSpace, check_vanishes, checked_changes, state_along
+from .linearised import Changes, TangentSpace, check_masses, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare, moments_of
 from .tokens import LOG_OF_NO_MASS, TokenMotion
@@ -318,8 +318,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         for term in self.harmonics:
             if term.normaliser is not None:
                 fine = state.space.with_degree(term.degree)
-                level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
-                values = fine.at(level, state.points)
+                series = term.normaliser[fine.degrees] * state.coefficients(term.degree)
+                values = fine.at(series, state.points)
                 smallest = max(values.min(), np.finfo(float).tiny)
                 error = max(error, float(MACHINE_EPSILON * values.max() / smallest))
         return error
@@ -404,9 +404,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             return {"masses": masses * (values - masses @ values / masses.sum())}
         shapes = {"coordinates": state.coordinates.shape, "masses": masses.shape}
         changes = checked_changes(direction, shapes, ", functions of unit vectors")
-        if "masses" in changes:
-            total = changes["masses"].sum()
-            check_vanishes("changes of masses of sum 0", total, changes["masses"])
+        check_masses(changes)
         return changes
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:

@@ -143,9 +143,9 @@ class DensityEvolution:
 
     def _tables(self, model: Transformer) -> tuple[np.ndarray, np.ndarray | None]:
         """The multipliers of W, and of Z where it is not 1, (1 or members, degree + 1)."""
-        rows, levels = self._rows, self.space.normaliser(model.zonal)
-        above = self.space.attraction(model.zonal)
-        return rows(above), None if levels is None else rows(levels)
+        rows, normaliser = self._rows, self.space.normaliser(model.zonal)
+        attraction = self.space.attraction(model.zonal)
+        return rows(attraction), None if normaliser is None else rows(normaliser)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
         """N without the part of the noise that is not in L."""

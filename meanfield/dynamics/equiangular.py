@@ -211,10 +211,6 @@ class EquiangularMotion(ReplicaMotion, moves=Equiangular):
         """The number of members."""
         return f"{len(y)} members"
 
-    def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """The reason why velocities at these coordinates are not finite, and what helps."""
-        return self.model.drift.why_not_finite(1.0)
-
     def stats(self, state: Equiangular, t: float) -> JsonTable:
         """The name of the engine in results."""
         return {"engine": "equiangular"}

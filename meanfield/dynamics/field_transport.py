@@ -141,8 +141,7 @@ class FieldTransport(Transport):
         """Callback of -div(mu v), with v from Python; with `pairs`, on pairs (mu, nu)."""
         space = fields.space
         self._model, self._space, self._fields, self._inside = model, space, fields, clip_time
-        forward = model.feedforward
-        self._forward = None if forward is None else model.feedforward_on(space)
+        self._feedforward = None if model.feedforward is None else model.feedforward_on(space)
         modes = space.degrees.size
         source_size = 2 * modes if pairs else modes
         self._function = PythonFunction(self._evaluate, source_size, space.dtype, modes)
@@ -168,8 +167,8 @@ class FieldTransport(Transport):
             scaled = [
                 table.scaled(factor) for factor, tables in parts for table in (tables or [[]])[0]
             ]
-            if self._forward is not None:
-                scaled.append(VelocityTable.constant(self._tangential(self._forward)[0]))
+            if self._feedforward is not None:
+                scaled.append(VelocityTable.constant(self._tangential(self._feedforward)[0]))
             velocities.append(TabulatedVelocity.of(scaled, self.points))
         return velocities
 
@@ -201,8 +200,9 @@ class FieldTransport(Transport):
             needs_size = model.normalisation.needs_direction
             size = float(np.max(model.drift.output_size(t))) if needs_size else 0.0
             velocity = self._tangential(model.normalisation.updated(t, A, size))
-        if self._forward is not None:
-            velocity = velocity + self._tangential(model.normalisation.updated(t, self._forward))
+        if self._feedforward is not None:
+            u = model.normalisation.updated(t, self._feedforward)
+            velocity = velocity + self._tangential(u)
         return velocity
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:

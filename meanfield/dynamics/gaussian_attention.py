@@ -33,7 +33,7 @@ from ..core.annotations import Function
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Attention, Drift
-from ..models.attention import HeadMatrices, alike, gradient_factor
+from ..models.attention import HeadMatrices, gradient_factor, nearly_equal
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 from ..steppers.flow import NO_FLOAT_WARNINGS
@@ -325,7 +325,7 @@ def _energy_sinkhorn(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gauss
 def _energy_l2(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian) -> float:
     """Energy of L2 attention; nan unless Q = K and the integral exists."""
     products = state.root.T @ A @ state.root
-    if not (alike(Q, K) and np.isfinite(products).all()):
+    if not (nearly_equal(Q, K) and np.isfinite(products).all()):
         return np.nan
     values = np.linalg.eigvalsh(products)
     if not (values > -1).all():

@@ -69,9 +69,9 @@ class GramMotion(ReplicaMotion, moves=Gram):
 
     def velocity(self, y: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Rates of change of the matrices."""
-        slopes, levels = self._drift.slope_and_weight(y)
+        slopes, denominators = self._drift.slope_and_weight(y)
         weights = self._masses * slopes
-        shares = weights if levels is slopes else self._masses * levels
+        shares = weights if denominators is slopes else self._masses * denominators
         weights /= shares.sum(axis=2, keepdims=True)
         attention_products = weights @ y
         radial = np.einsum("rii->ri", attention_products)
@@ -108,10 +108,6 @@ class GramMotion(ReplicaMotion, moves=Gram):
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         y = (y + np.swapaxes(y, 1, 2)) / 2
         return np.where(np.abs(y) < 1 + LOST_PRODUCT, y, np.nan)
-
-    def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """The reason why velocities at these coordinates are not finite, and what helps."""
-        return self.model.drift.why_not_finite(1.0)
 
     def remark(self, state: Gram) -> str | None:
         """A sentence if observables of pairs of tokens are nan; else None."""

@@ -178,6 +178,13 @@ def check_vanishes(
     require("tangents", float(largest), expected, fits, advice=advice)
 
 
+def check_masses(changes: Mapping[str, Array]) -> None:
+    """Raise ValueError unless changes of masses, where there are any, have the sum 0."""
+    if "masses" in changes:
+        total = changes["masses"].sum(axis=-1)
+        check_vanishes("changes of masses of sum 0", total, changes["masses"])
+
+
 def state_along(state: State, changes: Changes, names: Sequence[str]) -> MovedState:
     """The state with `Dual` arrays of these names.
 

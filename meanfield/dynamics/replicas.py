@@ -58,6 +58,10 @@ class ReplicaMotion(Motion):
         rows = y.changes.swapaxes(0, 1)
         return rows.reshape(*rows.shape[:2], -1)
 
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        """The reason why velocities at these coordinates are not finite, and what helps."""
+        return self.model.drift.why_not_finite(1.0)
+
     def of_members(self, members: np.ndarray) -> Self:
         """Motion of the replicas with these indices."""
         chosen = copy(self)

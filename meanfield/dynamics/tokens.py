@@ -24,7 +24,7 @@ from ..states import Tokens
 from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .linearised import Changes, TangentSpace, check_vanishes, checked_changes
+from .linearised import Changes, TangentSpace, check_masses, check_vanishes, checked_changes
 from .motion import RESTART_ADVICE, UNUSED_RADII, AnyScheme, ChosenScheme, Failure
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 from .replicas import ReplicaMotion
@@ -448,9 +448,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         if state.on_sphere and "x" in changes:
             radial, needs = (changes["x"] * x).sum(axis=-1), "tangential changes of unit vectors x"
             check_vanishes(needs, radial, changes["x"], "Subtract <x, dx> x.")
-        if "masses" in changes:
-            total = changes["masses"].sum(axis=-1)
-            check_vanishes("changes of masses of sum 0", total, changes["masses"])
+        check_masses(changes)
         return changes
 
     def tangent_space(self, state: Tokens) -> TangentSpace:

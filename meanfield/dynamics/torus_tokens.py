@@ -23,7 +23,7 @@ from ..states.points import along_circles, on_circles, turns
 from ..states.torus_tokens import TorusTokens
 from ..steppers import DormandPrince, Splitting
 from ..steppers.splitting import kutta_step
-from .linearised import TangentSpace, check_vanishes
+from .linearised import TangentSpace, check_masses
 from .motion import check_on_torus
 from .replicas import ReplicaMotion
 
@@ -146,9 +146,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         """A checked change of the initial tokens: an array, of the angles, or arrays by name."""
         named = direction if isinstance(direction, Mapping) else {"angles": direction}
         changes = super().direction(named, state)
-        if "masses" in changes:
-            total = changes["masses"].sum(axis=-1)
-            check_vanishes("changes of masses of sum 0", total, changes["masses"])
+        check_masses(changes)
         return changes
 
     def tangent_space(self, state: TorusTokens) -> TangentSpace:

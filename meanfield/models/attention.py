@@ -450,10 +450,10 @@ class Attention(_QKV):
 def gradient_factor(V: np.ndarray, A: np.ndarray) -> float | None:
     """The c with V = c A, if A is symmetric, so that velocities are gradients; else None."""
     c = (V * A).sum() / ((A * A).sum() or 1.0)
-    return c if alike(A, A.T) and alike(V, c * A) else None
+    return c if nearly_equal(A, A.T) and nearly_equal(V, c * A) else None
 
 
-def alike(A: np.ndarray, B: np.ndarray) -> bool:
+def nearly_equal(A: np.ndarray, B: np.ndarray) -> bool:
     """Whether two matrices are equal to 1e-12 of the largest entry."""
     return bool(np.abs(A - B).max() <= EQUALITY * np.abs(A).max())
 

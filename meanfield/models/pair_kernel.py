@@ -13,7 +13,7 @@ from ..core.checks import plain_array, require, returned, takes
 from ..core.forms import Positive
 from ..spaces.validity import SampledHarmonics
 from .drift import Drift
-from .pointwise import PROBED_POINTS, shown, tangential
+from .pointwise import PROBED_POINTS, read_only, tangential
 
 if TYPE_CHECKING:
     from ..spaces import Space
@@ -89,15 +89,15 @@ class PairKernel(Drift):
     def values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Checked values k(x, y), (..., d), at points whose leading axes broadcast."""
         shape = np.broadcast_shapes(x.shape, y.shape)
-        return _checked("PairKernel.kernel, of pairs of points,", self.kernel(shown(x), shown(y)),
-                        shape)  # fmt: skip
+        name = "PairKernel.kernel, of pairs of points,"
+        return _checked(name, self.kernel(read_only(x), read_only(y)), shape)
 
     def weights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Checked values z(x, y), (...)."""
         assert self.weight is not None
         shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
         name = "PairKernel.weight, of pairs of points,"
-        return _checked(name, self.weight(shown(x), shown(y)), shape)
+        return _checked(name, self.weight(read_only(x), read_only(y)), shape)
 
     def on_grid(self, space: "Space", second: bool = False) -> np.ndarray:
         """Components of P_x k(x, y), and z(x, y), for x on the grid of a space and a few points y.

@@ -55,7 +55,7 @@ ACTIVATION_FORM = Leaf(ACTIVATION_NAMES, _activation, {}, ACTIVATIONS)
 Weight = Annotated[UserValue, Either((ARRAY, KindOf(MatrixInTime)))]
 
 
-def values_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
+def vectors_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
     """Values of a function of points (..., d) at x, a new array of as many vectors.
 
     Parameters
@@ -73,7 +73,7 @@ def values_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
     """
 
     def checked(x: Values) -> Values:
-        values = real_array(f"What {name} returns", function(shown(x)))
+        values = real_array(f"What {name} returns", function(read_only(x)))
         if values.shape != x.shape:
             advice = f" {ON_THE_CIRCLE}" if x.shape[-1] == 2 else ""
             raise ValueError(
@@ -85,10 +85,10 @@ def values_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
     return applied(checked, x, name)
 
 
-def shown(x: Values) -> Values:
+def read_only(x: Values) -> Values:
     """A view of points, which may be the state itself, that cannot be written into."""
     if isinstance(x, Dual):
-        return Dual(shown(x.value), shown(x.changes))
+        return Dual(read_only(x.value), read_only(x.changes))
     view = x.view()
     view.setflags(write=False)
     return view
@@ -124,7 +124,7 @@ class Pointwise(Drift):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """The checked values f(x), (..., d); TypeError or ValueError if they are not valid."""
-        return values_at(type(self).__name__, self, x)
+        return vectors_at(type(self).__name__, self, x)
 
     def on_grid(self, space: "Space") -> np.ndarray:
         """Functions on the grid of a space, (..., N), whose harmonics are those of the drift.
@@ -195,7 +195,7 @@ class Field(Pointwise):
         return self.function(x)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        return values_at("Field.function", self.function, x)
+        return vectors_at("Field.function", self.function, x)
 
 
 class Potential(Field):
@@ -241,24 +241,24 @@ class Potential(Field):
         d = x.shape[-1]
         axes = np.broadcast_to(np.eye(d).reshape(d, *(1,) * (x.ndim - 1), d), (d, *x.shape))
         try:
-            level = self.function(shown(Dual(x, axes)))
-            if not isinstance(level, Dual):
-                level = plain_array("What Potential.function returns", level)
-            slopes = changes_of(level, d)
+            values = self.function(read_only(Dual(x, axes)))
+            if not isinstance(values, Dual):
+                values = plain_array("What Potential.function returns", values)
+            slopes = changes_of(values, d)
         except (TypeError, AttributeError, MeanfieldError):  # functions without rule, or |x| at 0
 
             def moved(h: float) -> np.ndarray:
-                return np.stack([self.level(x + h * axis) for axis in axes])
+                return np.stack([self.potential_at(x + h * axis) for axis in axes])
 
             slopes = derivative_at_zero(moved, "Potential.function")
         return np.moveaxis(slopes, 0, -1)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        return values_at("The gradient of Potential.function", self, x)
+        return vectors_at("The gradient of Potential.function", self, x)
 
     def on_grid(self, space: "Space") -> np.ndarray:
         """V on the grid of a space, (N,)."""
-        return self.level(space.points)
+        return self.potential_at(space.points)
 
     @cached_property
     def harmonics(self) -> SampledHarmonics:
@@ -278,13 +278,13 @@ class Potential(Field):
             f"is smooth, start on a space of a degree above {degree}."
         )
 
-    def level(self, x: np.ndarray) -> np.ndarray:
+    def potential_at(self, x: np.ndarray) -> np.ndarray:
         """The checked values V(x), (...), at points (..., d)."""
-        level = returned("Potential.function, of points,", self.function(shown(x)), x.shape[:-1])
-        return np.asarray(level, dtype=float)
+        values, name = self.function(read_only(x)), "Potential.function, of points,"
+        return np.asarray(returned(name, values, x.shape[:-1]), dtype=float)
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        return (masses * self.level(x)).sum(axis=-1)
+        return (masses * self.potential_at(x)).sum(axis=-1)
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
         return ""

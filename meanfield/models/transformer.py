@@ -22,7 +22,7 @@ from .influence import CausalOrWord, Coupling, FrequencyOfIndex
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
 from .parameters import NoiseParameter, at
-from .pointwise import FeedForward, Pointwise, tangential, values_at
+from .pointwise import FeedForward, Pointwise, tangential, vectors_at
 from .zonal import ZonalDrift
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class Transformer(Kind, Shown, family=True):
 
     def feedforward_at(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Values of the feed-forward map at points (..., d) and the time t, checked."""
-        return values_at("feedforward", self.feedforward_in(t), x)
+        return vectors_at("feedforward", self.feedforward_in(t), x)
 
     @cached_property
     def feedforward_harmonics(self) -> SampledHarmonics:
