@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator
 
-from ..core.annotations import ArrayIndex, JsonTable, Observations, Values
+from ..core.annotations import ArrayIndex, JsonTable, Observations, PassedOn, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models import Drift, HigherOrder, ZonalDrift
@@ -224,6 +224,7 @@ class DensityMotion(Motion, moves=Density):
         "have; leave it out, or give the model common=, see Transformer."
     }
     semilinear = members_as_alone = True
+    equation: ClassVar[type[DensityEvolution]] = DensityEvolution
     follows = frozenset("noise common normalisation reaction feedforward frequency".split())
 
     @classmethod
@@ -341,15 +342,11 @@ class DensityMotion(Motion, moves=Density):
             self._fields[space] = EnsembleFields(self.model.drift, space, self.like.shape)
         return self._fields[space]
 
-    def evolution(self, space: Space, *, separate_members: bool = False) -> DensityEvolution:
-        """The equation on the modes of a space; `separate_members` as for `DensityEvolution`."""
-        model, shape = self.plain, self.like.shape
-        fields = None if model.is_zonal else self.fields(space)
-        return DensityEvolution(
-            *(model, space, shape, self.inside, fields),
-            separate_members=separate_members,
-            turning=self.turning(space),
-        )
+    def evolution(self, space: Space, **options: PassedOn) -> DensityEvolution:
+        """The equation on the modes of a space; `options` are those of `DensityEvolution`."""
+        fields = None if self.plain.is_zonal else self.fields(space)
+        arguments = self.plain, space, self.like.shape, self.inside, fields
+        return self.equation(*arguments, turning=self.turning(space), **options)
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]
@@ -583,9 +580,8 @@ class DensityMotion(Motion, moves=Density):
         if quotients := self._warning_of_quotients(state, end.t, LOST_MASS_TOLERANCE * end.rtol):
             return f"The density is not resolved by {modes}. {quotients}"
         return (
-            "The density is not resolved by max_degree = "
-            f"{modes}. {raised} max_degree or, where "
-            "a density without noise concentrates to Diracs, follow mf.Characteristics(density), "
+            f"The density is not resolved by max_degree = {modes}. {raised} max_degree or, where a "
+            "density without noise concentrates to Diracs, follow mf.Characteristics(density), "
             f"which needs no modes.{self._haste(end.t)}"
         )
 

@@ -24,7 +24,7 @@ from .field_transport import (
     transport_of,
 )
 from .model_harmonics import ModelHarmonics
-from .motion import Failure
+from .motion import Failure, Motion
 from .observables import declare, moments_of
 
 declare("order_by_index", r"$|m_1(s)|$")
@@ -88,6 +88,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
 
     example = "Indexed densities such as circle.indexed(f)"
     alike = False
+    equation = IndexedEvolution
     follows = frozenset("noise normalisation feedforward causal coupling frequency".split())
 
     def check(self) -> None:
@@ -159,16 +160,9 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             self._fields[space] = EnsembleFields(self.drift_at_nodes, space.slice_space, (members,))
         return self._fields[space]
 
-    def evolution(self, space: Space, *, separate_members: bool = False) -> IndexedEvolution:
+    def evolution(self, space: Space, **_options: PassedOn) -> DensityEvolution:
         """Equation of all slices on `space`, joint for the members."""
-        model = self.plain
-        fields = None if model.is_zonal else self.fields(space)
-        options: PassedOn = {"influence": self.influence, "nodes": self.drift_at_nodes}
-        return IndexedEvolution(
-            *(model, space, self.like.shape, self.inside, fields),
-            turning=self.turning(space),
-            **options,
-        )
+        return super().evolution(space, influence=self.influence, nodes=self.drift_at_nodes)
 
     def measure(self, state: MovedState, t: float = 0.0) -> Observations:
         """Observables of indexed densities.
@@ -207,9 +201,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         """Nan: causal influence has no free energy."""
         return np.full(state.shape, np.nan)
 
-    def without_warning(self, state: MovedState, t: float, rtol: float) -> np.ndarray:
-        """False for all members: `warning` has to check the resolution in the index of each."""
-        return np.zeros(int(np.prod(state.shape)), dtype=bool)
+    without_warning = Motion.without_warning  # `warning` has to check the index of each member
 
     def warning(self, state: MovedState, t: float, failure: Failure) -> str | None:
         """A warning if slices are negative, or vary in the index more than its nodes resolve."""

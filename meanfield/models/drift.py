@@ -220,8 +220,7 @@ class Drift(Kind, family=True):
         """The reason why there is no potential Phi in dimension d; empty if there is one."""
         return (
             "Phi = W * mu of a zonal drift, or of Attention that follows its gradient, or V of a "
-            "Potential; "
-            f"{type(self).__name__} has none"
+            f"Potential; {type(self).__name__} has none"
         )
 
     def why_not_finite(self, largest: float) -> str:

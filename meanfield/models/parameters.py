@@ -356,56 +356,45 @@ def _single(form: Leaf, plural: str) -> Callable[[str, UserValue], np.ndarray]:
     return check
 
 
-def _in_time(
-    constant: Function,
-    changing: Function,
-    name: str,
-    value: UserValue,
-    layered: UserValue = None,
-) -> Parameter:
-    """The checked parameter: by `constant`, by `changing` if it depends on time.
+def _form_in_time(
+    expected: str, constant: Function, changing: Function, layered: Function | None = None
+) -> Leaf:
+    """The form of a parameter that is checked by `constant`, or `changing` as a function of time.
 
-    Values of a `PerLayer` are checked by `layered`, if given.
+    Values of a `PerLayer` are checked by `layered`, by default by `changing`.
     """
-    if isinstance(value, PerLayer) and value.known:
-        for layer in value.values:
-            (layered or changing)(name, layer)
-    if isinstance(value, PerLayer | FunctionOfTime):
-        return value
-    if callable(value):
-        expected = "an array or a function of time"
-        layer = "Of a layer of a network it is an array such as layer.weight.detach().numpy()."
-        fits = takes(value, 1) and not hasattr(value, "state_dict")
-        require(name, value, expected, fits, TypeError, layer)
-        return FunctionOfTime(changing, name, value)
-    return constant(name, value)
+
+    def checked(name: str, value: UserValue) -> Parameter:
+        if isinstance(value, PerLayer) and value.known:
+            for layer in value.values:
+                (layered or changing)(name, layer)
+        if isinstance(value, PerLayer | FunctionOfTime):
+            return value
+        if callable(value):
+            wanted = "an array or a function of time"
+            advice = "Of a layer of a network it is an array such as layer.weight.detach().numpy()."
+            fits = takes(value, 1) and not hasattr(value, "state_dict")
+            require(name, value, wanted, fits, TypeError, advice)
+            return FunctionOfTime(changing, name, value)
+        return constant(name, value)
+
+    return Leaf(expected, checked, NESTED)
 
 
-MATRIX_FORM = Leaf(
+MATRIX_FORM = _form_in_time(
     "a number, a matrix [[...], ...], heads of them, or a table",
-    lambda name, value: _in_time(
-        _matrix, _matrix_of_time, name, 1.0 if value is None else value, layered=_matrix
-    ),
-    NESTED,
+    constant=lambda name, value: _matrix(name, 1.0 if value is None else value),
+    changing=_matrix_of_time,
+    layered=_matrix,
 )
-BIAS_FORM = Leaf(
-    "an array, that of each head, or a table",
-    lambda name, value: _in_time(_bias, _bias, name, value),
-    NESTED,
+BIAS_FORM = _form_in_time("an array, that of each head, or a table", _bias, _bias)
+BETA_FORM = _form_in_time(
+    "a finite number, an array of them, or a table", NUMBERS.check, _single(NUMBERS, "betas")
 )
-BETA_FORM = Leaf(
-    "a finite number, an array of them, or a table",
-    lambda name, value: _in_time(NUMBERS.check, _single(NUMBERS, "betas"), name, value),
-    NESTED,
-)
-
-
-KAPPA_FORM = Leaf(
+KAPPA_FORM = _form_in_time(
     "a number > 0, inf included, an array of them, or a table",
-    lambda name, value: _in_time(
-        POSITIVE_NUMBERS.check, _single(POSITIVE_NUMBERS, "kappas"), name, value
-    ),
-    NESTED,
+    POSITIVE_NUMBERS.check,
+    _single(POSITIVE_NUMBERS, "kappas"),
 )
 NoiseParameter = Annotated[UserValue, Either((KAPPA_FORM, KindOf(BetaInTime)))]
 Matrix = Annotated[UserValue, Either((MATRIX_FORM, KindOf(MatrixInTime)))]

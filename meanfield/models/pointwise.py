@@ -110,8 +110,9 @@ class Pointwise(Drift):
     A class of one's own needs `__call__`, which is f.
     """
 
-    _internal: ClassVar[str] = "harmonics on_grid"
+    _internal: ClassVar[str] = "function_name harmonics on_grid"
 
+    function_name: ClassVar[str] = ""  # of f in messages; by default that of the class
     normalised, interacts = True, False
 
     @abstractmethod
@@ -124,7 +125,7 @@ class Pointwise(Drift):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """The checked values f(x), (..., d); TypeError or ValueError if they are not valid."""
-        return vectors_at(type(self).__name__, self, x)
+        return vectors_at(self.function_name or type(self).__name__, self, x)
 
     def on_grid(self, space: "Space") -> np.ndarray:
         """Functions on the grid of a space, (..., N), whose harmonics are those of the drift.
@@ -184,6 +185,8 @@ class Field(Pointwise):
     >>> drift = Field(along)
     """
 
+    function_name = "Field.function"
+
     function: Function
 
     def validate(self) -> None:
@@ -193,9 +196,6 @@ class Field(Pointwise):
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.function(x)
-
-    def values(self, x: np.ndarray) -> np.ndarray:
-        return vectors_at("Field.function", self.function, x)
 
 
 class Potential(Field):
@@ -233,6 +233,7 @@ class Potential(Field):
     """
 
     gradient_flow = True
+    function_name = "The gradient of Potential.function"
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Gradients (..., d) by dual numbers, or by differences if V refuses them."""
@@ -252,9 +253,6 @@ class Potential(Field):
 
             slopes = derivative_at_zero(moved, "Potential.function")
         return np.moveaxis(slopes, 0, -1)
-
-    def values(self, x: np.ndarray) -> np.ndarray:
-        return vectors_at("The gradient of Potential.function", self, x)
 
     def on_grid(self, space: "Space") -> np.ndarray:
         """V on the grid of a space, (N,)."""
