@@ -158,3 +158,31 @@ def test_the_figures_of_the_page_performance_are_drawn_from_the_tables(tmp_path)
     subprocess.run([sys.executable, PERFORMANCE, tmp_path], check=True)
     drawn = {path.name for path in tmp_path.iterdir()}
     assert drawn == {name for name in BUILT if name.startswith("performance")}
+
+
+def documented_parameters(docstring):
+    """The names in the section of parameters of a docstring."""
+    lines, names = docstring.split("Parameters\n---", 1)[-1].splitlines()[1:], set()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below.startswith("---"):
+            break
+        if entry := re.fullmatch(r"(\w+(?:, \w+)*)(?: : .*)?", line):
+            names |= {*entry[1].split(", ")}
+    return names
+
+
+def test_parameters_in_docstrings_exist():
+    """Of all functions, and classes with an `__init__`, unless something passes further ones on."""
+    wrong = []
+    for path in sorted((ROOT / "meanfield").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            members = getattr(node, "body", ()) if isinstance(node, ast.ClassDef) else ()
+            init = next((f for f in members if getattr(f, "name", "") == "__init__"), None)
+            function = node if isinstance(node, ast.FunctionDef) else init
+            text = function and ast.get_docstring(node)
+            if text and "Parameters\n---" in text and not function.decorator_list:
+                given = function.args
+                names = {argument.arg for argument in (*given.args, *given.kwonlyargs)}
+                if given.kwarg is None and (unknown := documented_parameters(text) - names):
+                    wrong.append(f"{path.name}, {node.name}: {unknown}")
+    assert not wrong

@@ -115,7 +115,7 @@ class DifferentiatedRun:
         Names of parameters of the drift, the noise (see `names_of_kappa`) or the frequencies.
     start : float
         The time at which the run begins.
-    kept : dict, optional
+    cache : dict, optional
         A cache of N with its derivatives, shared by runs of the same member, or of members with
         the same drift.
     """

@@ -182,7 +182,7 @@ class DifferentiatedScheme:
         The operator M and the rotation of L.
     nonlinear : DifferentiatedNonlinear
         N with its derivatives along tangents, or its transpose.
-    moved : ndarray, (p, modes)
+    slopes : ndarray, (p, modes)
         The derivative of L in the direction of each tangent, or by each parameter.
     start : float
         The time from which the times of steps are counted.

@@ -82,7 +82,7 @@ class DensityEvolution:
         t -> t, clipped to a span between two jumps of the model.
     fields : EnsembleFields, optional
         Fields of the drift on this space, if it is not zonal; computed by default.
-    apart : bool
+    separate_members : bool
         Whether each member, under a zonal drift, has the N that it has without the others: with
         the bandwidth of its own potential, which determines the length of transforms. By default
         all have the largest bandwidth. If True, there is no common `nonlinear`: see `of_member`.
@@ -109,7 +109,7 @@ class DensityEvolution:
         model: Transformer,
         space: Space,
         shape: tuple[int, ...] = (),
-        clip: Callable[[float], float] = float,
+        inside: Callable[[float], float] = float,
         fields: EnsembleFields | None = None,
         *,
         separate_members: bool = False,
@@ -128,14 +128,14 @@ class DensityEvolution:
         noise = model.noise.on_densities(space)
         self.basis: Eigenbasis | None
         self._rates, self.basis = (space.laplacian, None) if noise is None else noise.eigenbasis
-        self._rows, self._model, self._inside, self._turning = rows, model, clip, turning
+        self._rows, self._model, self._inside, self._turning = rows, model, inside, turning
         self._freeze(model.kappa if model.steady_noise else np.array(np.inf))
         self.metric = space.parseval / np.maximum(1.0, -space.laplacian)
         self.nonlinear: Transport
-        self._apart: list[tuple[Transport, int]] = []
+        self._separate: list[tuple[Transport, int]] = []
         if separate_members and model.is_zonal:
             attraction, normaliser = self._tables(model)
-            self._apart = _transports(space, attraction, normaliser, members)
+            self._separate = _transports(space, attraction, normaliser, members)
             return
         self.nonlinear = self._transport(model, fields)
         if model.smooth_noise:
@@ -159,11 +159,11 @@ class DensityEvolution:
     def of_member(self, i: int) -> tuple[np.ndarray, Transport, int]:
         """L and N for member i, and its index in N.
 
-        Without `apart`, L is that of all members and the index is i.
+        Without `separate_members`, L is that of all members and the index is i.
         """
-        if not self._apart:
+        if not self._separate:
             return self.linear, self.nonlinear, i
-        return self.linear[i if len(self.linear) > 1 else 0][None], *self._apart[i]
+        return self.linear[i if len(self.linear) > 1 else 0][None], *self._separate[i]
 
     def freeze(self, t: float) -> None:
         """Set L to its value at time t, if kappa depends on time."""

@@ -75,11 +75,11 @@ def transport_of(
     model: Transformer,
     fields: EnsembleFields,
     members: int,
-    clip_time: Function = float,
+    inside: Function = float,
     pairs: bool = False,
 ) -> Transport:
     """N under any drift: compiled if its velocity can be tabulated, else a `FieldTransport`."""
-    uncompiled = FieldTransport(model, fields, members, clip_time, pairs)
+    uncompiled = FieldTransport(model, fields, members, inside, pairs)
     tables = uncompiled.tabulated()
     if tables is None:
         return uncompiled
@@ -135,12 +135,12 @@ class FieldTransport(Transport):
         model: Transformer,
         fields: EnsembleFields,
         members: int,
-        clip_time: Function = float,
+        inside: Function = float,
         pairs: bool = False,
     ):
         """Callback of -div(mu v), with v from Python; with `pairs`, on pairs (mu, nu)."""
         space = fields.space
-        self._model, self._space, self._fields, self._inside = model, space, fields, clip_time
+        self._model, self._space, self._fields, self._inside = model, space, fields, inside
         self._feedforward = None if model.feedforward is None else model.feedforward_on(space)
         modes = space.degrees.size
         source_size = 2 * modes if pairs else modes

@@ -74,11 +74,11 @@ class Progress(ExitStack):
 
     Parameters
     ----------
-    what : str
+    title : str
         The first description of the work, a word.
     enabled : bool, optional
         None shows the bar on a terminal and in a notebook, after one second.
-    begun : float
+    done : float
         The fraction of the work, from 0 to 1, that was done before.
     form : str
         The format of the bar.
