@@ -276,3 +276,18 @@ def test_members_of_an_ensemble_are_as_alone():
     for i, beta in enumerate((0.5, 1.0)):
         alone = mf.solve(mf.Transformer(mf.USA(beta), kappa=3.0), mu, (0, 0.3)).final
         np.testing.assert_array_equal(both[i].coefficients, alone.coefficients)
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        mf.Field(lambda x: np.full(x.shape, np.nan)),
+        mf.PairKernel(lambda x, y: np.full(np.broadcast_shapes(x.shape, y.shape), np.inf)),
+    ],
+    ids=lambda drift: type(drift).__name__,
+)
+def test_velocities_that_are_not_finite_are_explained_by_the_drift(drift):
+    tokens = mf.Tokens.on_torus([[0.0, 1.0], [2.0, 3.0]])
+    name = type(drift).__name__
+    with pytest.raises(mf.MeanfieldError, match=rf"not finite at the start: {name}\(.*\) returned"):
+        mf.solve(mf.Transformer(drift), tokens, (0, 1))
