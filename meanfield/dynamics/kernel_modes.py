@@ -31,7 +31,7 @@ FLATTEST_CELL = 1e-3  # width, in bandwidths, to which cells with F = F' = 0 to 
 NO_ZERO, ONE_ZERO, HALVE, ZEROS_UNKNOWN = 0, 1, 2, 3
 
 
-class Estimate(NamedTuple):
+class KernelEstimate(NamedTuple):
     """A kernel density estimate on the line or the circle, for compiled code.
 
     `x` are points or angles in increasing order, on the circle with copies a turn before and after.
@@ -112,7 +112,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     x = np.arctan2(x[:, 1], x[:, 0]) if circle else x[:, 0]
     _check_resolution(4 * np.pi if circle else float(np.abs(x).max()), beta)
     order, cut = np.argsort(x), 0.0
-    estimate = Estimate(x[order], masses[order], beta, circle)
+    estimate = KernelEstimate(x[order], masses[order], beta, circle)
     if circle:
         cells, estimate, cut = _on_circle(x[order], masses[order], beta)
     else:
@@ -128,7 +128,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
 
 def _on_circle(
     theta: np.ndarray, masses: np.ndarray, beta: float
-) -> tuple[np.ndarray, Estimate, float]:
+) -> tuple[np.ndarray, KernelEstimate, float]:
     """Cells, the estimate on the circle cut open, and the angle at which the circle is cut.
 
     The cut is in the widest gap between tokens; if all angles are within reach of tokens, at one
@@ -161,12 +161,12 @@ def _check_resolution(largest: float, beta: float) -> None:
         )
 
 
-def _wrapped(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> Estimate:
+def _wrapped(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> KernelEstimate:
     """The estimate by angles from `cut` on, with copies a turn before and after."""
     x = (theta - cut) % (2 * np.pi)
     order = np.argsort(x)
     x = np.concatenate([x[order] + turn for turn in (-2 * np.pi, 0, 2 * np.pi)])
-    return Estimate(x, np.tile(masses[order], 3), beta, True)
+    return KernelEstimate(x, np.tile(masses[order], 3), beta, True)
 
 
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
@@ -190,7 +190,7 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
     return np.stack([low, high], axis=1)
 
 
-def _regions(cells: np.ndarray, estimate: Estimate) -> tuple[np.ndarray, int]:
+def _regions(cells: np.ndarray, estimate: KernelEstimate) -> tuple[np.ndarray, int]:
     """Cells with one zero and undecided regions, (k, 2), and the number of the latter.
 
     Adjacent undecided cells form one region.
@@ -215,7 +215,7 @@ def _regions(cells: np.ndarray, estimate: Estimate) -> tuple[np.ndarray, int]:
 
 
 @njit(cache=True, nogil=True)
-def examined(cells: np.ndarray, estimate: Estimate) -> np.ndarray:
+def examined(cells: np.ndarray, estimate: KernelEstimate) -> np.ndarray:
     """Verdicts on zeros of F in cells (k, 2), by Taylor's formula at their middles."""
     verdicts = np.empty(len(cells), dtype=np.int64)
     for k in range(len(cells)):
@@ -224,7 +224,7 @@ def examined(cells: np.ndarray, estimate: Estimate) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _examined(low: float, high: float, estimate: Estimate) -> int:
+def _examined(low: float, high: float, estimate: KernelEstimate) -> int:
     """The verdict on zeros of F in one cell: NO_ZERO, ONE_ZERO, HALVE or ZEROS_UNKNOWN."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     _, F, slope, bend, error, slope_error = sums_at(middle, half, estimate)
@@ -241,7 +241,7 @@ def _examined(low: float, high: float, estimate: Estimate) -> int:
 
 
 @njit(cache=True, nogil=True)
-def zero_within(low: float, high: float, estimate: Estimate) -> float:
+def zero_within(low: float, high: float, estimate: KernelEstimate) -> float:
     """The zero of F in [low, high], by Newton's method and bisection; nan unless F decreases."""
     if not sums_at(low, 0.0, estimate)[1] >= 0:
         return np.nan
@@ -263,7 +263,7 @@ def zero_within(low: float, high: float, estimate: Estimate) -> float:
 
 
 @njit(cache=True, nogil=True)
-def sums_at(point: float, half: float, estimate: Estimate) -> tuple[float, ...]:
+def sums_at(point: float, half: float, estimate: KernelEstimate) -> tuple[float, ...]:
     """The sums f, F, F' at `point`, bounds of |F''| within `half`, and of errors of F and F'."""
     x = estimate.x
     first: Values = 0
@@ -290,7 +290,7 @@ def _sweep(
     sums: np.ndarray,
     point: float,
     half: float,
-    estimate: Estimate,
+    estimate: KernelEstimate,
 ) -> int:
     """Add tokens from `start` outwards until they are negligible; returns their number."""
     x, masses, beta, circle = estimate

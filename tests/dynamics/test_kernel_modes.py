@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.dynamics.kernel_modes import Estimate, sums_at
+from meanfield.dynamics.kernel_modes import KernelEstimate, sums_at
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -152,7 +152,7 @@ def test_a_bandwidth_below_the_spacing_of_numbers_is_refused(tokens, beta):
 def test_bounds_of_the_second_derivative_hold():
     rng = np.random.default_rng(3)
     half = 0.1
-    estimate = Estimate(np.sort(rng.standard_normal(40)), np.full(40, 1 / 40), 30.0, False)
+    estimate = KernelEstimate(np.sort(rng.standard_normal(40)), np.full(40, 1 / 40), 30.0, False)
     bound = sums_at(0.2, half, estimate)[3]
     inside = np.linspace(0.2 - half, 0.2 + half, 2001)
     slopes = [sums_at(place, 0.0, estimate)[2] for place in inside]
