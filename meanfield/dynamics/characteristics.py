@@ -169,7 +169,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         self._zonal_indices = [k for k, (_, part) in enumerate(terms) if raw and part.is_zonal]
         others = [term for k, term in enumerate(terms) if k not in self._zonal_indices]
         zonal = [terms[k] for k in self._zonal_indices]
-        self.harmonics = [ZonalTerm.of(*term, state.dimension) for term in zonal]
+        self.harmonics = [ZonalTerm.of(c, part, state.dimension) for c, part in zonal]
         if others or model.feedforward is not None:
             self.chart.rates(state.coordinates, np.zeros_like(state.points))  # refused on an axis
         if others:
