@@ -61,9 +61,7 @@ class Runs(Work):
     source: Path | None = None
     imports: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def takes_rng(self) -> bool:
-        return True
+    takes_rng = True
 
     def identity(self) -> dict[str, Any]:
         """The data that identify the sweep; data files by their contents."""

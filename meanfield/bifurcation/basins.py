@@ -135,14 +135,10 @@ class BasinsWork(Work):
     rtol: float
 
     supplied: ClassVar[str] = "model and starts"
-    takes_rng: ClassVar[bool] = False
 
     def model_at(self, value: float) -> Transformer:
         """The model at a value of the parameter."""
         return with_parameter(self.model, self.parameter, value) if self.parameter else self.model
-
-    def check(self, point: SweepPoint) -> None:
-        pass
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         found = []

@@ -160,13 +160,6 @@ class Experiment(Work):
 
     # The interface of a sweep over batches --------------------------------------------------------
 
-    @property
-    def takes_rng(self) -> bool:
-        return False  # each batch has its own seeds
-
-    def check(self, point: SweepPoint) -> None:
-        pass
-
     def cost(self, point: SweepPoint) -> float:
         batch = Batch(**point.parameters)
         return batch.n * batch.size

@@ -151,13 +151,6 @@ class Passages(Work):
 
     # The interface of a sweep over ensembles -------------------------------------------------
 
-    @property
-    def takes_rng(self) -> bool:
-        return False  # each ensemble has its own seed
-
-    def check(self, point: SweepPoint) -> None:
-        pass
-
     def batches(
         self, points: list[SweepPoint], size: int | None, seed: int | None, workers: int
     ) -> list[list[SweepPoint]]:

@@ -184,23 +184,19 @@ class Work(ABC):
     ----------
     supplied : str
         Name of the objects of the user that must be picklable, for messages.
+    takes_rng : bool
+        Whether it draws random numbers when passed a seed.
+    needs_rng : bool
+        Whether it requires a seed.
     """
 
     supplied: ClassVar[str] = "f"
+    takes_rng: Any = False
+    needs_rng: Any = False
 
-    @property
-    @abstractmethod
-    def takes_rng(self) -> bool:
-        """Whether it draws random numbers when passed a generator."""
-
-    @property
-    def needs_rng(self) -> bool:
-        """Whether it requires a generator."""
-        return False
-
-    @abstractmethod
     def check(self, point: SweepPoint) -> None:
-        """Raise TypeError or ValueError for unknown parameters."""
+        """Raise TypeError or ValueError for unknown parameters; by default never."""
+        return
 
     @abstractmethod
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
