@@ -49,25 +49,41 @@ class Origin:
     ----------
     identity : dict
         Objects that determine the result: see `digests`.
+    noun : str
+        What is resumed, for messages: "run".
+    option : str
+        The argument that names the file.
+
+    Raises
+    ------
+    CheckpointError
+        If an object has no digest.
     """
 
-    def __init__(self, identity: dict[str, Any]):
-        self.plain: dict[str, Any] = {"identity": digests(identity), "versions": versions()}
+    def __init__(self, identity: dict[str, Any], noun: str, option: str):
+        self.noun = noun
+        try:
+            self.plain: dict[str, Any] = {"identity": digests(identity), "versions": versions()}
+        except (TypeError, ValueError) as error:  # such as an integer that Python does not print
+            raise CheckpointError(
+                f"{error}: a {noun} with it cannot be resumed. Omit {option}, or pass the numbers, "
+                "arrays and Python functions of which it consists."
+            ) from error
 
-    def check(self, path: Path, then: dict[str, Any], noun: str) -> None:
+    def check(self, path: Path, then: dict[str, Any]) -> None:
         """Raise CheckpointError for a file of another origin; warn if versions differ."""
         if then["identity"][""] != self.plain["identity"][""]:
             names = differing(then["identity"], self.plain["identity"])
             raise CheckpointError(
-                f"{path} belongs to another {noun}, whose arguments differ: {', '.join(names)}. "
-                "Resume with the same ones, or use another file."
+                f"{path} belongs to another {self.noun}, whose arguments differ: "
+                f"{', '.join(names)}. Resume with the same ones, or use another file."
             )
         old, new = then["versions"], self.plain["versions"]
         changed = [f"{n} {old.get(n)} -> {new[n]}" for n in new if new[n] != old.get(n)]
         if changed:
             warnings.warn(
                 f"{path} was written with other versions, {', '.join(changed)}: the last bits of "
-                f"the result may not be those of an unbroken {noun}.",
+                f"the result may not be those of an unbroken {self.noun}.",
                 StorageWarning,
                 stacklevel=4,
             )

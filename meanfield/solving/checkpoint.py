@@ -96,13 +96,7 @@ class Keeper:
             raise CheckpointError(
                 f"{path} {what}: it would be overwritten. {way}Choose another name, or remove it."
             )
-        try:
-            self._origin = Origin(identity)
-        except TypeError as error:
-            raise CheckpointError(
-                f"{error}: no run with it can be resumed. Leave checkpoint out, or hold the "
-                "numbers, arrays and Python functions that it is made of."
-            ) from error
+        self._origin = Origin(identity, "run", "checkpoint")
         self._last = time.monotonic()
         return self._load(path) if exists and self._resume else {}
 
@@ -144,7 +138,7 @@ class Keeper:
                 "another program wrote it. Remove it and start the run again."
             )
         content = unarchived(payload)
-        self._origin.check(path, json.loads(str(content.pop("origin"))), "run")
+        self._origin.check(path, json.loads(str(content.pop("origin"))))
         return content
 
 

@@ -166,13 +166,7 @@ class Store:
 
     def _read(self, path: Path) -> None:
         """Read the records of the file, or create it."""
-        try:
-            origin = Origin(self._identity)
-        except (TypeError, ValueError) as error:  # such as an integer that Python does not print
-            raise CheckpointError(
-                f"{error}: a sweep with it cannot be resumed. Omit store, or pass the numbers, "
-                "arrays and Python functions of which it consists."
-            ) from error
+        origin = Origin(self._identity, "sweep or study", "store")
         self._first = json.dumps(origin.plain).encode()
         try:
             content = path.read_bytes() if path.exists() else b""
@@ -189,7 +183,7 @@ class Store:
                 "sweep again."
             )
         if records:
-            origin.check(path, json.loads(records[0][1]), "sweep or study")
+            origin.check(path, json.loads(records[0][1]))
         self.payloads, damaged, foreign = _of_origin(content, records, self._first)
         if foreign:
             _warn(
