@@ -94,7 +94,7 @@ def describe(
 def check_described(
     value: AnyObject, described: Json, arrays: Mapping[str, np.ndarray], where: str
 ) -> None:
-    """Raise ValueError unless `value` has a description, but for functions, whose code has none.
+    """Raise ValueError unless `value` agrees with a description; functions are not compared.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def check_described(
         Dotted key of the value, for messages.
     """
     long: dict[str, np.ndarray] = {}
-    here = _with_arrays(describe(value, long), long)
-    for key, given, wanted in _differences(here, _with_arrays(described, arrays), where):
+    here = with_arrays(describe(value, long), long)
+    for key, given, wanted in _differences(here, with_arrays(described, arrays), where):
         raise ValueError(
             f"{key} must be {_in_words(wanted)}, as in the file; got {_in_words(given)}."
         )
@@ -255,7 +255,7 @@ class KindOf(Form):
         if kind is None or not (issubclass(kind, self.base) and kind.has_table):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
-                return absent(self.base.family, name, _with_arrays(data, reading.arrays))
+                return absent(self.base.family, name, with_arrays(data, reading.arrays))
             kind_names = ", ".join(self.in_files)
             expected = f"one of {kind_names}, or a kind of your own (meanfield --import FILE)"
             return reading.expected(key, expected, name, self.in_files)
@@ -407,13 +407,13 @@ def _absent_class(family: type[Kind], name: str) -> type[AnyObject]:
     return cls
 
 
-def _with_arrays(data: Plain, arrays: Mapping[str, np.ndarray]) -> Json:
+def with_arrays(data: Plain, arrays: Mapping[str, np.ndarray]) -> Json:
     """Plain data of a result file, with references replaced by its long arrays."""
     if isinstance(data, Mapping):
         if set(data) == {"array"} and data["array"] in arrays:
             return arrays[data["array"]]
-        return {key: _with_arrays(entry, arrays) for key, entry in data.items()}
-    return [_with_arrays(entry, arrays) for entry in data] if isinstance(data, list) else data
+        return {key: with_arrays(entry, arrays) for key, entry in data.items()}
+    return [with_arrays(entry, arrays) for entry in data] if isinstance(data, list) else data
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import as_given, path_of, require
-from ..core.descriptions import SHORT, build, check_described, describe
+from ..core.descriptions import SHORT, build, check_described, describe, with_arrays
 from ..core.errors import StorageError
 from ..core.files import write_whole
 from ..core.forms import Reading
@@ -355,10 +355,15 @@ def archived(arrays: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def unarchived(archive: bytes) -> dict[str, np.ndarray]:
-    """Arrays by name from the bytes that `archived` returned."""
-    with np.load(io.BytesIO(archive), allow_pickle=False) as arrays:
+def unarchived(archive: bytes | np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays by name from the bytes that `archived` returned, or an array of them."""
+    with np.load(io.BytesIO(bytes(archive)), allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
+
+
+def archive_array(arrays: Mapping[str, Any]) -> np.ndarray:
+    """`archived` as an array of bytes."""
+    return np.frombuffer(archived(arrays), dtype=np.uint8)
 
 
 # Written -----------------------------------------------------------------------------------------
@@ -515,7 +520,7 @@ def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
 
     header = dict(contents.header)
     attributes, coordinates = (
-        _with_arrays(header.pop(name), contents.long) for name in ("attributes", "coordinates")
+        with_arrays(header.pop(name), contents.long) for name in ("attributes", "coordinates")
     )
     header = restored(header, contents.long)
     variables: Any = {n: entry for n, entry in contents.arrays.items() if "/" not in n}
@@ -543,7 +548,7 @@ def stored(value: Any) -> Any:
     if isinstance(value, Result):
         contents = value.contents()
         arrays = {n: [list(dims), stored(v)] for n, (dims, v) in contents.arrays.items()}
-        header = _with_arrays(contents.header, contents.long)
+        header = with_arrays(contents.header, contents.long)
         return {STORED: type(value).__name__, "header": header, "arrays": arrays}
     if isinstance(value, Density):
         return {STORED: "density", "of": _parts(value), "entries": stored(value.coefficients)}
@@ -606,14 +611,3 @@ def space_of(described: dict[str, Any]) -> Any:
     """The space of densities with this header."""
     space = build(Space, described["space"])
     return IndexedSpace(space, build(Index, described["index"])) if "index" in described else space
-
-
-def _with_arrays(value: Any, long: Mapping[str, np.ndarray]) -> Any:
-    """A header with references replaced by the long arrays."""
-    if isinstance(value, list):
-        return [_with_arrays(entry, long) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"array"}:
-        return long[value["array"]]
-    return {name: _with_arrays(entry, long) for name, entry in value.items()}

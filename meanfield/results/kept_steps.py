@@ -30,11 +30,13 @@ class KeptSteps:
         Snapshots with the entries AT, the time relative to the start, and END, the last output.
     every : int
         One of so many beginnings of steps is kept.
+    nbytes : int
+        Bytes that the snapshots take.
     """
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
-        self.every, self._seen, self._bytes = 1, 0, 0
+        self.every, self._seen, self.nbytes = 1, 0, 0
         self._most = min(KEPT_BYTES, PART_OF_MEMORY * available_memory())
 
     def keep(self, elapsed: float, end: float, snapshot: Callable[[], Snapshot]) -> None:
@@ -44,20 +46,15 @@ class KeptSteps:
             return
         step = {name: np.array(values) for name, values in snapshot().items()}
         self._add({**step, AT: np.array(elapsed), END: np.array(end)})
-        if self._bytes > self._most and len(self.snapshots) > 2:
+        if self.nbytes > self._most and len(self.snapshots) > 2:
             self.every *= 2
-            kept, self.snapshots, self._bytes = self.snapshots[::2], [], 0
+            kept, self.snapshots, self.nbytes = self.snapshots[::2], [], 0
             for snapshot_kept in kept:
                 self._add(snapshot_kept)
 
     def _add(self, snapshot: Snapshot) -> None:
         self.snapshots.append(snapshot)
-        self._bytes += sum(array.nbytes + OVERHEAD for array in snapshot.values())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the snapshots take."""
-        return self._bytes
+        self.nbytes += sum(array.nbytes + OVERHEAD for array in snapshot.values())
 
     def before(self, elapsed: float) -> Snapshot | None:
         """Last snapshot at or before a time; None if there is none."""

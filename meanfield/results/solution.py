@@ -32,7 +32,7 @@ from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
-from .files import Contents, Result, archived, check_functions, load, stored_model, unarchived
+from .files import Contents, Result, archive_array, check_functions, load, stored_model, unarchived
 from .kept_steps import KeptSteps
 from .provenance import provenance
 
@@ -321,7 +321,7 @@ class Solution(Result):
 
         def contents() -> Contents:
             whole = self.contents()
-            whole.long[DENSE] = np.frombuffer(archived(kept.arrays()), dtype=np.uint8)
+            whole.long[DENSE] = archive_array(kept.arrays())
             return whole
 
         return self.written(path, contents)
@@ -358,7 +358,7 @@ class Solution(Result):
         long: dict[str, np.ndarray] = {}
         states, measured = state.stacked(self.states), self._measured
         arrays = measured | states
-        stats = {n: np.asarray(v) if n in PER_MEMBER else v for n, v in self.stats.items()}
+        stats = {n: np.asarray(v).tolist() if n in PER_MEMBER else v for n, v in self.stats.items()}
         header = {
             "state": state.__name__,
             "of": describe(self.final.header()),
@@ -371,7 +371,7 @@ class Solution(Result):
             or [value for value, _ in self._sums_of_rates()],
             "provenance": self.provenance,
             **{name: getattr(self, name) for name in PLAIN_FIELDS},
-            "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
+            "stats": stats,
         }
         attributes = {
             "Conventions": "CF-1.11",
@@ -382,13 +382,11 @@ class Solution(Result):
         }
         texts = {name: words(name, state) for name in arrays}
         if last := self.stored.get("last"):
-            long[LAST] = np.frombuffer(archived(last), dtype=np.uint8)
+            long[LAST] = archive_array(last)
             header["engine"] = self.stored["engine"]
         if (initial := self.stored.get("initial")) is not None:
             begin = state.stacked([initial])
-            long[INITIAL] = np.frombuffer(
-                archived({name: values for name, (_, values) in begin.items()}), dtype=np.uint8
-            )
+            long[INITIAL] = archive_array({name: values for name, (_, values) in begin.items()})
             header[INITIAL] = {name: dims for name, (dims, _) in begin.items()}
         return Contents(header, arrays, long, {"": attributes, **texts})
 
@@ -422,17 +420,17 @@ class Solution(Result):
             )
         kept: dict[str, Any] = {}
         if LAST in contents.long:
-            kept["last"] = unarchived(contents.long[LAST].tobytes())
+            kept["last"] = unarchived(contents.long[LAST])
             kept["engine"] = header["engine"]
-        made_of = _made_of(header["of"], state.families)
+        state_header = _state_header(header["of"], state.families)
         if INITIAL in contents.long:
-            values = unarchived(contents.long[INITIAL].tobytes())
+            values = unarchived(contents.long[INITIAL])
             begin = {name: (tuple(dims), values[name]) for name, dims in header[INITIAL].items()}
-            kept["initial"] = state.unstacked(begin, made_of)[0]
+            kept["initial"] = state.unstacked(begin, state_header)[0]
         if DENSE in contents.long:
-            kept["dense"] = KeptSteps.of_arrays(unarchived(contents.long[DENSE].tobytes()))
+            kept["dense"] = KeptSteps.of_arrays(unarchived(contents.long[DENSE]))
         stacked = {name: arrays[name] for name in header["states"]}
-        states = tuple(state.unstacked(stacked, made_of))
+        states = tuple(state.unstacked(stacked, state_header))
         first = kept.get("initial", states[0])
         model, lost = stored_model(contents, StateSizes(first.dimension, first.tokens, first.shape))
         if lost:  # observables cannot be measured again
@@ -475,8 +473,8 @@ class Solution(Result):
         return FIGURES["animate"](self, path_of("path", path), **options)
 
 
-def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
-    """The header of a state; tables become kinds of the family in `families`, or else spaces."""
+def _state_header(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
+    """The header of a state, read from plain data: tables are kinds of `families`, or spaces."""
     return {
         name: build(families.get(name, Space), value)
         if isinstance(value, dict) and "kind" in value
@@ -536,8 +534,15 @@ def words(name: str, state: type[AnyState]) -> dict[str, str]:
 
 
 def times_of(solution: Solution) -> Arrays:
-    """The times, and the parameters that vary between members, as labelled arrays."""
-    return {"t": (("t",), solution.t), **_parameters(solution)}
+    """The times, and the parameters that vary between members on the axes along which they do."""
+    shape, dims = solution.shape, member_dims(solution.shape)
+    arrays: Arrays = {"t": (("t",), solution.t)}
+    for name, values in solution.parameters.items():
+        if values.ndim:
+            sizes = (1,) * (len(shape) - values.ndim) + values.shape
+            kept = tuple(i for i, size in enumerate(sizes) if size > 1)
+            arrays[name] = tuple(dims[i] for i in kept), values.reshape([sizes[i] for i in kept])
+    return arrays
 
 
 def observable_arrays(
@@ -569,18 +574,6 @@ def axes_of(name: str, values: tuple[int, ...], shape: tuple[int, ...]) -> tuple
     rest = tuple(f"{name}_{axis}" for axis in range(len(values) - len(dims)))
     named = MORE_DIMENSIONS.get(name, ())
     return "t", *dims, *(named if len(named) == len(rest) else rest)
-
-
-def _parameters(solution: Solution) -> Arrays:
-    """Parameters that vary between members, such as beta, on the axes along which they vary."""
-    shape, dims = solution.shape, member_dims(solution.shape)
-    arrays: Arrays = {}
-    for name, values in solution.parameters.items():
-        if values.ndim:
-            sizes = (1,) * (len(shape) - values.ndim) + values.shape
-            kept = tuple(i for i, size in enumerate(sizes) if size > 1)
-            arrays[name] = tuple(dims[i] for i in kept), values.reshape([sizes[i] for i in kept])
-    return arrays
 
 
 def _dataset(arrays: Arrays, solution: Solution) -> "xr.Dataset":
