@@ -12,13 +12,12 @@ from ..core.checks import (
     check_memory,
     is_variable_name,
     path_of,
-    positive,
     real_array,
     require,
     whole_number,
 )
 from ..core.errors import MeanfieldError
-from ..core.forms import NATURAL, Many
+from ..core.forms import NATURAL, Many, Positive
 from ..models.transformer import Transformer
 from ..results.files import GROUP
 from ..results.solution import Solution
@@ -54,7 +53,7 @@ def propagation_of_chaos(
     replicas: int = 64,
     *,
     rng: int,
-    dt: float | None = None,
+    dt: Positive | None = None,
     distances: Mapping[str, Measured] | Sequence[str] | None = None,
     functionals: Mapping[str, Functional] | None = None,
     coupling: bool = True,
@@ -144,9 +143,8 @@ def propagation_of_chaos(
     seed: Any = rng
     number = isinstance(seed, Integral) and not isinstance(seed, bool | np.timedelta64)
     seed = int(require("rng", seed, expected, number and 0 <= seed < MAX_SEED))
-    if dt is not None:
-        dt = positive("dt", dt)
-        require("dt", dt, "left out, as steps are of noise and this model has none", model.noisy)
+    expected = "left out, as steps are of noise and this model has none"
+    require("dt", dt, expected, dt is None or model.noisy)
     functions = (
         chosen_of("distances", distances, measurements.distances, measurements.default),
         chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.calls import with_hints
-from ..core.checks import check_memory, positive, require, whole_number
+from ..core.calls import checked_call
+from ..core.checks import check_memory, require, whole_number
 from ..core.errors import UnresolvedWarning
+from ..core.forms import Positive
 from ..lowlevel.progress import Progress
 from .distance import Distance
 from .linear_programs import WeightedPoints
@@ -41,9 +42,9 @@ COARSE_TOLERANCE = 1e-3  # of a marginal before the strength is halved
 RELAXATION, MAX_RELAXATIONS = 2 / 3, 1000  # of the iteration between a measure and itself
 
 
-@with_hints
+@checked_call("p", "cells")
 def sinkhorn_divergence(
-    a: Any, b: Any, p: float = 2, *, blur: float = 0.1, cells: int = SINKHORN_CELLS,
+    a: Any, b: Any, p: float = 2, *, blur: Positive = 0.1, cells: int = SINKHORN_CELLS,
     progress: bool | None = None,
 ) -> Distance:  # fmt: skip
     """(S(a, b) - S(a, a)/2 - S(b, b)/2)^(1/p), where S is the entropic transport cost.
@@ -91,7 +92,6 @@ def sinkhorn_divergence(
     Feydy, Sejourne, Vialard, Amari, Trouve and Peyre, AISTATS 2019.
     """
     p = checked_power(p)
-    blur = positive("blur", blur)
     cells = whole_number("cells", cells, most=MAX_CELLS)
     a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
     for measure in (a, b):
@@ -223,13 +223,16 @@ def _maximum(
     goal = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
     for _ in range(rounds):
         last_error = np.inf
-        for left in range(0 if kernel is None else len(b) // UNKNOWNS_PER_SWEEP, -1, -1):
+        sweeps = 0 if kernel is None else len(b) // UNKNOWNS_PER_SWEEP
+        for sweeps_left in range(sweeps, -1, -1):
             g_old, g = g, opposite(f)
             f = response(g)
             error = float(np.abs(b * np.expm1((g_old - g) / strength)).sum())  # before this step
             ratio = error / last_error
-            hope = ratio == 0 or (ratio < 1 and np.log(error / goal) <= -left * np.log(ratio))
-            if not error > goal or not hope:  # nor after `left` more steps
+            converges = ratio == 0 or (
+                ratio < 1 and np.log(error / goal) <= -sweeps_left * np.log(ratio)
+            )
+            if not error > goal or not converges:
                 break
             last_error = error
         plan = a[:, None] * np.exp((f[:, None] + g - costs) / strength + log_b)

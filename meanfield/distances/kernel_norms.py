@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.calls import with_hints
-from ..core.checks import boolean, positive, require, whole_number
+from ..core.calls import checked_call
+from ..core.checks import require, whole_number
+from ..core.forms import Positive
 from ..lowlevel.compilation import njit
 from ..spaces import Space, Torus, Zonal
 from ..spaces.kernels import exponential_multipliers
@@ -40,9 +41,9 @@ BERNOULLI = {  # coefficients of B_2s, the lowest first
 }
 
 
-@with_hints
+@checked_call("degree")
 def sobolev_distance(
-    a: Any, b: Any, s: float = 1, *, degree: int | None = None, up_to_rotation: bool = False
+    a: Any, b: Any, s: Positive = 1, *, degree: int | None = None, up_to_rotation: bool = False
 ) -> Distance:
     """|a - b| in H^-s: (sum_{l >= 1} (l (l + d - 2))^-s sum_m |a_lm - b_lm|^2)^(1/2).
 
@@ -84,21 +85,19 @@ def sobolev_distance(
     ----------
     Peyre, Comparison between W_2 distance and H^-1 norm, ESAIM: COCV 24 (2018).
     """
-    s = positive("s", s)
     a, b, shape, pairs = checked_pair("sobolev_distance", a, b)
-    rotated = boolean("up_to_rotation", up_to_rotation)
     densities = a.is_density + b.is_density
     exact = a.dimension == 2 and s in BERNOULLI and degree is None and densities < 2
     last = _checked_degree(a, b, s, degree, exact or densities == 2)
     expected = f"False for {a} and {b}: it is known on the circle, with a density or a degree"
-    fits = not rotated or (a.dimension == 2 and (densities or not exact))
-    require("up_to_rotation", rotated, expected, fits)
+    fits = not up_to_rotation or (a.dimension == 2 and (densities or not exact))
+    require("up_to_rotation", up_to_rotation, expected, fits)
     space, first, second = _in_harmonics(a, b, last, "sobolev_distance")
     with np.errstate(divide="ignore"):
         weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
     weights *= space.parseval
     rotated_a, rotation_error = first[pairs[:, 0]], np.zeros(len(pairs))
-    if rotated:
+    if up_to_rotation:
         angles, rotation_error = aligning_angles(weights * rotated_a * np.conj(second[pairs[:, 1]]))
         rotated_a = rotated_a * np.exp(-1j * np.arange(rotated_a.shape[1]) * angles[:, None])
     squares = np.abs(rotated_a - second[pairs[:, 1]]) ** 2 @ weights
@@ -119,8 +118,8 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, option
     return whole_number("degree", degree, most=MAX_DEGREES.get(a.metric, MAX_DEGREE))
 
 
-@with_hints
-def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
+@checked_call()
+def mmd(a: Any, b: Any, beta: Positive = 1.0) -> Distance:
     """The maximum mean discrepancy of K(x, y) = exp(-beta |x - y|^2 / 2).
 
     (int int K d(a - b) d(a - b))^(1/2). On the sphere K is the attention kernel exp(beta <x, y>)
@@ -148,7 +147,6 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     ----------
     Gretton, Borgwardt, Rasch, Scholkopf and Smola, J. Mach. Learn. Res. 13 (2012).
     """
-    beta = positive("beta", beta)
     a, b, shape, pairs = checked_pair("mmd", a, b)
     d = a.dimension
     pointwise = a.pointwise and b.pointwise

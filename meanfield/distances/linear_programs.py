@@ -23,7 +23,7 @@ CHORD_ROUNDING = 1e-14  # error of 2 - 2 <x, y> as the square of a chord
 
 
 class WeightedPoints(NamedTuple):
-    """WeightedPoints with masses: x (n, d), masses (n,)."""
+    """Points with masses: x (n, d), masses (n,)."""
 
     x: np.ndarray
     masses: np.ndarray
@@ -172,7 +172,7 @@ def _least_costs(
     x: np.ndarray, y: np.ndarray, potential: np.ndarray, p: float, chords: np.ndarray,
     nearest: np.ndarray, factor: int,
 ) -> np.ndarray:  # fmt: skip
-    """min_j (d(x_i, y_j)^p - v_j), starting at j = first_i, with lower bounds `chords` (n, m)."""
+    """min_j (d(x_i, y_j)^p - v_j), starting at j = nearest_i, with lower bounds `chords` (n, m)."""
     costs = np.empty(len(x))
     for i in range(len(x)):
         cost = arc(x[i], y[nearest[i]], factor) ** p - potential[nearest[i]]

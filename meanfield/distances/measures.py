@@ -69,10 +69,11 @@ class Measure(ABC):
     axisymmetric = False
     uniform = False
     single_point: np.ndarray | None = None
+    factor: int | None = None  # of its metric; by default the dimension
 
     def __init__(self, state: Any):
         self.state, self.shape, self.dimension = state, state.shape, state.dimension
-        self.metric = Metric(state.dimension, state.dimension)
+        self.metric = Metric(state.dimension, self.factor or state.dimension)
 
     def __str__(self) -> str:
         return f"{type(self.state).__name__} {self.metric}"
@@ -277,11 +278,8 @@ class SmoothMeasure(Measure):
 class SmoothTorusMeasure(SmoothMeasure):
     """A density on a torus."""
 
+    factor = 2
     check = 0.5  # the trapezoidal rule has an error of order 2 at kinks of distances
-
-    def __init__(self, state: Density):
-        super().__init__(state)
-        self.metric = Metric(self.dimension, 2)
 
     def check_divisible(self) -> None:
         return
@@ -321,7 +319,7 @@ def _about_the_last_axis(series: np.ndarray, space: Space) -> np.ndarray:
 
 
 class PointMeasure(Measure):
-    """WeightedPoints with masses, flattened: x (members, n, d), masses (members, n)."""
+    """Points with masses, flattened: x (members, n, d), masses (members, n)."""
 
     pointwise = True
 
@@ -380,9 +378,7 @@ class PointMeasure(Measure):
 class TorusPoints(PointMeasure):
     """Tokens on a torus."""
 
-    def __init__(self, state: TorusTokens):
-        super().__init__(state)
-        self.metric = Metric(self.dimension, 2)
+    factor = 2
 
     def projected(self, directions: np.ndarray) -> np.ndarray:
         return self._curves_at(directions @ self.state.angles.T)

@@ -14,7 +14,7 @@ level, centre, width, rise_0, rise_1, ...; curves of points end with the column 
 
 On an interval the optimal plan keeps the order, and W_p^p = int_0^1 |X(s) - Y(s)|^p ds with the
 quantile functions X and Y. Around the circle they are continued by X(s + 1) = X(s) + 2 pi, and one
-number is left to be results, the shift of least cost:
+number is left, the shift of least cost:
 
     W_p^p = min over shifts of C(shift) = int_0^1 |X(s) - Y(s - shift)|^p ds.
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.calls import with_hints
-from ..core.checks import boolean, check_memory, generator, real, require, whole_number
+from ..core.calls import checked_call, with_hints
+from ..core.checks import check_memory, generator, real, require, whole_number
+from ..core.forms import Natural
 from ..spaces.index import Positions
 from ..spaces.indexed import Indexed
 from ..states import Gaussian, Tokens
@@ -42,7 +43,7 @@ Distances = tuple[Any, Any]  # distances and their errors
 Divided = Callable[[Any, int], Cells]  # the cells of a member of a density
 
 
-@with_hints
+@checked_call("p", "cells")
 def wasserstein(
     a: Any, b: Any, p: float = 2, *, cells: int = DEFAULT_CELLS, up_to_rotation: bool = False
 ) -> Distance:
@@ -116,11 +117,10 @@ def wasserstein(
     """
     p = checked_power(p)
     cells = whole_number("cells", cells, most=MAX_CELLS)
-    rotated = boolean("up_to_rotation", up_to_rotation)
     if isinstance(a, Gaussian) or isinstance(b, Gaussian):
-        return _bures(a, b, p, rotated)
+        return _bures(a, b, p, up_to_rotation)
     a, b, shape, pairs = checked_pair("wasserstein", a, b)
-    (values, errors), method = _of_members(a, b, p, pairs, cells, rotated)
+    (values, errors), method = _of_members(a, b, p, pairs, cells, up_to_rotation)
     return Distance(np.reshape(values, shape), np.reshape(errors, shape), method)
 
 
@@ -370,9 +370,9 @@ def sliced_wasserstein(
     return Distance(value, deviation * value / (p * mean) if mean else 0.0, f"{count} circles")
 
 
-@with_hints
+@checked_call("a", "b", "p")
 def conditional_wasserstein(
-    a: Tokens | Indexed, b: Tokens | Indexed, p: float = 2, *, blocks: int | None = None
+    a: Tokens | Indexed, b: Tokens | Indexed, p: float = 2, *, blocks: Natural | None = None
 ) -> Distance:
     """(int_0^1 W_p(a_s, b_s)^p ds)^(1/p), where s is the position of a token in its sequence.
 
@@ -411,9 +411,8 @@ def conditional_wasserstein(
         is_single = isinstance(state, Tokens | Indexed) and not state.shape
         require(name, state, "a single set of Tokens, or Indexed densities", is_single, TypeError)
     if blocks is not None:
-        count = whole_number("blocks", blocks)
-        laws = [_blocks_of(state, count) for state in (a, b)]
-        return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(count, 1 / count))
+        laws = [_blocks_of(state, blocks) for state in (a, b)]
+        return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(blocks, 1 / blocks))
     if isinstance(a, Indexed) or isinstance(b, Indexed):
         return _of_slices(a, b, p)
     fits = a.dimension == b.dimension and a.on_sphere == b.on_sphere
