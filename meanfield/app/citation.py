@@ -36,7 +36,7 @@ def citation(*objects: Any) -> str:
 
     Parameters
     ----------
-    *used : result, model, state, space, class or function
+    *objects : result, model, state, space, class or function
         For instance a `Solution`, whose drift, weights, noise, normalisation, space and schemes
         are included; a `Diagram`; or ``mf.wasserstein``.
 

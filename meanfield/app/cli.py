@@ -38,9 +38,9 @@ QUIET = option("--quiet -q", "No progress bar and no report.")
 def _print_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
     """Print the version and exit."""
     if requested:
-        from ..core.version import version_of  # slow to import
+        from ..core.version import __version__  # slow to import
 
-        click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
+        click.echo(f"meanfield {__version__}")
         context.exit()
 
 
@@ -260,9 +260,20 @@ def check_figure(out: Path, metavar: str, replace: bool) -> Path:
     figure = out.with_suffix(".png")
     if figure == out or figure.is_dir():
         raise MeanfieldError(f"{figure} is the name of the figure: use --out {metavar}.")
-    if figure.exists() and not replace:
-        raise MeanfieldError(f"{figure} exists. Use --force to overwrite it, or --out.")
+    check_new("--out", figure, (".png",), replace)
     return figure
+
+
+def check_new(option: str, path: Path, suffixes: Sequence[str], replace: bool) -> None:
+    """Raise MeanfieldError unless an option names a file that can be written, and has none yet."""
+    from ..core.files import check_writable
+
+    if path.suffix.lower() not in suffixes:
+        expected = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+        raise MeanfieldError(f"{option} takes a file {expected}; got {path}.")
+    if path.exists() and not replace:
+        raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {option}.")
+    check_writable(path)
 
 
 def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) -> None:
@@ -398,7 +409,7 @@ def probe(
 
     Exit code: 0, or 2 if the input is wrong.
     """
-    from ..core.files import NUMBER_FORMATS, check_writable
+    from ..core.files import NUMBER_FORMATS
     from ..networks import load, read_trace, report
     from ..networks.load import checked_folder
 
@@ -410,18 +421,9 @@ def probe(
         raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
     if source.is_file() and texts:
         raise MeanfieldError(f"{source} is a file, of hidden states, which have no --text.")
-    for name, path, endings in (
-        ("--out", out, (".html", ".htm")),
-        ("--cosines", cosines, (".png", ".pdf", ".svg")),
-    ):
-        if path is None:
-            continue
-        if path.suffix.lower() not in endings:
-            expected = f"a file {', '.join(endings[:-1])} or {endings[-1]}"
-            raise MeanfieldError(f"{name} takes {expected}; got {path}.")
-        if path.exists() and not force:
-            raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {name}.")
-        check_writable(path)
+    check_new("--out", out, (".html", ".htm"), force)
+    if cosines is not None:
+        check_new("--cosines", cosines, (".png", ".pdf", ".svg"), force)
     try:
         net = load(source) if texts else None
         with commands.plain_warnings():

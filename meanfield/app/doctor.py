@@ -133,7 +133,7 @@ def in_words(report: dict[str, Any]) -> str:
     numba, threads = report["numba"], report["threads"]
     variables = ", ".join(f"{name}={value}" for name, value in threads["environment"].items())
     lines = [
-        f"meanfield    {report['meanfield'] or 'not installed; running from its source folder'}",
+        f"meanfield    {report['meanfield']}",
         f"python       {report['python']}",
         f"platform     {report['platform']}",
         f"cores        {threads['usable']} usable of {threads['cores']}",

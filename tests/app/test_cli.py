@@ -437,7 +437,7 @@ def test_the_list_of_commands_has_whole_sentences():
 
 
 def test_version_and_schemas_are_printed():
-    assert meanfield("--version")[0].startswith("meanfield ")
+    assert meanfield("--version")[0].strip() == f"meanfield {mf.__version__}"
     assert json.loads(meanfield("schema")[0]) == schema()
     for kind in TASK_NAMES:
         assert json.loads(meanfield("schema", kind)[0]) == schema(kind)
