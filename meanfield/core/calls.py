@@ -15,72 +15,69 @@ from .parameters import parameters_of, signature_of
 
 SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable[..., Any])
+Names = list[str]
 
 
 @functools.cache
-def _parameters_of_call(target: AnyObject) -> tuple[list[str] | None, list[str], list[str], bool]:
-    """The names that a call may give, None if any; positional ones; required ones.
+def _parameters_of_call(target: AnyObject) -> tuple[int, Names, Names | None, Names, Names, bool]:
+    """The names of the parameters of a function, or of the constructor of a class.
 
-    The last entry tells whether more positional arguments are accepted.
+    Returns the number of parameters `self` or `cls`, which the lists leave out; all names; those
+    that a call may give by name, None if any; positional ones; required ones; and whether more
+    positional arguments are accepted.
     """
-    parameters = signature_of(target).parameters.values()
+    parameters = list(signature_of(target).parameters.values())
+    bound = int(bool(parameters) and parameters[0].name in ("self", "cls"))
+    parameters = parameters[bound:]
     kinds = {p.kind for p in parameters}
-    names = [p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY]
+    named = [p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY]
     by_name = (*SEVERAL, inspect.Parameter.KEYWORD_ONLY)
     positional = [p.name for p in parameters if p.kind not in by_name]
     required = [p.name for p in parameters if p.default is p.empty and p.kind not in SEVERAL]
-    accepted = None if inspect.Parameter.VAR_KEYWORD in kinds else names
-    return accepted, positional, required, inspect.Parameter.VAR_POSITIONAL in kinds
+    accepted = None if inspect.Parameter.VAR_KEYWORD in kinds else named
+    variadic = inspect.Parameter.VAR_POSITIONAL in kinds
+    return bound, [p.name for p in parameters], accepted, positional, required, variadic
 
 
 def refuse_wrong_names(
     target: Function, arguments: Sequence[PassedOn], keywords: Mapping[str, PassedOn]
 ) -> None:
     """Raise TypeError for a call with an unknown name, too few or too many positional arguments."""
-    valid, positional, required, variadic = _parameters_of_call(target)
-    if valid is not None and (unknown := [name for name in keywords if name not in valid]):
-        _refuse_unknown(target, unknown[0], valid, [*arguments, *keywords.values()])
-    missing = [name for name in required if name not in (*positional[: len(arguments)], *keywords)]
-    too_many = len(arguments) > len(positional) and not variadic
-    twice = [name for name in positional[: len(arguments)] if name in keywords]
-    if twice:
-        raise TypeError(
-            f"{target.__qualname__} got {twice[0]} twice: the value in place "
-            f"{1 + positional.index(twice[0]) - (positional[0] in ('self', 'cls'))} is "
-            f"{twice[0]}, as is {twice[0]}=. It takes "
-            f"{', '.join(name for name in valid or positional if name not in ('self', 'cls'))}."
-        )
-    if not (missing or too_many):
-        return
-    names = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
-    title = target.__qualname__
-    if missing:
+    bound, names, named, positional, required, variadic = _parameters_of_call(target)
+    if named is not None and (unknown := [name for name in keywords if name not in named]):
+        _refuse_unknown(target, unknown[0], named, [*arguments, *keywords.values()])
+    title, count = target.__qualname__, max(len(arguments) - bound, 0)
+    for place, name in enumerate(positional[:count], start=1):
+        if name in keywords:
+            raise TypeError(
+                f"{title} got {name} twice: the value in place {place} is {name}, as is {name}=. "
+                f"It takes {', '.join(named or positional)}."
+            )
+    if missing := [name for name in required if name not in (*positional[:count], *keywords)]:
         signature_hint = "" if names == missing else f" It takes {', '.join(names)}."
         raise TypeError(f"{title} needs {' and '.join(missing)}.{signature_hint}")
-    without_name = [name for name in positional if name in names]
-    got = len(arguments) - len(positional) + len(without_name)
-    raise TypeError(
-        f"{title} takes only {', '.join(without_name) or 'nothing'} without a name; got {got} "
-        f"values. It takes {', '.join(names) or 'nothing'}."
-    )
+    if count > len(positional) and not variadic:
+        raise TypeError(
+            f"{title} takes only {', '.join(positional) or 'nothing'} without a name; got {count} "
+            f"values. It takes {', '.join(names) or 'nothing'}."
+        )
 
 
 def _refuse_unknown(
     target: Function, name: str, valid: Sequence[str], values: Sequence[PassedOn]
 ) -> NoReturn:
     """Raise TypeError for the unknown parameter `name` of a call with these values, with a hint."""
-    names = [candidate for candidate in valid if candidate not in ("self", "cls")]
     classes = (value if isinstance(value, type) else type(value) for value in values)
     kinds = (cls for cls in classes if hasattr(cls, "as_form"))
     owner = next((kind.__name__ for kind in kinds if name in parameters_of(kind)), "")
     replacement = getattr(target, "_elsewhere", {}).get(name)
     if replacement:
         hint = f": {replacement}."
-    elif owner and "vary" in names:
+    elif owner and "vary" in valid:
         hint = f'; to vary that of {owner}, write vary={{"{name}": (start, end)}}.'
     else:
-        hint = f"; it is one of {owner}." if owner else nearest(name, names) or "."
-    signature_hint = f" It takes {', '.join(names)}." if names else " It takes none."
+        hint = f"; it is one of {owner}." if owner else nearest(name, valid) or "."
+    signature_hint = f" It takes {', '.join(valid)}." if valid else " It takes none."
     raise TypeError(f"{target.__name__} has no parameter {name}{hint}{signature_hint}")
 
 

@@ -203,9 +203,7 @@ class Lock:
         if not system.RENAMES_OPEN_FILES:
             self.forget()
         if is_held:
-            with suppress(
-                PermissionError, FileNotFoundError
-            ):  # another run has opened or removed it
+            with suppress(PermissionError, FileNotFoundError):  # another run opened or removed it
                 self._path.unlink()
         self.forget()
 

@@ -58,14 +58,10 @@ def _elsewhere(module: str, name: str, others: Iterable[str]) -> str:
         return ""
     places: dict[str, str] = {}
     for other in (getattr(import_module(module), other) for other in others):
-        own = [n for n, value in vars(other).items() if _defined_in(other, value)]
+        entries = vars(other).items()
+        own = [n for n, v in entries if getattr(v, "__module__", None) == other.__name__]
         for public in getattr(other, "__all__", own):
             if public[0] != "_" and public.lower() == name.lower():
                 places.setdefault(public, f"{other.__name__}.{public}")
     place = places.get(name) or next(iter(places.values()), None)
     return f"; did you mean {place}?" if place else ""
-
-
-def _defined_in(module: AnyObject, value: AnyObject) -> bool:
-    """Whether a class or function is defined in a module."""
-    return getattr(value, "__module__", None) == module.__name__
