@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -180,15 +180,7 @@ class Arguments:
             events, until = (*events, Condition(until)), None
         motion = kind(model, state, engine, scheme=scheme, rtol=rtol)
         motion.breaks = user_breaks
-        degrees = {name: getattr(requested, name) for name in ("min_degree", "max_degree")}
-        for name, value in {**degrees, "engine": engine, "merge": merge, "rng": rng}.items():
-            if value is not None and not motion.takes(name):
-                raise ValueError(kind.refusal(name, value))
-        if dense and motion.random:
-            raise ValueError(
-                "dense=True is for runs without random numbers, whose steps can be repeated up to "
-                f"any time; for {model!r} give the times in t_eval."
-            )
+        _check_options(motion, requested, engine=engine, merge=merge, rng=rng, dense=dense)
         _check_until(until, steady_tolerance, motion)
         choice = requested.chosen(motion, start, float(times[-1]))
         merge = checked_distance(merge, motion)
@@ -284,6 +276,19 @@ class Arguments:
             **described,
             **self.motion.recorded(),
         }
+
+
+def _check_options(motion: Motion, requested: Requested, *, dense: bool, **options: Any) -> None:
+    """Raise ValueError for options that have no effect on this motion."""
+    degrees = {name: getattr(requested, name) for name in ("min_degree", "max_degree")}
+    for name, value in {**degrees, **options}.items():
+        if value is not None and not motion.takes(name):
+            raise ValueError(motion.refusal(name, value))
+    if dense and motion.random:
+        raise ValueError(
+            "dense=True is for runs without random numbers, whose steps can be repeated up to any "
+            f"time; for {motion.model!r} give the times in t_eval."
+        )
 
 
 def _checked_scheme(scheme: Any) -> Any:
@@ -503,12 +508,12 @@ def check_layers(elapsed: Any, dt: float | None, subject: str) -> None:
 class Times(Kind, family=True):
     """Times of outputs between the ends of a run, in place of a list of them."""
 
-    annotation_forms: ClassVar[dict[Any, Any]] = {}
     count: Natural
 
     def validate(self) -> None:
         if self.count < 2:
             raise ValueError(f"count must be >= 2, as both ends are among them; got {self.count}.")
+        check_memory(f"count = {self.count} times", (4, self.count), "count")
 
     @abstractmethod
     def between(self, start: float, end: float) -> np.ndarray:
@@ -525,7 +530,6 @@ class Linspace(Times):
     """
 
     def between(self, start: float, end: float) -> np.ndarray:
-        check_memory(f"count = {self.count} times", (4, self.count), "count")
         return np.linspace(start, end, self.count)
 
 
@@ -544,7 +548,6 @@ class Geomspace(Times):
 
     def between(self, start: float, end: float) -> np.ndarray:
         """The start, and times whose distances from it are geometric from `first` on."""
-        check_memory(f"count = {self.count} times", (4, self.count), "count")
         if not self.first < end - start:
             raise ValueError(
                 f"t_eval must lie within t_span, of length {end - start:g}; the first time after "

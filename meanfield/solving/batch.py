@@ -1,7 +1,7 @@
 """Batches of densities: rows of common arrays, whose steps are one call of compiled code."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,29 +94,27 @@ class DensityBatch:
                 run.stepper.check()
                 run.clock = started(run.dt or step)
 
-    def advance(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> list[int]:
+    def advance(self, limits: Mapping[Any, int], output: float) -> list[int]:
         """Advance each run towards an output, by at most its limit of attempts; return the codes.
 
         The codes are those of `Integration.advance`.
         """
-        limit = dict(zip(runs, limits, strict=True))
-        outside = [run for run in runs if not run.within]
-        self.step(outside, output, [limit[run] for run in outside])
-        return [run.arrive(output) for run in runs]
+        self.step({run: limit for run, limit in limits.items() if not run.within}, output)
+        return [run.arrive(output) for run in limits]
 
-    def step(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> None:
+    def step(self, limits: Mapping[Any, int], output: float) -> None:
         """Advance the clock of each run to the output, by at most its limit of attempts."""
-        tasks = {run: run.task(output, n) for run, n in zip(runs, limits, strict=True)}
-        counts = {run: run.stepper.counts.tolist() for run in runs}
-        for _, batch in _by_rows(runs):
+        tasks = {run: run.task(output, limit) for run, limit in limits.items()}
+        counts = {run: run.stepper.counts.tolist() for run in limits}
+        for _, batch in _by_rows(limits):
             ends = advance_rows([run.stepper for run in batch], [tasks[run] for run in batch])
             for run, (code, clock) in zip(batch, ends, strict=True):
                 run.stepped(code, clock, counts[run])
-        for run in runs:
+        for run in limits:
             run.stepper.check()
 
 
-def _by_rows(runs: Sequence[Any]) -> list[tuple[Rows, list[Any]]]:
+def _by_rows(runs: Iterable[Any]) -> list[tuple[Rows, list[Any]]]:
     """Runs grouped by the `Rows` of their steppers."""
     by_rows: defaultdict[Rows, list[Any]] = defaultdict(list)
     for run in runs:

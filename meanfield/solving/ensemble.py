@@ -168,8 +168,8 @@ class EnsembleIntegration(Integration):
         members, max_steps = [self.members[i] for i in moving], self._arguments.max_steps
         starts = [member.elapsed for member in members]
         pauses = [1 if self._watches else max(1, m.pause // len(members)) for m in members]
-        limits = [min(max_steps - m.attempts, n) for m, n in zip(members, pauses, strict=True)]
-        codes = members[0].batch.advance(members, output, limits)
+        limits = {m: min(max_steps - m.attempts, n) for m, n in zip(members, pauses, strict=True)}
+        codes = members[0].batch.advance(limits, output)
         for i, elapsed, code in zip(moving, starts, codes, strict=True):
             self.ends[i] = self._end_of(i, elapsed, code)
 

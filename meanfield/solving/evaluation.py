@@ -53,20 +53,19 @@ def evaluated(run: Solution, t: Any) -> Any:
     return result
 
 
-def _kept(run: Solution) -> KeptSteps | None:
-    """Snapshots that a run kept, if any."""
-    return run.stored.get("dense")
-
-
 def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -> State:
     """State at a time that is not among those of the run.
 
     `integrations` has one integration for each end of the run, to be used again.
     """
-    steps, elapsed = _kept(run), t - run.options.get("t_start", 0.0)
-    snapshot = steps.before(elapsed) if steps else None
-    if steps is None or snapshot is None:
-        since = "" if steps is None else f", and kept steps from t = {_first(run, steps):g} on"
+    steps: KeptSteps | None = run.stored.get("dense")
+    start = run.options.get("t_start", 0.0)
+    elapsed = t - start
+    snapshot = None if steps is None else steps.before(elapsed)
+    if snapshot is None:
+        since = ""
+        if steps is not None:
+            since = f", and kept steps from t = {start + float(steps.snapshots[0][AT]):g} on"
         nearest = run.t[np.abs(run.t - t).argmin()]
         advice = "dense=True to solve, and to run.save if it is saved, or this time in t_eval"
         if run.options.get("seed") is not None:
@@ -86,10 +85,6 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
         if integration.advance(elapsed, integration.pause) in ENDED:
             break
     return integration.state
-
-
-def _first(run: Solution, steps: KeptSteps) -> float:
-    return float(run.options["t_start"]) + float(steps.snapshots[0][AT])
 
 
 def _integration(run: Solution, end: float, apart: bool) -> Integration:

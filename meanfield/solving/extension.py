@@ -107,21 +107,8 @@ def extend(
     later = f"later than the end of the run, t = {old[-1]:g}, as a run is never shortened"
     goes_on = t_end == old[-1] and run.status in RESUMABLE
     require("t_end", t_end, later, t_end > old[-1] or goes_on)
-    functions = run.stored.get("functions")
-    watched = until if events is None else events
-    new_functions = {"events": watched, "observe": observe}
-    if not functions:
-        needed_names = {"events": run.options["events"], "observe": list(run.stored["observed"])}
-        for name, names in needed_names.items():
-            if names and new_functions[name] is None:
-                raise MeanfieldError(
-                    f"The run was solved with {name} = {names}, and a file holds no functions: "
-                    f"give them again, extend(run, t_end, {name}=...)."
-                )
-    else:
-        events = functions["events"] if events is None else events
-        callback = functions["callback"] if callback is None else callback
-        observe = functions["observe"] if observe is None else observe
+    given = {"events": events, "callback": callback, "observe": observe}
+    events, callback, observe = _functions(run, given, until).values()
     stops = [] if until is None else [Condition(until)]
     if separate_steps(run.stored["last"]) and (events or stops or callback):
         raise MeanfieldError(
@@ -147,6 +134,23 @@ def extend(
     if all_breaks:
         extended.options["breaks"] = all_breaks
     return extended
+
+
+def _functions(run: Solution, given: dict[str, Any], until: Any) -> dict[str, Any]:
+    """Functions given to `extend`, and those of the run where None is given.
+
+    Raises MeanfieldError for events and observables of a run from a file that are not given again.
+    """
+    if functions := run.stored.get("functions"):
+        return {n: functions[n] if value is None else value for n, value in given.items()}
+    needed = {"events": run.options["events"], "observe": list(run.stored["observed"])}
+    for name, names in needed.items():
+        if names and given[name] is None and (name != "events" or until is None):
+            raise MeanfieldError(
+                f"The run was solved with {name} = {names}, and a file holds no functions: "
+                f"give them again, extend(run, t_end, {name}=...)."
+            )
+    return given
 
 
 def arguments_of(

@@ -297,15 +297,6 @@ class SteppedIntegration(Integration):
                     return end
         return None
 
-    def check_finite(self, velocity: np.ndarray, y: np.ndarray) -> None:
-        """Raise MeanfieldError, with the reason, unless the first velocities are finite."""
-        if not np.isfinite(velocity).all():
-            reason = self.motion.why_not_finite(y, self.start)
-            model = self.motion.model
-            raise MeanfieldError(
-                f"The velocities under {model!r} are not finite at the start: {reason}"
-            )
-
     def first_steps(self, y: np.ndarray, *, apart: bool = False) -> np.ndarray:
         """Length of the first step, in which y changes by rtol^(1/8) / 10.
 
@@ -335,7 +326,11 @@ class SteppedIntegration(Integration):
         with np.errstate(**NO_FLOAT_WARNINGS):
             callee = f"{type(motion).__name__}.velocity"
             velocity = returned(callee, motion.velocity(y, start), y.shape)
-            self.check_finite(velocity, y)
+            if not np.isfinite(velocity).all():
+                reason = motion.why_not_finite(y, start)
+                raise MeanfieldError(
+                    f"The velocities under {motion.model!r} are not finite at the start: {reason}"
+                )
             fastest = np.abs(velocity).max(axis=axes)
             direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
             sizes = errors(direction)  # squares of velocities may overflow

@@ -48,9 +48,8 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
 
 def may_merge(motion: Motion) -> bool:
     """True for tokens whose run may have the argument `merge`."""
-    if "merge" not in motion.options:
-        return False
-    return not (motion.model.drift.parts_tokens or motion.like.shape or motion.random)
+    part = motion.model.parts_tokens or motion.like.shape or motion.random
+    return "merge" in motion.options and not part
 
 
 class MergingHint(Policy):

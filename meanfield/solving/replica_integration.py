@@ -95,7 +95,8 @@ class ReplicaIntegration(FlowIntegration):
         """
         if (self._moving & (self._times < output)).any():
             return PAUSED
-        end = self._failed
+        failed = self._failed
+        end = int(self.ends[failed[0]]) if failed.size else None
         if self._moving.any() or (self._times > output).any():
             self.elapsed, end = output, end if output == self.duration else REACHED
         else:
@@ -105,10 +106,9 @@ class ReplicaIntegration(FlowIntegration):
         return REACHED if end is None else end
 
     @property
-    def _failed(self) -> int | None:
-        """Code of the failure of the first replica that has failed; None if none has."""
-        failures = self.ends[np.isin(self.ends, list(END_OF_CODE.values()))]
-        return int(failures[0]) if failures.size else None
+    def _failed(self) -> np.ndarray:
+        """Indices of the replicas that have failed."""
+        return np.flatnonzero(np.isin(self.ends, list(END_OF_CODE.values())))
 
     def _attempt(self, members: np.ndarray, output: float) -> None:
         """Attempt one step of those of the members that are before the next jump of the model.
@@ -182,7 +182,7 @@ class ReplicaIntegration(FlowIntegration):
 
         If none failed they are those of the first replica.
         """
-        failed = np.flatnonzero(np.isin(self.ends, list(END_OF_CODE.values())))
+        failed = self._failed
         r = int(failed[0]) if failed.size else 0
         index = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
         name = f" of replica {index[0] if len(index) == 1 else index}" if failed.size else ""

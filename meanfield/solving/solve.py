@@ -314,7 +314,7 @@ class _SolvedRun:
         self._keeper, content = arguments.keeper, arguments.keeper.opened(self._identity())
         self.last: dict[str, Any] = {}
         self.kept = KeptSteps() if arguments.dense else None
-        self._marks = _marks(arguments, self._integration)
+        self._pauses = _pause_times(arguments, self._integration)
         self._resumed = bool(content or earlier)
         if content:
             self._go_on(content, _Record.of_arrays(content, arguments.motion))
@@ -384,10 +384,10 @@ class _SolvedRun:
                 status = "event"
             if self._resumed:
                 status = self._asked_to_stop()
-            self._keep()
+            self._keep_snapshot()
             for t, elapsed in zip(self.arguments.times, run.outputs, strict=True):
                 if status is None and elapsed >= run.elapsed:
-                    status = self._to(float(elapsed), interruption)
+                    status = self._advance_to(float(elapsed), interruption)
                     if status is None:
                         record.save(float(t), run.state)
         self._end(status or "finished")
@@ -408,25 +408,25 @@ class _SolvedRun:
         self._record.t_events[index].append(t)
         self._record.save(t, state)
 
-    def _to(self, elapsed: float, interruption: Interruption) -> str | None:
+    def _advance_to(self, elapsed: float, interruption: Interruption) -> str | None:
         """Integrate to a time relative to the start; return the status if the run ends earlier."""
         run, arguments = self._integration, self.arguments
-        looked_at = bool(arguments.callback or arguments.events)
-        limit = 1 if looked_at else run.pause
+        checks_each_step = bool(arguments.callback or arguments.events)
+        limit = 1 if checks_each_step else run.pause
         if self.kept is not None:
             limit = min(limit, STEPS_BETWEEN)
         while run.elapsed < elapsed:
             start_time, steps_left = run.elapsed, arguments.max_steps - run.attempts
             if steps_left <= 0 and not run.within:
                 return "max_steps"
-            mark = min((m for m in self._marks if m > run.elapsed), default=elapsed)
-            code = run.advance(min(mark, elapsed), min(limit, steps_left))
+            pause = min((t for t in self._pauses if t > run.elapsed), default=elapsed)
+            code = run.advance(min(pause, elapsed), min(limit, steps_left))
             if code in FAILURES:
                 return FAILURES[code]
             has_moved = run.elapsed > start_time or code == STALLED
             if has_moved:
-                self._keep()
-            if looked_at and has_moved and (status := self._look()):
+                self._keep_snapshot()
+            if checks_each_step and has_moved and (status := self._status_after_step()):
                 return status
             if code == STEADY:
                 return "steady"
@@ -439,13 +439,13 @@ class _SolvedRun:
             self._keeper.save_now_and_then(self._arrays)
         return None
 
-    def _keep(self) -> None:
+    def _keep_snapshot(self) -> None:
         """Keep a snapshot at the beginning of a step, with ``dense=True``."""
         run = self._integration
-        if self.kept is not None and (self._marks.size or not run.within):
+        if self.kept is not None and (self._pauses.size or not run.within):
             self.kept.keep(run.elapsed, float(self.arguments.times[-1]), run.snapshot)
 
-    def _look(self) -> str | None:
+    def _status_after_step(self) -> str | None:
         """Evaluate events and callback after a step; return the status if they end the run."""
         if self._watch:
             for index, t, state, terminal in self._watch.crossed(self._integration):
@@ -494,12 +494,12 @@ class _SolvedRun:
                 f" Layers of PerLayer end at t = {depth:g}, before the run: until t = "
                 f"{record.times[-1]:g} the last layer acts."
             )
-        self._look_back()
+        self._record_unresolved()
         record.end["stats"]["seconds"] = self._seconds()
         if is_over:
             self._keeper.save(self._arrays)
 
-    def _look_back(self) -> None:
+    def _record_unresolved(self) -> None:
         """Store the first time at which a saved state is wrong as `stats["unresolved_since"]`.
 
         For an ensemble there is one time for each member, None where all states are right. If the
@@ -519,10 +519,10 @@ class _SolvedRun:
         end: Any = record.end
         end["stats"]["unresolved_since"] = nested(times, shape)
         if end["warning"] is None:
-            warning = self._reason(int(since.argmin()), float(since.min()))
+            warning = self._why_unresolved(int(since.argmin()), float(since.min()))
             end |= {"warning": warning, "message": f"{end['message']} {warning}"}
 
-    def _reason(self, member: int, t: float) -> str:
+    def _why_unresolved(self, member: int, t: float) -> str:
         """Sentence that says why the saved state of a member at the time `t` is wrong."""
         record, arguments = self._record, self.arguments
         motion, state = arguments.motion, record.states[record.times.index(t)]
@@ -550,7 +550,7 @@ def integration_of(arguments: Arguments, *, apart: bool | None = None) -> Integr
     return EnsembleIntegration(arguments) if arguments.apart else SpectralIntegration(arguments)
 
 
-def _marks(arguments: Arguments, integration: Integration) -> np.ndarray:
+def _pause_times(arguments: Arguments, integration: Integration) -> np.ndarray:
     """Times at which a run with ``dense=True`` pauses, as if for an output.
 
     They are for ensembles whose members have separate steps: between outputs these are at different

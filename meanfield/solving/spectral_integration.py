@@ -131,7 +131,7 @@ class SpectralIntegration(SteppedIntegration):
     # Moving --------------------------------------------------------------------------------
 
     def take_steps(self, output: float, limit: int) -> int:
-        self.batch.step([self], output, [limit])
+        self.batch.step({self: limit}, output)
         return self._code
 
     def until_review(self, limit: int) -> int:

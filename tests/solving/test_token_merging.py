@@ -194,5 +194,6 @@ def test_no_hint_where_tokens_merge_or_steps_are_given(monkeypatch):
 
 def test_tokens_that_may_not_merge_have_no_hint():
     attention = mf.Transformer(mf.Attention(np.eye(2), causal=True))
-    assert not may_merge(motion_for(TWO)(attention, TWO))
+    for model in (attention, mf.Transformer(mf.SA(1.0), causal=True)):
+        assert not may_merge(motion_for(TWO)(model, TWO))
     assert may_merge(motion_for(TWO)(SA, TWO))
