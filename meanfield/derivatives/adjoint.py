@@ -180,11 +180,7 @@ def gradient(
     kind = differentiated(initial)
     motion = motion_for(initial, run.model)(run.model, initial, rtol=run.rtol)
     kind.check(motion)
-    if parameters is None:
-        parameters = kind.parameters_of(motion)
-    valid = isinstance(parameters, Sequence) and not isinstance(parameters, str)
-    require("parameters", parameters, 'a list such as ["beta", "kappa"]', valid, TypeError)
-    names = [checked_parameter("parameters", name, motion) for name in parameters]
+    names = _checked_names(kind.parameters_of(motion) if parameters is None else parameters, motion)
     space, shape, start = final.space, run.shape, run.options["t_start"]
     values, in_initial = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     in_parameters = np.empty((len(names), *shape))
@@ -202,6 +198,13 @@ def gradient(
         kind.variation(initial.space, in_initial),
         dict(zip(names, in_parameters, strict=True)),
     )
+
+
+def _checked_names(parameters: Sequence[str], motion: Narrowed) -> list[str]:
+    """Names of parameters with derivatives; TypeError or ValueError for others."""
+    valid = isinstance(parameters, Sequence) and not isinstance(parameters, str)
+    require("parameters", parameters, 'a list such as ["beta", "kappa"]', valid, TypeError)
+    return [checked_parameter("parameters", name, motion) for name in parameters]
 
 
 def _check_end(run: "Solution", journal: Journal, end: float) -> None:

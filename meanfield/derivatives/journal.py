@@ -44,13 +44,13 @@ class Journal:
 
     Parameters
     ----------
-    room : int
+    bytes_left : int
         The number of bytes of stages that may be stored in addition to the steps.
     """
 
-    def __init__(self, room: int = 0):
+    def __init__(self, bytes_left: int = 0):
         self._stretches: list[Stretch] = []  # stretches with lists of steps
-        self.room = room
+        self.bytes_left = bytes_left
 
     def open(
         self,
@@ -71,7 +71,7 @@ class Journal:
         if len(steps):
             self.open(*stretch).append(steps)
             self._stretches[-1].stages.append(stages)
-            self.room -= 0 if stages is None else stages.nbytes
+            self.bytes_left -= 0 if stages is None else stages.nbytes
 
     def forget_stages(self) -> None:
         """Delete all stored stages."""

@@ -210,23 +210,10 @@ class DifferentiatedScheme:
 
         self._rates, self._rotation = per_number(diffusion.rates), per_number(rotation)
         self._moved = per_number(np.asarray(slopes).reshape(len(slopes), diffusion.rates.size))
-        linear = self._rates[None]
-
-        def rows(members: int, of: Eigenbasis) -> Rows:
-            used = of if of.order.size else None
-            return Rows(scheme, linear, (members, modes), self._dtype, start=start, basis=used)
-
-        self._rows, derived = rows(1 + len(slopes), basis), rows(1, basis)
-        self._dual = rows(1, diffusion.dual)
-        self._memory, row = self._rows.memory_of(0), self._rows.records[0]
-        row["nonlinear"], row["context"] = nonlinear.address, nonlinear.context
-        row["time"] = nonlinear.time.ctypes.data
-        derived.records["derived"], derived.records["linear"] = 1, row["linear"]
-        entries = int((scheme.table.entries[:, 0] < row["last"]).sum())
-        for records in (self._rows.records, derived.records):  # without the rows of error estimates
-            records["rows"], records["entry_count"] = row["last"], entries
+        stages, p = len(scheme.nodes) + 1, len(slopes)
+        self._describe_rows(diffusion, (1 + p, modes), start)
+        self._memory = self._rows.memory_of(0)
         parseval = diffusion.parseval[:: floats // modes]
-        self._derived, stages, p = derived, int(row["last"]), len(slopes)
         self._constants = {
             "rates": self._rates,
             "rotation": self._rotation,
@@ -240,9 +227,30 @@ class DifferentiatedScheme:
             "sums": np.empty((2, modes), self._dtype),
         }
         self._record = np.zeros(1, LINEARISED.dtype)
-        self._fill(row=self._rows.records, derived=derived.records, dual=self._dual.records)
+        records = (rows.records for rows in (self._rows, self._derived, self._dual))
+        self._fill(**dict(zip(("row", "derived", "dual"), records, strict=True)))
         self._fill(parameters=p, rotates=bool(rotation.any()), moving=bool(self._moved.any()))
         self._fill(strength=np.nan, **self._constants)
+
+    def _describe_rows(self, diffusion: Diffusion, shape: tuple[int, int], start: float) -> None:
+        """Rows of the state with its tangents, of derivatives by L, and in the dual basis."""
+
+        def rows(members: int, basis: Eigenbasis) -> Rows:
+            used, members_and_modes = basis if basis.order.size else None, (members, shape[1])
+            linear = self._rates[None]
+            return Rows(
+                self.scheme, linear, members_and_modes, self._dtype, start=start, basis=used
+            )
+
+        self._rows, self._derived = rows(shape[0], diffusion.basis), rows(1, diffusion.basis)
+        self._dual, row, N = rows(1, diffusion.dual), self._rows.records[0], self._nonlinear
+        row["nonlinear"], row["context"] = N.address, N.context
+        row["time"] = N.time.ctypes.data
+        derived = self._derived.records
+        derived["derived"], derived["linear"] = 1, row["linear"]
+        entries = int((self.scheme.table.entries[:, 0] < row["last"]).sum())
+        for records in (self._rows.records, derived):  # without the rows of error estimates
+            records["rows"], records["entry_count"] = row["last"], entries
 
     def _fill(self, **values: PassedOn) -> None:
         """Write numbers, and addresses of arrays, into the record; the caller keeps the arrays."""
@@ -358,18 +366,18 @@ def _slopes_of_phi(z: Array, slopes: Array) -> None:
 
 
 @njit(**IN_STEP)
-def _weigh(form: LinearisedRecord, row: Row, dt: float, strength: float, zero: Number) -> None:
+def _weigh(run: LinearisedRecord, row: Row, dt: float, strength: float, zero: Number) -> None:
     """Compute the weights for this length of step and 1/kappa, if they have changed."""
-    if row.weighed_step == dt and form.strength == strength:
+    if row.weighed_step == dt and run.strength == strength:
         return
-    form.strength = strength
+    run.strength = strength
     if row.added_rows == 0:
-        rates, rotation = numbers_at(form.rates, 0, zero), numbers_at(form.rotation, 0, zero)
+        rates, rotation = numbers_at(run.rates, 0, zero), numbers_at(run.rotation, 0, zero)
         linear = numbers_at(row.linear, 0, zero)
         for k in range(row.modes):
             linear[k] = strength * rates[k] + rotation[k]
-        if form.moving:
-            weigh(_row_at(form.derived), dt, zero)
+        if run.moving:
+            weigh(_row_at(run.derived), dt, zero)
     weigh(row, dt, zero)
 
 
@@ -383,14 +391,14 @@ def _changed(row: Row, direction: int, source: int, target: int, zero: Number) -
 
 
 @njit(**IN_STEP)
-def _nonlinear_has_linear(form: LinearisedRecord, row: Row, excess: float, zero: Number) -> bool:
+def _nonlinear_has_linear(run: LinearisedRecord, row: Row, excess: float, zero: Number) -> bool:
     """Write the part of L that N contains to `added`; returns whether it is not 0."""
     explicit = row.added_rows > 0
-    total, rotates = form.strength + excess if explicit else excess, explicit and form.rotates != 0
+    total, rotates = run.strength + excess if explicit else excess, explicit and run.rotates != 0
     if total == 0.0 and not rotates:
         return False
-    rates, rotation = numbers_at(form.rates, 0, zero), numbers_at(form.rotation, 0, zero)
-    added = numbers_at(form.added, 0, zero)
+    rates, rotation = numbers_at(run.rates, 0, zero), numbers_at(run.rotation, 0, zero)
+    added = numbers_at(run.added, 0, zero)
     for k in range(row.modes):
         added[k] = total * rates[k]
         if rotates:
@@ -400,7 +408,7 @@ def _nonlinear_has_linear(form: LinearisedRecord, row: Row, excess: float, zero:
 
 @njit(**IN_STEP)
 def _slope(
-    form: LinearisedRecord, row: Row, u: int, slope: int, t: float, excess: float, zero: Number
+    run: LinearisedRecord, row: Row, u: int, slope: int, t: float, excess: float, zero: Number
 ) -> None:
     """N of the state and its tangents at the time t, plus L u for an explicit scheme.
 
@@ -408,21 +416,21 @@ def _slope(
     """
     numbers_at(row.time, 0, 0.0)[0] = row.origin + t
     evaluate(row.nonlinear, row.context, 0, u, slope)
-    if _nonlinear_has_linear(form, row, excess, zero):
+    if _nonlinear_has_linear(run, row, excess, zero):
         for member in range(row.members):
             offset = member * row.size
-            add_product(row, form.added, 0, u + offset, slope + offset, zero)
+            add_product(row, run.added, 0, u + offset, slope + offset, zero)
     if row.added_rows > 0:
-        moves = numbers_at(form.moves, 0, 0)
+        moves = numbers_at(run.moves, 0, 0)
         for p in range(row.members - 1):
             if moves[p]:
-                add_product(row, form.moved, p, u, slope + (p + 1) * row.size, zero)
+                add_product(row, run.moved, p, u, slope + (p + 1) * row.size, zero)
 
 
 @njit(cache=True, error_model="numpy")
 def _slope_at(address: int, u: int, slope: int, t: float, excess: float, zero: Number) -> None:
-    form = _linearised_at(address)
-    _slope(form, _row_at(form.row), u, slope, t, excess, zero)
+    run = _linearised_at(address)
+    _slope(run, _row_at(run.row), u, slope, t, excess, zero)
 
 
 @njit(**IN_STEP)
@@ -436,19 +444,19 @@ def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
 @njit(cache=True, error_model="numpy")
 def _advance(address: int, zero: Number) -> None:
     """Advance u over all steps; stages and slopes of the state are recorded if asked for."""
-    form = _linearised_at(address)
-    row, derived = _row_at(form.row), _row_at(form.derived)
+    run = _linearised_at(address)
+    row, derived = _row_at(run.row), _row_at(run.derived)
     size, stages, block = row.size, row.last, row.members * row.size
-    moves, nodes = numbers_at(form.moves, 0, 0), numbers_at(row.nodes, 0, 0.0)
-    decay_nodes, steps = numbers_at(row.decay_nodes, 0, 0), numbers_at(form.steps, 0, 0.0)
-    strengths, excess = numbers_at(form.at_start, 0, 0.0), numbers_at(form.excess, 0, 0.0)
-    is_modal, scaled = row.change != 0 and row.added_rows == 0, form.moving and row.added_rows == 0
+    moves, nodes = numbers_at(run.moves, 0, 0), numbers_at(row.nodes, 0, 0.0)
+    decay_nodes, steps = numbers_at(row.decay_nodes, 0, 0), numbers_at(run.steps, 0, 0.0)
+    strengths, excess = numbers_at(run.at_start, 0, 0.0), numbers_at(run.excess, 0, 0.0)
+    is_modal, scaled = row.change != 0 and row.added_rows == 0, run.moving and row.added_rows == 0
     u, start, slope, first = row.u, row.u + block, row.slope, row.slope + block
-    for n in range(form.count):
-        t, dt, of_step, record = steps[2 * n], steps[2 * n + 1], n * (stages + 1), n * stages * size
-        _weigh(form, row, dt, strengths[n], zero)
+    for n in range(run.count):
+        t, dt, of_step, offset = steps[2 * n], steps[2 * n + 1], n * (stages + 1), n * stages * size
+        _weigh(run, row, dt, strengths[n], zero)
         if n == 0 or excess[of_step - 1] != 0:  # the part of L in N has changed
-            _slope(form, row, u, slope, t, excess[of_step], zero)
+            _slope(run, row, u, slope, t, excess[of_step], zero)
             _keep_slopes(row, slope, 0, zero)
         else:
             for member in range(row.members):
@@ -457,8 +465,8 @@ def _advance(address: int, zero: Number) -> None:
         copy(row.members * row.modes, u, start, zero)
         for member in range(row.members):
             _changed(row, FORTH, start + member * size, first + member * size, zero)
-        if form.stages:
-            copy(row.modes, u, form.stages + record, zero)
+        if run.stages:
+            copy(row.modes, u, run.stages + offset, zero)
         for i in range(stages):
             indices = i * row.linear_modes, i * row.slots * row.linear_modes, i * row.slots
             if scaled:
@@ -468,19 +476,19 @@ def _advance(address: int, zero: Number) -> None:
                 sums, slopes = row.modal if is_modal else target, member * (stages + 1) * size
                 combine(row, sums, first + member * size, *indices, row.slopes + slopes, zero)
                 if scaled and member > 0 and moves[member - 1]:
-                    f, change_of_L = numbers_at(sums, 0, zero), numbers_at(form.moved, 0, zero)
+                    f, change_of_L = numbers_at(sums, 0, zero), numbers_at(run.moved, 0, zero)
                     change = numbers_at(row.stage, 0, zero)
                     for k in range(row.modes):
                         f[k] += change_of_L[(member - 1) * row.modes + k] * change[k]
                 if is_modal:
                     evaluate(row.change, row.basis, BACK, sums, target)
-            if form.stages and i < stages - 1:
-                copy(row.modes, u, form.stages + record + (i + 1) * size, zero)
+            if run.stages and i < stages - 1:
+                copy(row.modes, u, run.stages + offset + (i + 1) * size, zero)
             time = t + nodes[decay_nodes[i]] * dt
-            _slope(form, row, u, slope, time, excess[of_step + i + 1], zero)
+            _slope(run, row, u, slope, time, excess[of_step + i + 1], zero)
             _keep_slopes(row, slope, i + 1, zero)
-        if form.slopes:
-            copy(stages * row.modes, row.slopes, form.slopes + record, zero)
+        if run.slopes:
+            copy(stages * row.modes, row.slopes, run.slopes + offset, zero)
 
 
 @njit(**IN_STEP)
@@ -499,13 +507,13 @@ def _add_transposed(
 
 
 @njit(**IN_STEP)
-def _add_pairings(form: LinearisedRecord, row: Row, a: int, b: int, zero: Number) -> None:
+def _add_pairings(run: LinearisedRecord, row: Row, a: int, b: int, zero: Number) -> None:
     """Add <a, dL b>, for real functions a and b, to the gradient by each parameter."""
-    moves, gradient = numbers_at(form.moves, 0, 0), numbers_at(form.gradient, 0, 0.0)
-    f, g, weights = numbers_at(a, 0, zero), numbers_at(b, 0, zero), numbers_at(form.pairing, 0, 0.0)
-    for p in range(form.parameters):
+    moves, gradient = numbers_at(run.moves, 0, 0), numbers_at(run.gradient, 0, 0.0)
+    f, g, weights = numbers_at(a, 0, zero), numbers_at(b, 0, zero), numbers_at(run.pairing, 0, 0.0)
+    for p in range(run.parameters):
         if moves[p]:
-            total, slope = 0.0, numbers_at(form.moved, p * row.modes, zero)
+            total, slope = 0.0, numbers_at(run.moved, p * row.modes, zero)
             for k in range(row.modes):
                 total += weights[k] * (np.conj(f[k]) * (slope[k] * g[k])).real
             gradient[p] += total
@@ -513,67 +521,67 @@ def _add_pairings(form: LinearisedRecord, row: Row, a: int, b: int, zero: Number
 
 @njit(**IN_STEP)
 def _pull_back_stage(
-    form: LinearisedRecord, row: Row, dual: Row, stage: int, t: float, excess: float, zero: Number
+    run: LinearisedRecord, row: Row, dual: Row, stage: int, t: float, excess: float, zero: Number
 ) -> None:
     """Apply N* at a stage to k, the second entry of `pair`.
 
     The result is written to `result`; derivatives by parameters are added to the gradient.
     """
-    k, gradient = form.pair + row.size, numbers_at(form.gradient, 0, 0.0)
-    copy(row.modes, stage, form.pair, zero)
+    k, gradient = run.pair + row.size, numbers_at(run.gradient, 0, 0.0)
+    copy(row.modes, stage, run.pair, zero)
     numbers_at(row.time, 0, 0.0)[0] = row.origin + t
-    evaluate(row.nonlinear, row.context, 0, form.pair, form.result)
-    by_parameter = numbers_at(form.result, row.floats, 0.0)
-    for p in range(form.parameters):
+    evaluate(row.nonlinear, row.context, 0, run.pair, run.result)
+    by_parameter = numbers_at(run.result, row.floats, 0.0)
+    for p in range(run.parameters):
         gradient[p] += by_parameter[p]
-    if _nonlinear_has_linear(form, row, excess, zero):
-        added = numbers_at(form.added, 0, zero)
+    if _nonlinear_has_linear(run, row, excess, zero):
+        added = numbers_at(run.added, 0, zero)
         for i in range(row.modes):
             added[i] = np.conj(added[i])
-        add_product(dual, form.added, 0, k, form.result, zero)
-    if row.added_rows > 0 and form.moving:
+        add_product(dual, run.added, 0, k, run.result, zero)
+    if row.added_rows > 0 and run.moving:
         if row.change == 0:
-            _add_pairings(form, row, k, stage, zero)
+            _add_pairings(run, row, k, stage, zero)
         else:
             evaluate(dual.change, dual.basis, FORTH, k, dual.modal)
             evaluate(row.change, row.basis, FORTH, stage, row.modal)
-            _add_pairings(form, row, dual.modal, row.modal, zero)
+            _add_pairings(run, row, dual.modal, row.modal, zero)
 
 
 @njit(cache=True, error_model="numpy")
 def _pull_back(address: int, zero: Number) -> None:
     """Pull `adjoint` back from the end of the steps to their start; adds to the gradient."""
-    form = _linearised_at(address)
-    row, derived, dual = _row_at(form.row), _row_at(form.derived), _row_at(form.dual)
+    run = _linearised_at(address)
+    row, derived, dual = _row_at(run.row), _row_at(run.derived), _row_at(run.dual)
     size, stages, modes, width = row.size, row.last, row.modes, row.linear_modes
     columns, nodes = numbers_at(row.columns, 0, 0), numbers_at(row.nodes, 0, 0.0)
-    decay_nodes, steps = numbers_at(row.decay_nodes, 0, 0), numbers_at(form.steps, 0, 0.0)
-    strengths, excess = numbers_at(form.at_start, 0, 0.0), numbers_at(form.excess, 0, 0.0)
-    f, first, scaled = numbers_at(form.sums, 0, zero), form.sums + size, row.added_rows == 0
-    for n in range(form.count - 1, -1, -1):
-        t, dt, record = steps[2 * n], steps[2 * n + 1], n * stages * size
-        _weigh(form, row, dt, strengths[n], zero)
-        _changed(dual, FORTH, form.adjoint, form.pulled + stages * size, zero)
+    decay_nodes, steps = numbers_at(row.decay_nodes, 0, 0), numbers_at(run.steps, 0, 0.0)
+    strengths, excess = numbers_at(run.at_start, 0, 0.0), numbers_at(run.excess, 0, 0.0)
+    f, first, scaled = numbers_at(run.sums, 0, zero), run.sums + size, row.added_rows == 0
+    for n in range(run.count - 1, -1, -1):
+        t, dt, offset = steps[2 * n], steps[2 * n + 1], n * stages * size
+        _weigh(run, row, dt, strengths[n], zero)
+        _changed(dual, FORTH, run.adjoint, run.pulled + stages * size, zero)
         for j in range(stages - 1, -1, -1):
             for k in range(modes):
                 f[k] = zero
             for i in range(j, stages):  # row i makes the stage i + 1, the last one u'
                 for slot in range(row.slots):
                     if columns[i * row.slots + slot] == j:
-                        index, l = (i * row.slots + slot) * width, form.pulled + (i + 1) * size
-                        _add_transposed(row, row.weights, index, l, form.sums, zero)
-            _changed(dual, BACK, form.sums, form.pair + size, zero)
+                        index, l = (i * row.slots + slot) * width, run.pulled + (i + 1) * size
+                        _add_transposed(row, row.weights, index, l, run.sums, zero)
+            _changed(dual, BACK, run.sums, run.pair + size, zero)
             time = t if j == 0 else t + nodes[decay_nodes[j - 1]] * dt
-            stage, strength = form.stages + record + j * size, excess[n * (stages + 1) + j]
-            _pull_back_stage(form, row, dual, stage, time, strength, zero)
-            _changed(dual, FORTH, form.result, form.pulled + j * size, zero)
-        copy(modes, form.pulled, form.sums, zero)
-        _changed(row, FORTH, form.stages + record, first, zero)
+            stage, strength = run.stages + offset + j * size, excess[n * (stages + 1) + j]
+            _pull_back_stage(run, row, dual, stage, time, strength, zero)
+            _changed(dual, FORTH, run.result, run.pulled + j * size, zero)
+        copy(modes, run.pulled, run.sums, zero)
+        _changed(row, FORTH, run.stages + offset, first, zero)
         for i in range(stages):
-            l = form.pulled + (i + 1) * size
-            _add_transposed(row, row.decay, i * width, l, form.sums, zero)
-            if scaled and form.moving:
+            l = run.pulled + (i + 1) * size
+            _add_transposed(row, row.decay, i * width, l, run.sums, zero)
+            if scaled and run.moving:
                 indices = i * width, i * row.slots * width, i * row.slots
-                combine(derived, row.stage, first, *indices, form.slopes + record, zero)
-                _add_pairings(form, row, l, row.stage, zero)
-        _changed(dual, BACK, form.sums, form.adjoint, zero)
+                combine(derived, row.stage, first, *indices, run.slopes + offset, zero)
+                _add_pairings(run, row, l, row.stage, zero)
+        _changed(dual, BACK, run.sums, run.adjoint, zero)

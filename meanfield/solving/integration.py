@@ -26,9 +26,9 @@ from ..steppers.clock import (
     Clock,
     Stall,
     first_steps,
-    keep,
     planless,
     restored,
+    write_clock,
 )
 from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, PointFlow, Step
 from ..steppers.splitting import FixedSteps
@@ -565,7 +565,7 @@ class FlowIntegration(SteppedIntegration):
 
     @clock.setter
     def clock(self, clock: Clock) -> None:
-        keep(clock, self.flow.clocks[0])
+        write_clock(clock, self.flow.clocks[0])
 
     @property
     def clock_time(self) -> float:
@@ -603,7 +603,7 @@ class FlowIntegration(SteppedIntegration):
     def _note(self) -> None:
         """Add the last step to the journal, with its stages while there is room for them."""
         step = self.flow.before.elapsed, self.flow.before.dt
-        stages = self.flow.stages if self.journal.room > 0 else None
+        stages = self.flow.stages if self.journal.bytes_left > 0 else None
         stretch = self.flow.scheme, self.rows.ends, 0, self._labels
         self.journal.add(step, *stretch, stages=stages)
 
@@ -708,4 +708,4 @@ class FlowIntegration(SteppedIntegration):
 
     def plan_anew(self, endings_only: bool = True) -> None:
         for row in self.flow.clocks:
-            keep(planless(restored(row), endings_only), row)
+            write_clock(planless(restored(row), endings_only), row)

@@ -28,13 +28,13 @@ from .clock import (
     NO_STEP,
     Clock,
     accepted,
-    after,
     clock_of,
-    keep,
+    moves_clock,
     planned_to,
     rejected,
     replanned,
-    shows,
+    time_after,
+    write_clock,
 )
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
@@ -150,14 +150,14 @@ def front_of(row: Row, states: int) -> int:
 def _advance(row: Row, zero: Number) -> int:
     """Step until something else has to be done; return its code."""
     clock, verdict = clock_of(numbers_at(row.clock, 0, 0.0)), PAUSED
-    keep(clock, numbers_at(row.before, 0, 0.0))
+    write_clock(clock, numbers_at(row.before, 0, 0.0))
     attempts = int(row.limit) if row.limit < JOURNAL else JOURNAL
     for _ in range(attempts):
         clock = planned_to(clock, row.target, not row.rtol > 0)
         if clock.step != row.weighed_step:
             weigh(row, clock.step, zero)
         is_output = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
-        end = after(clock, row.target)
+        end = time_after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(row, clock.t, end, is_output, zero)
         if row.rtol > 0:
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
@@ -172,13 +172,13 @@ def _advance(row: Row, zero: Number) -> int:
             journal[0], journal[1] = clock.t, clock.step
             row.accepted += 1
             relative = error / row.rtol if row.rtol > 0 else -1.0
-            keep(clock, numbers_at(row.before, 0, 0.0))
-            is_shown = shows(clock.t, clock.step)
+            write_clock(clock, numbers_at(row.before, 0, 0.0))
+            has_moved = moves_clock(clock.t, clock.step)
             clock = accepted(clock, relative, row.error_order, row.target)
             verdict = _code_after(row, coarse_tail, clock.t == row.target, zero)
             if verdict == PAUSED and clock.t >= row.output:
                 verdict = REACHED
-            if not is_shown and clock.t != row.target:
+            if not has_moved and clock.t != row.target:
                 verdict = TOO_SMALL
             if verdict == COARSER:
                 clock = replanned(clock, clock.proposal)
@@ -192,7 +192,7 @@ def _advance(row: Row, zero: Number) -> int:
                 verdict = TOO_SMALL if hopeless or clock.proposal < NO_STEP else PAUSED
         if verdict != PAUSED:
             break
-    keep(clock, numbers_at(row.clock, 0, 0.0))
+    write_clock(clock, numbers_at(row.clock, 0, 0.0))
     return verdict
 
 

@@ -180,14 +180,14 @@ def attempt(
     row: Row,
     elapsed: float,
     end: float,
-    keep: bool,
+    keeps_slopes: bool,
     zero: Number,
 ) -> tuple[float, float, float, float, float]:
     """Try one step with the present weights, from index `front` of u and slope to the other one.
 
     The clock shows `elapsed` at the beginning of the step and `end` at its end. N(u') is evaluated
-    at the time of `end`, as for a run that is resumed there. `keep` stores the slopes of all
-    members, for the state within the step. `zero` has the type of the numbers of the states.
+    at the time of `end`, as for a run that is resumed there. With `keeps_slopes` those of all
+    members are stored, for the state within the step. `zero` has the type of the numbers of states.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def attempt(
     speed, spare = numbers_at(row.speed, 0, 0.0), (1 - row.front) * row.members
     speed[0] = 0.0
     for member in range(row.members):
-        slopes = row.slopes + (member * (row.last + 1) * row.size if keep else 0)
+        slopes = row.slopes + (member * (row.last + 1) * row.size if keeps_slopes else 0)
         of_member, in_tail = _attempt_member(row, member, slopes, elapsed, end, zero)
         if math.isfinite(error) and not of_member <= error:
             error = of_member

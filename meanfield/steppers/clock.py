@@ -49,7 +49,7 @@ def clock_of(row: Any) -> Clock:
 
 
 @jitable
-def keep(clock: Clock, row: Any) -> None:
+def write_clock(clock: Clock, row: Any) -> None:
     """Write a clock to a row of numbers."""
     row[0], row[1], row[2], row[3] = clock.t, clock.start, clock.step, clock.planned
     row[4], row[5], row[6] = clock.taken, clock.proposal, clock.previous_error
@@ -106,7 +106,7 @@ def planless(clock: Clock, endings_only: bool) -> Clock:
 
 
 @jitable
-def shows(t: float, step: float) -> bool:
+def moves_clock(t: float, step: float) -> bool:
     """True if a step from t is at least half a unit in the last place of t."""
     return t + step / 2 > t
 
@@ -122,7 +122,7 @@ def rejected(clock: Clock, relative: float, error_order: float) -> Clock:
 
 
 @jitable
-def after(clock: Clock, target: float) -> float:
+def time_after(clock: Clock, target: float) -> float:
     """The time that the clock shows after a step of its plan."""
     count = clock.taken + 1
     return target if count == clock.planned else clock.start + count * clock.step
@@ -134,7 +134,7 @@ def accepted(clock: Clock, relative: float, error_order: float, target: float) -
 
     The plan changes only if the size of its steps would change.
     """
-    count, planned, t = clock.taken + 1, clock.planned, after(clock, target)
+    count, planned, t = clock.taken + 1, clock.planned, time_after(clock, target)
     proposal, previous = clock.proposal, clock.previous_error
     if relative >= 0:
         relative = relative if relative > 1e-10 else 1e-10
@@ -251,7 +251,7 @@ def judged(
     elif not is_finite:
         return clock, stall, LOST
     if relative <= 1:
-        has_moved = shows(clock.t, clock.step)
+        has_moved = moves_clock(clock.t, clock.step)
         step, clock = clock.step, accepted(clock, relative, error_order, target)
         stall = stall_accepted(stall, step, has_moved or clock.t == target)
         return clock, stall, STUCK if stalled_for_good(stall) else ACCEPTED
@@ -264,7 +264,7 @@ def write_down(
     clock: Clock, stall: Stall, code: int, clocks: Any, stalls: Any, counts: Any
 ) -> None:
     """Write what `judged` returned to the rows of numbers of a group, and count the step."""
-    keep(clock, clocks)
+    write_clock(clock, clocks)
     stalls[0], stalls[1], stalls[2] = stall.rejections, stall.waited, stall.shortest
     stalls[3], stalls[4] = stall.total, stall.mark
     if code <= STUCK:
@@ -280,7 +280,7 @@ def write_down(
 def plan_steps(clocks: np.ndarray, groups: np.ndarray, target: float, is_fixed: bool) -> None:
     """Plan the next steps of some groups, given by indices, on their clocks (G, 7)."""
     for group in groups:
-        keep(planned_to(clock_of(clocks[group]), target, is_fixed), clocks[group])
+        write_clock(planned_to(clock_of(clocks[group]), target, is_fixed), clocks[group])
 
 
 @njit(cache=True, error_model="numpy")
