@@ -211,7 +211,7 @@ class DifferentiatedScheme:
         self._rates, self._rotation = per_number(diffusion.rates), per_number(rotation)
         self._moved = per_number(np.asarray(slopes).reshape(len(slopes), diffusion.rates.size))
         stages, p = len(scheme.nodes) + 1, len(slopes)
-        self._describe_rows(diffusion, (1 + p, modes), start)
+        self._describe_rows(diffusion, p, modes, start)
         self._memory = self._rows.memory_of(0)
         parseval = diffusion.parseval[:: floats // modes]
         self._constants = {
@@ -232,20 +232,16 @@ class DifferentiatedScheme:
         self._fill(parameters=p, rotates=bool(rotation.any()), moving=bool(self._moved.any()))
         self._fill(strength=np.nan, **self._constants)
 
-    def _describe_rows(self, diffusion: Diffusion, shape: tuple[int, int], start: float) -> None:
+    def _describe_rows(self, diffusion: Diffusion, tangents: int, modes: int, start: float) -> None:
         """Rows of the state with its tangents, of derivatives by L, and in the dual basis."""
 
         def rows(members: int, basis: Eigenbasis) -> Rows:
-            used, members_and_modes = basis if basis.order.size else None, (members, shape[1])
-            linear = self._rates[None]
-            return Rows(
-                self.scheme, linear, members_and_modes, self._dtype, start=start, basis=used
-            )
+            used, shape = basis if basis.order.size else None, (members, modes)
+            return Rows(self.scheme, self._rates[None], shape, self._dtype, start=start, basis=used)
 
-        self._rows, self._derived = rows(shape[0], diffusion.basis), rows(1, diffusion.basis)
+        self._rows, self._derived = rows(1 + tangents, diffusion.basis), rows(1, diffusion.basis)
         self._dual, row, N = rows(1, diffusion.dual), self._rows.records[0], self._nonlinear
-        row["nonlinear"], row["context"] = N.address, N.context
-        row["time"] = N.time.ctypes.data
+        row["nonlinear"], row["context"], row["time"] = N.address, N.context, N.time.ctypes.data
         derived = self._derived.records
         derived["derived"], derived["linear"] = 1, row["linear"]
         entries = int((self.scheme.table.entries[:, 0] < row["last"]).sum())
