@@ -267,7 +267,7 @@ class DifferentiatedRun:
         return NoiseStrengths(strengths[:, 0].copy(), strengths - strengths[:, :1])
 
     def _strength(self, layer: int) -> float:
-        """1/kappa in a layer, if kappa is constant in it."""
+        """1/kappa in a layer of a kappa that does not change within layers."""
         kappa: Values = self._model.kappa
         return float(1 / (self.kappa if self._steady else kappa.values[layer]))
 

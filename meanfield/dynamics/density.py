@@ -197,7 +197,7 @@ class DensityEvolution:
 def _transports(
     space: Space, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
 ) -> list[tuple[Transport, int]]:
-    """N of each member with its own bandwidth, and its index in it.
+    """For each member the transport with the bandwidth of its own potential, and its index in it.
 
     Members whose potentials have the same bandwidth share one Transport.
     """
@@ -474,7 +474,7 @@ class DensityMotion(Motion, moves=Density):
         dt, rtol = failure.dt, failure.rtol
         state = type(state).computed(state.coefficients, state.space)
         lowest, highest = float(state.minimum.min()), float(state.values.max())
-        size = float(_sizes(state).max())
+        size = float(_l2_norms(state).max())
         reason = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"
         if lowest >= -NEGATIVE_SHARE * highest:
             reason = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
@@ -567,7 +567,7 @@ class DensityMotion(Motion, moves=Density):
             )
         modes = f"{end.stats['highest_degree']} modes after t = {end.t:g}"
         state = self.state_of(end.y)
-        size, degree = float(_sizes(state).max()), state.space.degree
+        size, degree = float(_l2_norms(state).max()), state.space.degree
         allowed_tail = max(TAIL_TOLERANCE * end.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
         if COEFFICIENT_ROUNDING * size > allowed_tail and not self._is_linear_in_measure:
             rtol = end.rtol * COEFFICIENT_ROUNDING * size / allowed_tail
@@ -715,8 +715,8 @@ def _of_degree_one(drift: Drift, degree: int) -> bool:
     return bool((W[..., 2:] <= MULTIPLIER_ROUNDING * W[..., 1:2]).all())
 
 
-def _sizes(density: Density) -> np.ndarray:
-    """L2 norms, (*ensemble,)."""
+def _l2_norms(density: Density) -> np.ndarray:
+    """The L2 norms of densities, (*ensemble,)."""
     power = density.space.parseval * np.abs(density.coefficients) ** 2
     return np.sqrt(power.sum(axis=-1))
 

@@ -208,7 +208,7 @@ class EquiangularMotion(ReplicaMotion, moves=Equiangular):
         return {"start": self.like.start()}
 
     def size(self, y: np.ndarray) -> str:
-        """The number of members."""
+        """The number of members, for the progress bar."""
         return f"{len(y)} members"
 
     def stats(self, state: Equiangular, t: float) -> JsonTable:

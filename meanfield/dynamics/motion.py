@@ -268,8 +268,7 @@ class Motion(ABC):
 
         They are d - 1 on a sphere, d in R^d, and one a circle on the torus.
         """
-        count: int = self.like.dimension - 1
-        return count
+        return int(self.like.dimension) - 1
 
     def takes(self, option: str) -> bool:
         """Whether an option of `solve` applies."""

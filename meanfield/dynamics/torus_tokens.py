@@ -70,8 +70,7 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
 
     @property
     def directions(self) -> int:
-        circles: int = self.like.dimension // 2
-        return circles
+        return int(self.like.dimension) // 2
 
     @property
     def circles(self) -> int:  # type: ignore[override]

@@ -137,6 +137,7 @@ class _Normed(Normalisation):
         return tuple(sorted({t for norm in self.norms for t in norm.breakpoints()}))
 
     def _normed(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+        """States x (..., d) by the norm of a sublayer; x itself without one."""
         norm = getattr(self, sublayer)
         return x if norm is None else norm(x, t)
 
@@ -168,8 +169,7 @@ class PostLN(_Normed):
             return ""
         return "norms after sublayers do not leave hidden states alone as the step goes to 0"
 
-    def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
-        return self._normed(t, x, sublayer)
+    after = _Normed._normed
 
 
 class PreLN(_Normed):
@@ -193,8 +193,7 @@ class PreLN(_Normed):
     def has_radii(self) -> bool:  # type: ignore[override]
         return not self.norms
 
-    def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
-        return self._normed(t, x, sublayer)
+    before = _Normed._normed
 
 
 class MixLN(Normalisation):

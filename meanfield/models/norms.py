@@ -20,7 +20,7 @@ class Norm(Kind, family=True):
 
     @property
     def _array_parameters(self) -> Parameters:
-        """The arrays that it has, by name."""
+        """The gain and the bias of the norm that are given, by name."""
         arrays = {name: getattr(self, name, None) for name in ("gain", "bias")}
         return {name: value for name, value in arrays.items() if value is not None}
 
@@ -32,7 +32,7 @@ class Norm(Kind, family=True):
 
     @property
     def dimension(self) -> int | None:
-        """d; None where neither gain nor bias tells it."""
+        """The dimension d of hidden states; None where neither gain nor bias tells it."""
         shapes = {name: value.shape for name, value in self._array_parameters.items()}
         return sizes_of(dict.fromkeys(shapes, "d"), shapes).get("d")
 
@@ -43,7 +43,7 @@ class Norm(Kind, family=True):
 
     @property
     def autonomous(self) -> bool:
-        """Whether it does not depend on time between two breakpoints."""
+        """Whether the norm is independent of time between two breakpoints."""
         return all(value.piecewise_constant for value in changing(self._array_parameters).values())
 
     def breakpoints(self) -> tuple[float, ...]:

@@ -63,7 +63,7 @@ class Given(Kind, family=True):
         raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(sizes).")
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
-        """Times strictly between `start` and `end` at which it jumps, in increasing order."""
+        """Times strictly between `start` and `end` at which the value jumps, increasing."""
         return np.empty(0)
 
     @abstractmethod

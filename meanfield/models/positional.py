@@ -48,7 +48,7 @@ class PositionalEncoding(Kind, family=True):
         return self.terms(i[:, None], j, head)
 
     def check_size(self, size: int) -> None:
-        """Raise ValueError unless it is for heads of this size k."""
+        """Raise ValueError unless the encoding is for heads of this size k."""
 
 
 class Rotary(PositionalEncoding):

@@ -154,10 +154,10 @@ class Sum(Drift):
 
     @property
     def is_zonal(self) -> bool:  # type: ignore[override]
-        return all(drift.is_zonal for drift in self.drifts) and not self._apart
+        return all(drift.is_zonal for drift in self.drifts) and not self._conflicting_parts
 
     @property
-    def _apart(self) -> tuple[ZonalDrift, ZonalDrift] | None:
+    def _conflicting_parts(self) -> tuple[ZonalDrift, ZonalDrift] | None:
         """A zonal part divided by Z * mu, and another part that differs from it; else None."""
         parts = [drift.as_zonal() for drift in self.drifts]
         divided = next((part for part in parts if part.normalised), parts[0])
@@ -203,8 +203,8 @@ class Sum(Drift):
 
     def as_zonal(self) -> ZonalDrift:
         """The sum as a zonal drift; raises MeanfieldError if it is not zonal."""
-        if self._apart is not None:
-            divided, other = self._apart
+        if self._conflicting_parts is not None:
+            divided, other = self._conflicting_parts
             raise MeanfieldError(
                 f"{self!r} is no zonal drift: {divided!r} is divided by Z * mu, and {other!r} is "
                 "not divided by the same, so that there is no W and Z of the sum. Take zonal parts "
