@@ -24,6 +24,8 @@ from .steps import DifferentiatedNonlinear
 if TYPE_CHECKING:
     from ..results.solution import Solution
 
+UP_TO_ROUNDING = 1 - 1e-12  # share of a time at which it counts as reached
+
 
 @dataclass(frozen=True, repr=False)
 class LyapunovExponents:
@@ -173,8 +175,8 @@ def _of_flows(
     flow.first, _ = _renewed(flow.linearised, flow.first)
     renewal = duration / renewals
     for elapsed, state in flow.steps():
-        at_end = elapsed >= last * (1 - 1e-12)
-        if elapsed < renewal * (1 - 1e-12) and not at_end:
+        at_end = elapsed >= last * UP_TO_ROUNDING
+        if elapsed < renewal * UP_TO_ROUNDING and not at_end:
             continue
         Y, logs = _renewed(flow.linearised, state.x)
         state.restart(Y, start + elapsed)
@@ -195,7 +197,7 @@ def _renewed(linearised: LinearisedMotion, Y: np.ndarray) -> tuple[np.ndarray, n
 def _of_densities(
     run: FromAbove, journal: Journal, initial: Density, count: int, renewals: int, rng: Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """Yield times since the start, and log growth, of a run of densities, as `_of_flows`."""
+    """Yield times since the start, and log growth (k,) since the previous time, of one density."""
     start = run.options["t_start"]
     space, kind = initial.space, differentiated(initial)
     motion = motion_for(initial, run.model)(run.model, initial, rtol=run.rtol)
@@ -204,26 +206,16 @@ def _of_densities(
     dofs = int((parts * (space.degrees > 0)).sum())
     require("count", count, f"at most {dofs}, the dimension of the tangent space", count <= dofs)
     pieces = list(_pieces(journal, renewals))
-    states: dict[tuple[int, ...], np.ndarray] = {}
-    tangents: dict[tuple[int, ...], np.ndarray] = {}
-    caches: dict[tuple[int, ...], dict[object, DifferentiatedNonlinear]] = {}
-    for index in np.ndindex(*initial.shape):
-        noise = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
-        noise[:, space.degrees == 0] = 0
-        states[index] = initial.coefficients[index]
-        tangents[index], _ = _renewed_modes(space, noise)
+    noise = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
+    noise[:, space.degrees == 0] = 0
+    tangents, _ = _renewed_modes(space, noise)
+    density, cache = initial, dict[object, DifferentiatedNonlinear]()
     for piece, end in pieces:
-        growth = np.empty((*initial.shape, count))
-        for index in np.ndindex(*initial.shape):
-            grid = space.with_modes(states[index].size)
-            coefficients = np.broadcast_to(states[index], (*initial.shape, states[index].size))
-            cache = caches.setdefault(index if run.model.drift.shape else (), {})
-            last = initial.computed(coefficients, grid)
-            member = kind(motion, last, index, piece, (), start, cache=cache)
-            (stack,) = member.tangents(np.array([end]), list(tangents[index]))
-            states[index] = stack[0]
-            grid = space.with_modes(stack.shape[1])
-            tangents[index], growth[index] = _renewed_modes(grid, stack[1:])
+        steps = kind(motion, density, (), piece, (), start, cache=cache)
+        (stack,) = steps.tangents(np.array([end]), list(tangents))
+        grid = space.with_modes(stack.shape[1])
+        density = initial.computed(stack[0], grid)
+        tangents, growth = _renewed_modes(grid, stack[1:])
         yield end, growth
 
 
@@ -244,6 +236,6 @@ def _pieces(journal: Journal, renewals: int) -> Iterator[tuple[Journal, float]]:
         for step in stretch.steps:
             piece.add(step[None], stretch.scheme, stretch.ends, stretch.degree)
             end = float(step.sum())
-            if end >= renewal * (1 - 1e-12) or end >= last * (1 - 1e-12):
+            if end >= min(renewal, last) * UP_TO_ROUNDING:
                 yield piece, end
                 piece, renewal = Journal(), end + last / renewals
