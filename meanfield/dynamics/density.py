@@ -32,16 +32,7 @@ from .field_transport import (
     transport_of,
 )
 from .model_harmonics import ModelHarmonics
-from .motion import (
-    AnyScheme,
-    ChosenScheme,
-    Failure,
-    Motion,
-    careful_step,
-    check_on_torus,
-    in_shape_of,
-    largest_rate,
-)
+from .motion import AnyScheme, ChosenScheme, Failure, Motion, check_on_torus, in_shape_of
 from .observables import declare, moments_of
 
 TAIL_TOLERANCE = 0.1  # largest size of the last coefficients, in units of rtol
@@ -297,7 +288,7 @@ class DensityMotion(Motion, moves=Density):
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
         if self.random and dt is None:
-            dt = careful_step(self.model, self.directions, True, start, self.circles)
+            dt = self.noisy_step(start)
         return (Krogstad if scheme is None and dt is not None else scheme), dt
 
     def setup(self) -> None:
@@ -587,7 +578,7 @@ class DensityMotion(Motion, moves=Density):
 
     def _haste(self, t: float) -> str:
         """A sentence on the time scale of a drift with rates of FAST_RATE or more; else empty."""
-        rate = float(np.max(largest_rate(self.model.drift, t, self.circles)))
+        rate = float(np.max(self.largest_rate(t)))
         if rate < FAST_RATE:
             return ""
         return (

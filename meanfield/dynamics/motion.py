@@ -304,6 +304,50 @@ class Motion(ABC):
             raise ValueError(f"steppers.{scheme.name} needs dt, the length of its steps.")
         return scheme, dt
 
+    def largest_rate(self, t: float) -> np.ndarray:
+        """The largest rate of attraction between points at the time t.
+
+        On a torus of m angles unnormalised exponential kernels are up to e^(m |beta|).
+        """
+        drift: Values = self.model.drift
+        source, pull = drift.source if isinstance(drift, MeanField) else drift, 1.0
+        for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):
+            if part.exponent is not None and not part.normalised:
+                pull = max(pull, float(np.exp((self.circles - 1) * np.abs(part.exponent)).max()))
+        return np.asarray(pull * drift.rate(t))
+
+    def noisy_step(self, start: float) -> float:
+        """Default length of steps with noise: 0.05 over the rates of drift and noise at `start`.
+
+        Raises
+        ------
+        ValueError
+            If the rates are not known in advance.
+        """
+        model, on_sphere = self.model, getattr(self.like, "on_sphere", True)
+        has_rate = model.noise.known_rate and model.drift.known_rate(on_sphere)
+        has_rate = has_rate and model.normalisation.is_identity and model.steady_noise
+        has_rate = has_rate and (model.causal is None or model.causal.plain)
+        with np.errstate(over="ignore"):  # no step is short enough then
+            noises = 1 / model.kappa_at(start)
+            if model.common is not None:
+                has_rate = has_rate and model.common.known_rate
+                noises = noises + 1 / model.common.kappa
+        if not has_rate or model.reaction or model.feedforward:
+            raise ValueError(
+                "This model needs dt, the length of its steps with noise: it has no default where "
+                "a normalisation, reaction, feed-forward map, changing parameters, a noise of its "
+                "own or causal weights by place decide how fast tokens move. Try one and half of "
+                "it."
+            )
+        with np.errstate(over="ignore"):
+            fastest = np.max(self.largest_rate(start) + self.directions * noises)
+        if not 0 < NOISE_STEP_SHARE / fastest < np.inf:
+            raise ValueError(
+                f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
+            )
+        return float(NOISE_STEP_SHARE / fastest)
+
     def setup(self) -> None:  # noqa: B027
         """Precompute the data that velocities need; called once, after `check`."""
 
@@ -621,53 +665,6 @@ def in_shape_of(model: Transformer, state: MovedState, *, smallest_count: int = 
         "For a table of both give one of them a trailing axis.",
     )
     return state if shape == state.shape else state.broadcast(shape)
-
-
-def largest_rate(drift: Values, start: float, circles: int = 1) -> np.ndarray:
-    """The largest rate of attraction between tokens on a sphere, or on a torus of m `circles`.
-
-    On a torus unnormalised exponential kernels are up to e^(m |beta|).
-    """
-    source, pull = drift.source if isinstance(drift, MeanField) else drift, 1.0
-    for part in (part.as_zonal() for _, part in source.terms if part.is_zonal):
-        if part.exponent is not None and not part.normalised:
-            pull = max(pull, float(np.exp((circles - 1) * np.abs(part.exponent)).max()))
-    return np.asarray(pull * drift.rate(start))
-
-
-def careful_step(
-    model: Transformer, directions: int, on_sphere: bool, start: float, circles: int = 1
-) -> float:
-    """Default length of steps with noise: 0.05 over the summed rates of drift and noise.
-
-    The rates are those at the time `start`. Noise acts in `directions`, see `Motion.directions`;
-    `circles` as for `largest_rate`.
-
-    Raises
-    ------
-    ValueError
-        If the rates are not known in advance.
-    """
-    has_rate = model.noise.known_rate and model.drift.known_rate(on_sphere)
-    has_rate = has_rate and model.normalisation.is_identity and model.steady_noise
-    has_rate = has_rate and (model.causal is None or model.causal.plain)
-    with np.errstate(over="ignore"):  # no step is short enough then
-        noises = 1 / model.kappa_at(start)
-        if model.common is not None:
-            has_rate, noises = has_rate and model.common.known_rate, noises + 1 / model.common.kappa
-    if not has_rate or model.reaction or model.feedforward:
-        raise ValueError(
-            "This model needs dt, the length of its steps with noise: it has no default where "
-            "a normalisation, reaction, feed-forward map, changing parameters, a noise of its own "
-            "or causal weights by place decide how fast tokens move. Try one and half of it."
-        )
-    with np.errstate(over="ignore"):
-        fastest = np.max(largest_rate(model.drift, start, circles) + directions * noises)
-    if not 0 < NOISE_STEP_SHARE / fastest < np.inf:
-        raise ValueError(
-            f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
-        )
-    return float(NOISE_STEP_SHARE / fastest)
 
 
 def check_on_torus(model: Transformer) -> None:

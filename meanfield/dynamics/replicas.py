@@ -10,7 +10,7 @@ from ..core.annotations import MovedState
 from ..core.dual import Array, Dual
 from ..models.transformer import Transformer
 from ..steppers import Strang
-from .motion import AnyScheme, ChosenScheme, Motion, careful_step, in_shape_of, warn_of_long_steps
+from .motion import AnyScheme, ChosenScheme, Motion, in_shape_of, warn_of_long_steps
 
 
 class ReplicaMotion(Motion):
@@ -90,8 +90,3 @@ class ReplicaMotion(Motion):
         with suppress(ValueError):  # rates are not known in advance
             warn_of_long_steps(dt, self.noisy_step(start))
         return Strang, dt
-
-    def noisy_step(self, start: float) -> float:
-        """The default length of steps with noise, see `careful_step`; ValueError if unknown."""
-        on_sphere = getattr(self.like, "on_sphere", True)
-        return careful_step(self.model, self.directions, on_sphere, start, self.circles)
