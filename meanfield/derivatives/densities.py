@@ -9,7 +9,6 @@ from ..core.annotations import Narrowed, TangentNames, Values
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..dynamics.density import DensityMotion
-from ..engines.fields import fields_of
 from ..models import ZonalDrift
 from ..models.changes import table_changes
 from ..models.transformer import Transformer
@@ -24,10 +23,10 @@ RECORDED_NUMBERS = 1 << 22  # of stages recorded at a time
 STEP_END = 1 - 1e-9  # fractions of a step that count as its end
 
 
-def check_differentiable(model: Transformer, space: Space, fields: Parts | None = None) -> None:
+def check_differentiable(model: Transformer, space: Space, fields: Parts | None) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that have no derivatives.
 
-    `fields` are those of the first member on the space, if they are known.
+    `fields` are those of the first member on the space; None under a zonal drift.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
@@ -43,11 +42,8 @@ def check_differentiable(model: Transformer, space: Space, fields: Parts | None 
                 f"with independent noise or none; this model has {reason}: {model!r}. "
                 "Take another model, or differences of runs with dt= and max_degree= = min_degree=."
             )
-    if not model.is_zonal:
+    if fields is not None:
         drift = model.drift.member((0,) * len(model.drift.shape))
-        if fields is None:
-            space = space.with_degree(min(space.degree, 4))
-            fields = fields_of(drift, space)
         check_fields_differentiable(DifferentiableFields(model, drift, fields, space))
 
 
