@@ -509,7 +509,7 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
             part for part in fields_of(model.drift, coarse)
             if not isinstance(part[1].drift, HigherOrder)  # see `moment_products`
         ]  # fmt: skip
-        check_differentiable(model.at_each_place.replace(reaction=0.0), coarse, fields)
+        check_differentiable(model.at_each_place.replace(reaction=0.0), fields)
 
 
 def check_along(

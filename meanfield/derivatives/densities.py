@@ -23,10 +23,10 @@ RECORDED_NUMBERS = 1 << 22  # of stages recorded at a time
 STEP_END = 1 - 1e-9  # fractions of a step that count as its end
 
 
-def check_differentiable(model: Transformer, space: Space, fields: Parts | None) -> None:
+def check_differentiable(model: Transformer, fields: Parts | None) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that have no derivatives.
 
-    `fields` are those of the first member on the space; None under a zonal drift.
+    `fields` are those of the first member on a space; None under a zonal drift.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
@@ -42,8 +42,8 @@ def check_differentiable(model: Transformer, space: Space, fields: Parts | None)
                 f"with independent noise or none; this model has {reason}: {model!r}. "
                 "Take another model, or differences of runs with dt= and max_degree= = min_degree=."
             )
-    if fields is not None:
-        drift = model.drift.member((0,) * len(model.drift.shape))
+    if fields:
+        drift, space = model.drift.member((0,) * len(model.drift.shape)), fields[0][1].space
         check_fields_differentiable(DifferentiableFields(model, drift, fields, space))
 
 
@@ -150,7 +150,7 @@ class DifferentiatedRun:
     @classmethod
     def check(cls, motion: Narrowed) -> None:
         """Raise MeanfieldError, with the reason, for runs that have no derivatives."""
-        check_differentiable(motion.plain, motion.like.space, fields_of_first(motion))
+        check_differentiable(motion.plain, fields_of_first(motion))
 
     @classmethod
     def parameters_of(cls, motion: Narrowed) -> list[str]:

@@ -11,8 +11,6 @@ from ..spaces.indexed import Indexed
 from ..spaces.indexed_transport import IndexedAdjoint, IndexedTransport
 from .densities import (
     DifferentiatedRun,
-    check_differentiable,
-    fields_of_first,
     linearised_by_tables,
     slope_tables,
     tables_of,
@@ -66,10 +64,6 @@ class DifferentiatedIndexed(DifferentiatedRun):
         if self._betas is not None:
             of_nodes = self.parameters_of_nodes(motion)
             self.of_drift = [n for n in self.parameters if n in of_nodes or n in self.of_drift]
-
-    @classmethod
-    def check(cls, motion: Narrowed) -> None:
-        check_differentiable(motion.plain, motion.like.slice_space, fields_of_first(motion))
 
     @classmethod
     def parameters_of_nodes(cls, motion: Narrowed) -> list[str]:
