@@ -114,7 +114,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     order, cut = np.argsort(x), 0.0
     estimate = KernelEstimate(x[order], masses[order], beta, circle)
     if circle:
-        cells, estimate, cut = _on_circle(x[order], masses[order], beta)
+        cells, estimate, cut = _on_circle(estimate)
     else:
         cells = _cells(estimate.x, 1 / np.sqrt(beta), FIRST_CELL / np.sqrt(beta))
     regions, undecided = _regions(cells, estimate)
@@ -126,27 +126,26 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     return KernelModes(places[order], heights[order], undecided)
 
 
-def _on_circle(
-    theta: np.ndarray, masses: np.ndarray, beta: float
-) -> tuple[np.ndarray, KernelEstimate, float]:
+def _on_circle(estimate: KernelEstimate) -> tuple[np.ndarray, KernelEstimate, float]:
     """Cells, the estimate on the circle cut open, and the angle at which the circle is cut.
 
     The cut is in the widest gap between tokens; if all angles are within reach of tokens, at one
     of TRIED_DIRECTIONS angles with the largest |F|.
     """
+    theta, beta = estimate.x, estimate.beta
     reach = np.arcsin(min(1.0, 1 / np.sqrt(beta)))
     width = min(FIRST_CELL / np.sqrt(beta), COARSEST_CELL)
     spacings = np.diff(theta, append=theta[0] + 2 * np.pi)
     widest = spacings.argmax()
     if spacings[widest] > 2 * ROUNDING_MARGIN * reach:
         cut = theta[widest] + spacings[widest] / 2
-        estimate = _wrapped(cut, theta, masses, beta)
-        return _cells(estimate.x[len(theta) : 2 * len(theta)], reach, width), estimate, cut
-    estimate = _wrapped(theta[0], theta, masses, beta)
+        unrolled = _unrolled(estimate, cut)
+        return _cells(unrolled.x[len(theta) : 2 * len(theta)], reach, width), unrolled, cut
+    unrolled = _unrolled(estimate, theta[0])
     trial_angles = 2 * np.pi * (np.arange(TRIED_DIRECTIONS) * GOLDEN % 1)
-    cut = theta[0] + max(trial_angles, key=lambda point: abs(sums_at(point, 0.0, estimate)[1]))
+    cut = theta[0] + max(trial_angles, key=lambda point: abs(sums_at(point, 0.0, unrolled)[1]))
     cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
-    return cells, _wrapped(cut, theta, masses, beta), cut
+    return cells, _unrolled(estimate, cut), cut
 
 
 def _check_resolution(largest: float, beta: float) -> None:
@@ -161,12 +160,12 @@ def _check_resolution(largest: float, beta: float) -> None:
         )
 
 
-def _wrapped(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> KernelEstimate:
+def _unrolled(estimate: KernelEstimate, cut: float) -> KernelEstimate:
     """The estimate by angles from `cut` on, with copies a turn before and after."""
-    x = (theta - cut) % (2 * np.pi)
+    x = (estimate.x - cut) % (2 * np.pi)
     order = np.argsort(x)
     x = np.concatenate([x[order] + turn for turn in (-2 * np.pi, 0, 2 * np.pi)])
-    return KernelEstimate(x, np.tile(masses[order], 3), beta, True)
+    return estimate._replace(x=x, masses=np.tile(estimate.masses[order], 3))
 
 
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
