@@ -14,9 +14,10 @@ from ..models.changes import table_changes
 from ..models.transformer import Transformer
 from ..spaces import Density, Space
 from ..spaces.linearised import LinearisedAdjoint, LinearisedTangents, Tables
+from ..steppers.eigenbasis import NO_BASIS
 from .fields import DifferentiableFields, Parts, check_fields_differentiable
 from .journal import Journal, Stretch
-from .steps import DifferentiatedNonlinear, DifferentiatedScheme, Diffusion, NoiseStrengths
+from .steps import DifferentiatedNonlinear, DifferentiatedScheme, Diffusion, NoiseStrengths, dual_of
 from .variation import Variation
 
 RECORDED_NUMBERS = 1 << 22  # of stages recorded at a time
@@ -288,9 +289,12 @@ class DifferentiatedRun:
     def _diffusion(self, space: Space) -> Diffusion:
         """Linear part of the equation on `space`: eigenvalues, basis and rotation."""
         parseval = np.repeat(space.parseval, space.dtype.itemsize // 8)
-        generator = self._model.noise.on_densities(space)
-        rates, basis = (space.laplacian, None) if generator is None else generator.eigenbasis
-        return Diffusion.of(rates, basis, parseval, self._motion.turning(space))
+        generator, rotation = self._model.noise.on_densities(space), self._motion.turning(space)
+        if generator is None:
+            turning = 0.0 if rotation is None else rotation
+            return Diffusion(space.laplacian, NO_BASIS, NO_BASIS, parseval, turning)
+        rates, basis = generator.eigenbasis
+        return Diffusion(rates, basis, dual_of(basis, parseval), parseval)
 
     # Both ----------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from ..steppers.attempt import (
     weigh,
 )
 from ..steppers.dense_output import Interpolant, ParabolicInterpolant, interpolation_terms
-from ..steppers.eigenbasis import BACK, COLUMN_BLOCK, FORTH, NO_BASIS, Eigenbasis
+from ..steppers.eigenbasis import BACK, COLUMN_BLOCK, FORTH, Eigenbasis
 from ..steppers.rows import Rows
 from ..steppers.schemes import ParabolicOutput
 
@@ -71,19 +71,6 @@ class Diffusion(NamedTuple):
     dual: Eigenbasis
     parseval: Array
     rotation: Array | float = 0.0
-
-    @classmethod
-    def of(
-        cls,
-        rates: Array,
-        basis: Eigenbasis | None,
-        parseval: Array,
-        rotation: Array | None = None,
-    ) -> "Diffusion":
-        """Diffusion with these eigenvalues, of harmonics or, with `basis`, in that basis."""
-        if basis is None:
-            return cls(rates, NO_BASIS, NO_BASIS, parseval, 0.0 if rotation is None else rotation)
-        return cls(rates, basis, dual_of(basis, parseval), parseval)
 
 
 def dual_of(basis: Eigenbasis, parseval: Array) -> Eigenbasis:
