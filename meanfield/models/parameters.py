@@ -113,11 +113,9 @@ def _layers(name: str, value: UserValue) -> np.ndarray:
     array = real_array(f"The {name} of PerLayer (one for each layer, all of one shape)", value)
     numbers = bool((array == array).all())
     require(f"The {name} of PerLayer", value, "numbers, without nan", numbers)
-    expected, constant = (
-        "a sequence with an entry for each layer",
-        "A parameter that never changes is given without PerLayer.",
-    )
-    require(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=constant)
+    expected = "a sequence with an entry for each layer"
+    advice = "A parameter that never changes is given without PerLayer."
+    require(f"The {name} of PerLayer", value, expected, array.ndim and array.size, advice=advice)
     return array
 
 
