@@ -648,14 +648,13 @@ class DensityMotion(Motion, moves=Density):
         energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * log_modulus(state.values))
         moments = moments_of(space, state.coefficients)
-        unknown = np.full(state.shape, np.nan)
         kappa = model.kappa_at(self.inside(t))
         gradient_flow = potential is not None and not model.extras and model.noise.laplacian
         return {
             "moment": moments,
             "order_parameter": np.abs(moments[..., 0]),
-            "free_energy": entropy / kappa - energy if gradient_flow else unknown,
-            "dissipation": self._dissipation(state, potential, t) if gradient_flow else unknown,
+            "free_energy": entropy / kappa - energy if gradient_flow else np.nan,
+            "dissipation": self._dissipation(state, potential, t) if gradient_flow else np.nan,
             "interaction_energy": energy,
             "entropy": entropy,
             "minimum": state.minimum,
