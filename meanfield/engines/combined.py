@@ -61,8 +61,8 @@ class PointValues(Engine):
         drift: Any = self.drift
         if isinstance(x, Dual):
             slopes = drift.values(x.value)
-            return Dual(drift.potential_at(x.value), (slopes * x.changes).sum(axis=-1))
-        return drift.potential_at(x)
+            return Dual(drift.level(x.value), (slopes * x.changes).sum(axis=-1))
+        return drift.level(x)
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         copied = copy(self)

@@ -265,7 +265,7 @@ class PotentialField(PointField):
 
     @cached_property
     def _potential(self) -> np.ndarray:
-        return self.drift.potential_at(self.space.points)
+        return self.drift.level(self.space.points)
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
         """V int dmu: V for measures of mass 1, and linear in the measure."""

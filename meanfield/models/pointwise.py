@@ -249,14 +249,14 @@ class Potential(Field):
         except (TypeError, AttributeError, MeanfieldError):  # functions without rule, or |x| at 0
 
             def moved(h: float) -> np.ndarray:
-                return np.stack([self.potential_at(x + h * axis) for axis in axes])
+                return np.stack([self.level(x + h * axis) for axis in axes])
 
             slopes = derivative_at_zero(moved, "Potential.function")
         return np.moveaxis(slopes, 0, -1)
 
     def on_grid(self, space: "Space") -> np.ndarray:
         """V on the grid of a space, (N,)."""
-        return self.potential_at(space.points)
+        return self.level(space.points)
 
     @cached_property
     def harmonics(self) -> SampledHarmonics:
@@ -276,13 +276,13 @@ class Potential(Field):
             f"is smooth, start on a space of a degree above {degree}."
         )
 
-    def potential_at(self, x: np.ndarray) -> np.ndarray:
+    def level(self, x: np.ndarray) -> np.ndarray:
         """The checked values V(x), (...), at points (..., d)."""
         values, name = self.function(read_only(x)), "Potential.function, of points,"
         return np.asarray(returned(name, values, x.shape[:-1]), dtype=float)
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        return (masses * self.potential_at(x)).sum(axis=-1)
+        return (masses * self.level(x)).sum(axis=-1)
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
         return ""

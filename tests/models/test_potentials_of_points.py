@@ -141,7 +141,7 @@ def test_refusals():
     with pytest.raises(TypeError, match="must be a function"):
         mf.Potential(3.0)
     with pytest.raises(ValueError, match=r"Potential.function, of points"):
-        mf.Potential(lambda x: x).potential_at(np.eye(2))
+        mf.Potential(lambda x: x).level(np.eye(2))
     kinked = mf.Potential(lambda x: np.interp(x[..., 0], [-1, 0, 1], [0, 0, 1]))
     with pytest.raises(mf.MeanfieldError, match=r"derivative of Potential.function"):
         kinked.values(np.array([[1e-5, 1.0]]))
