@@ -34,7 +34,7 @@ def main() -> None:
     there = [which for which in WHICH if not missing[which]]
     if not there:
         return
-    print("| threads | evaluated by | seconds | beside PyTorch | MB |")
+    print("| threads | evaluated by | seconds | relative to PyTorch | MB |")
     print("|---|---|---|---|---|")
     for threads in THREADS:
         found = {which: measured(which, threads) for which in there}
