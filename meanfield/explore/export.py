@@ -153,9 +153,7 @@ def _value(value: Any) -> str:
         return f"{{ {', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 # Python ------------------------------------------------------------------------------------------

@@ -94,12 +94,16 @@ def hello(file: UserFile | None) -> dict[str, Any]:
     }
 
 
-class Page(tornado.web.StaticFileHandler):
-    """The files of the page, and no others."""
+class Answer(tornado.web.RequestHandler):
+    """Handler whose answers have the headers of the page."""
 
     def set_default_headers(self) -> None:
         for name, value in PAGE_HEADERS.items():
             self.set_header(name, value)
+
+
+class Page(Answer, tornado.web.StaticFileHandler):
+    """The files of the page, and no others."""
 
 
 class Socket(WebSocketHandler):
@@ -161,17 +165,13 @@ class Socket(WebSocketHandler):
             self.session.close()
 
 
-class Export(tornado.web.RequestHandler):
+class Export(Answer):
     """Handler of exported files of a scene; texts are written at once, figures in threads."""
 
     drawing: Drawing | None = None
 
     def initialize(self, studio: Studio, connections: "Connections", drawings: Drawings) -> None:
         self.studio, self.connections, self.drawings = studio, connections, drawings
-
-    def set_default_headers(self) -> None:
-        for name, value in PAGE_HEADERS.items():
-            self.set_header(name, value)
 
     async def get(self, name: str) -> None:
         """Answer with one export of the scene in the query; figures wait for their turn."""

@@ -151,11 +151,13 @@ class Session:
         """Return True if the page shows another scene than this one."""
         return version != self._version
 
-    def tell(self, version: int, message: dict[str, Any]) -> None:
+    def tell(self, version: int, message: Message) -> None:
         """Send a message of a scene, unless the page shows another one."""
+        if isinstance(message, dict):
+            message = {"version": version, **message}
         with self._lock:
             if version == self._version:
-                self._send({"version": version, **message}, version)
+                self._send(message, version)
 
     def _run(self, version: int, layer: str, config: Configuration, coded: bool) -> None:
         """Solve for a layer in a thread of the studio, and send its frames and how it ended.
@@ -170,9 +172,7 @@ class Session:
         def flush() -> None:
             message = packed(version, layer, frames, coded)
             self._wait(lambda: self.is_past(version))
-            with self._lock:
-                if version == self._version:
-                    self._send(message, version)
+            self.tell(version, message)
             frames.clear()
 
         def show(frame: Frame) -> None:
