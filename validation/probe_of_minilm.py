@@ -24,7 +24,6 @@ from _report import Report, skipped
 from replay_of_networks import installed, minilm
 
 import meanfield as mf
-from meanfield.networks.heads import heads_of
 
 TEXTS = sorted((Path(__file__).parents[1] / "examples" / "data" / "texts").glob("*.txt"))
 
@@ -44,7 +43,8 @@ def check_heads(report: Report, trace: mf.networks.Trace, net: mf.networks.Netwo
     for stream in trace.streams:
         for at, (kind, layer) in enumerate(trace.steps):
             if kind == "attention":
-                heads, added = heads_of(net, stream[at - 1], layer - 1), stream[at] - stream[at - 1]
+                heads = net.layer(layer - 1).heads_of(stream[at - 1])
+                added = stream[at] - stream[at - 1]
                 gap = heads.added.sum(axis=0) + heads.bias - added
                 worst = max(worst, float(np.abs(gap).max() / np.abs(added).max()))
     labels = "hidden states", "heads and biases less attention"

@@ -1,7 +1,6 @@
 """Attribution of changes of a quantity to sublayers and heads, by integrated gradients."""
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -9,12 +8,9 @@ import xarray as xr
 from meanfield import UnresolvedWarning
 from meanfield.extending import positive, require
 
-from .heads import heads_of
+from .network import Network
 from .quantities import Quantity
-from .trace import Trace
-
-if TYPE_CHECKING:
-    from .network import Network
+from .trace import Trace, last_steps
 
 MOST_QUADRATURE_PIECES = 20  # of the interval of an integral, in adaptive quadrature
 SUBLAYERS = ("attention", "mlp", "normalisation")
@@ -22,7 +18,7 @@ QUANTITY_ROUNDING = 1e-13  # relative rounding error of values of a quantity
 
 
 def attribute(
-    trace: Trace, quantity: Quantity, net: "Network | None" = None, *, tolerance: float = 1e-7
+    trace: Trace, quantity: Quantity, net: Network | None = None, *, tolerance: float = 1e-7
 ) -> xr.Dataset:
     """Split the change of a quantity over each layer into the parts of its sublayers and heads.
 
@@ -125,7 +121,7 @@ def _of_text(
     stream: np.ndarray,
     steps: list[tuple[str, int]],
     quantity: Quantity,
-    net: "Network | None",
+    net: Network | None,
     tolerance: float,
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], float]:
     """Values by layer, parts by block and sublayer, and of heads by block; largest relative error.
@@ -134,7 +130,7 @@ def _of_text(
     """
     stream = np.asarray(stream, dtype=float)
     values = np.array([quantity.value(h) for h in stream])
-    last = {layer: k for k, (_, layer) in enumerate(steps)}
+    last = last_steps(steps)
     parts = np.zeros((len(last) - 1, len(SUBLAYERS) + 1))
     heads: list[np.ndarray] = [np.empty(0)] * len(parts)
     largest = 0.0
@@ -150,11 +146,11 @@ def _of_text(
         block[-1] += changes[-1]
         if kind == "attention":
             heads[layer - 1] = changes[:-1]
-    return values[[last[layer] for layer in sorted(last)]], parts, heads, largest
+    return values[last], parts, heads, largest
 
 
 def _pieces(
-    net: "Network", stream: np.ndarray, k: int, kind: str, index: int, entered: int
+    net: Network, stream: np.ndarray, k: int, kind: str, index: int, entered: int
 ) -> np.ndarray | None:
     """Split the increment of step k into parts (p, n, d): heads or the MLP, then biases.
 
@@ -163,7 +159,7 @@ def _pieces(
     """
     added = stream[k] - stream[k - 1]
     if kind == "attention":
-        heads = heads_of(net, stream[entered], index)
+        heads = net.layer(index).heads_of(stream[entered])
         return np.concatenate([heads.added, np.broadcast_to(heads.bias, (1, *added.shape))])
     bias = net.layer(index).maps["outer"].bias if kind == "mlp" else None
     if bias is None:

@@ -1,4 +1,4 @@
-"""One layer of a network: replayed as it is, and as models of this package.
+"""One layer of a network: replayed as it is, head by head, and as models of this package.
 
 Replays are in the precision of the weights, models in double precision.
 """
@@ -65,6 +65,37 @@ class Gain(NamedTuple):
         return mf.LayerNorm(self.gain, self.bias, self.epsilon)
 
 
+class Heads(NamedTuple):
+    """Queries and keys of a layer's heads for one text, and their increments of the stream.
+
+    Attributes
+    ----------
+    queries, keys : ndarray, (heads, n, k)
+        With biases, and with rotary positions applied; k is the dimension of a head.
+    added : ndarray, (heads, n, d)
+        Increment of the stream by each head, without biases of values.
+    bias : ndarray, (d,)
+        Increment common to all tokens: output (bias of values) + bias of the output. As weights sum
+        to 1, attention adds added.sum(axis=0) + bias to the stream.
+    """
+
+    queries: np.ndarray
+    keys: np.ndarray
+    added: np.ndarray
+    bias: np.ndarray
+
+    @property
+    def logits(self) -> np.ndarray:
+        """<q_i, k_j>/sqrt(k), (heads, n, n), without mask."""
+        return self.queries @ self.keys.swapaxes(1, 2) / np.sqrt(self.queries.shape[-1])
+
+    @property
+    def beta(self) -> np.ndarray:
+        """r.m.s. of |q_i| times r.m.s. of |k_j| over sqrt(k), (heads,)."""
+        squares = [(a**2).sum(axis=-1).mean(axis=-1) for a in (self.queries, self.keys)]
+        return np.sqrt(squares[0] * squares[1] / self.queries.shape[-1])
+
+
 @dataclass(frozen=True)
 class Layer:
     """Layer l of a network: attention, then a feed-forward map, each with its norm.
@@ -110,7 +141,7 @@ class Layer:
         if `attention`; otherwise None.
         """
         first, second = self.norms
-        q, k, v = self.heads_of(x if self.norms_after else first(x), self.maps)
+        q, k, v = self._queries_keys_values(x if self.norms_after else first(x), self.maps)
         outputs, weights = attend(q, k, v, causal=self.causal, keep=attention)
         x = x + self.maps["output"](outputs)
         yield "attention", x, weights
@@ -122,15 +153,18 @@ class Layer:
         if self.norms_after:
             yield "normalisation", second(x), None
 
-    def heads_of(
-        self, x: np.ndarray, maps: "dict[str, Affine]"
+    def _queries_keys_values(
+        self, x: np.ndarray, maps: dict[str, Affine]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Queries, keys and values (heads, n, k) of the input x (n, d) of attention by these maps.
 
         Keys and values are those of their `shared` heads; rotary positions are applied.
         """
         counts = {"query": self.heads, "key": self.shared, "value": self.shared}
-        q, k, v = (by_heads(maps[role](x), count) for role, count in counts.items())
+        q, k, v = (
+            maps[role](x).reshape(len(x), count, -1).swapaxes(0, 1)
+            for role, count in counts.items()
+        )
         if self.positions is not None:
             q, k = self.positions.turned(q), self.positions.turned(k)
         return q, k, v
@@ -141,6 +175,63 @@ class Layer:
         if "gate" not in self.maps:
             return self.maps["outer"](activation(inner))
         return self.maps["outer"](activation(self.maps["gate"](x)) * inner)
+
+    # By heads ------------------------------------------------------------------------------
+
+    @property
+    def head_size(self) -> int:
+        """The dimension k of a head."""
+        return len(self.maps["query"].matrix) // self.heads
+
+    def heads_of(self, stream: np.ndarray) -> Heads:
+        """The heads for the stream (n, d) that enters the layer, in double precision."""
+        maps = {role: self.maps[role].after(None) for role in ("query", "key", "value", "output")}
+        inputs = np.asarray(stream, dtype=float)
+        inputs = inputs if self.norms_after else self.norms[0](inputs)
+        output, value_bias = maps["output"], maps["value"].bias
+        maps["value"] = maps["value"]._replace(bias=None)
+        queries, keys, values = self._queries_keys_values(inputs, maps)
+        outputs, _ = attend(queries, keys, values, causal=self.causal, keep=False)
+        outputs = outputs.reshape(len(outputs), self.heads, self.head_size)
+        parts = output.matrix.reshape(-1, self.heads, self.head_size)
+        added = np.einsum("nhk,dhk->hnd", outputs, parts, optimize=True)
+        bias = np.zeros(len(output.matrix)) if output.bias is None else output.bias
+        if value_bias is not None:
+            bias = bias + output.matrix @ self._by_heads(value_bias).ravel()
+        return Heads(queries, np.repeat(keys, self.heads // self.shared, axis=0), added, bias)
+
+    def spectra(self) -> dict[str, np.ndarray]:
+        """Singular values and eigenvalues of the matrices of the heads, in decreasing order.
+
+        `value_singular` and `key_singular` (heads, k) are the singular values of output_h V_h and
+        of Q_h^T K_h/sqrt(k); `value_symmetric` and `key_symmetric` (heads, min(2 k, d)) the
+        eigenvalues of (M + M^T)/2 for these matrices M, but for zeros beyond their rank.
+
+        The matrices are those of `attention`: they act on hidden states if normalisations follow
+        the sublayers, and on unit vectors if they precede them. Rotary positions are left out, so
+        that Q^T K is that of two tokens at the same position.
+        """
+        norm = None if self.norms_after else self.norms[0]
+        query, key, value = (
+            self._by_heads(self.maps[role].after(norm).matrix) for role in ("query", "key", "value")
+        )
+        of_values = [of_product(o, v) for o, v in zip(self._outputs, value, strict=True)]
+        size = np.sqrt(self.head_size)
+        of_keys = [of_product(q.T / size, k) for q, k in zip(query, key, strict=True)]
+        columns = [*zip(*of_values, strict=True), *zip(*of_keys, strict=True)]
+        names = "value_singular", "value_symmetric", "key_singular", "key_symmetric"
+        return dict(zip(names, map(np.array, columns), strict=True))
+
+    def _by_heads(self, array: np.ndarray) -> np.ndarray:
+        """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
+        parts = array.reshape(-1, self.head_size, *array.shape[1:])
+        return np.repeat(parts, self.heads // len(parts), axis=0)
+
+    @property
+    def _outputs(self) -> np.ndarray:
+        """The output matrix of each head, (heads, d, k), in double precision."""
+        matrix = self.maps["output"].after(None).matrix
+        return matrix.reshape(-1, self.heads, self.head_size).swapaxes(0, 1)
 
     # As models -----------------------------------------------------------------------------
 
@@ -176,21 +267,13 @@ class Layer:
         options: dict[str, PassedOn] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
-            options[name] = self.by_heads(part.matrix)
+            options[name] = self._by_heads(part.matrix)
             if part.bias is not None:
-                options[f"{name}_bias"] = self.by_heads(part.bias)
-        output, size = self.maps["output"].after(None), options["V"].shape[1]
-        if output.bias is not None:
-            options["output_bias"] = output.bias
-        matrices = output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1)
-        return mf.Attention(**options, output=matrices, beta=1 / math.sqrt(options["Q"].shape[1]),
+                options[f"{name}_bias"] = self._by_heads(part.bias)
+        if (bias := self.maps["output"].after(None).bias) is not None:
+            options["output_bias"] = bias
+        return mf.Attention(**options, output=self._outputs, beta=1 / math.sqrt(self.head_size),
                             causal=self.causal, positions=self.positions)  # fmt: skip
-
-    def by_heads(self, array: np.ndarray) -> np.ndarray:
-        """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
-        size = self.maps["query"].matrix.shape[0] // self.heads
-        parts = array.reshape(-1, size, *array.shape[1:])
-        return np.repeat(parts, self.heads // len(parts), axis=0)
 
     def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
         """The feed-forward map; its matrices contain `norm`, if given, as in `Affine.after`."""
@@ -202,11 +285,6 @@ class Layer:
 
 
 # Sublayers in blocks, so that a long text needs little memory ---------------------------------
-
-
-def by_heads(x: np.ndarray, heads: int) -> np.ndarray:
-    """Reshape (n, heads * d) to (heads, n, d)."""
-    return x.reshape(len(x), heads, -1).swapaxes(0, 1)
 
 
 def in_rows(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -255,3 +333,18 @@ def attend(
             if all_weights is not None:
                 all_weights[indices, block, :end] = weights
     return outputs.reshape(n, -1), all_weights
+
+
+def of_product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of M = left (d, k) right (k, d), and eigenvalues of (M + M^T)/2.
+
+    With F = [left, right^T] = Q R the symmetric part is Q R J R^T Q^T/2, where J exchanges the two
+    halves of the columns of F.
+    """
+    first, second, R = (
+        np.asarray(np.linalg.qr(a, mode="r"))
+        for a in (left, right.T, np.concatenate([left, right.T], axis=1))
+    )
+    exchanged = np.roll(R, left.shape[1], axis=1)
+    symmetric = (exchanged @ R.T + R @ exchanged.T) / 4
+    return np.linalg.svd(first @ second.T, compute_uv=False), np.linalg.eigvalsh(symmetric)[::-1]

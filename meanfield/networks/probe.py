@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -11,20 +10,17 @@ from meanfield import Tokens, wasserstein
 from meanfield.extending import UserValue, Values, boolean, real, require, whole_number
 
 from .clustering import linked, modes_of, renyi_centres
-from .heads import heads_of, spectra_of
 from .hidden_states import check_states, texts_of
+from .network import Network
 from .quantities import EffectiveRank, Energy, MeanCosine, checked_beta, directions
 from .trace import Trace
-
-if TYPE_CHECKING:
-    from .network import Network
 
 Columns = dict[str, tuple[tuple[str, ...], Values, str]]  # dimensions, values, label
 
 
 def probe(
     trace: UserValue,
-    net: "Network | None" = None,
+    net: Network | None = None,
     *,
     betas: Sequence[float] = (1.0, 4.0, 8.0),
     angles: Sequence[float] = (0.6, 0.9, 1.2),
@@ -182,7 +178,7 @@ def as_trace(states: UserValue) -> Trace:
     return states
 
 
-def is_causal(trace: Trace, net: "Network | None") -> bool:
+def is_causal(trace: Trace, net: Network | None) -> bool:
     """Return True if attention is causal, by the network or by the weights of the trace."""
     if net is not None:
         return net.layer(0).causal
@@ -262,14 +258,15 @@ def _of_weights(weights: np.ndarray) -> Columns:
     }
 
 
-def _of_heads(net: "Network", text: int, trace: Trace) -> Columns:
+def _of_heads(net: Network, text: int, trace: Trace) -> Columns:
     """`head_beta`, `head_log_energy`, `head_slope` and `head_slope_share` of text number `text`."""
     rows = []
     for index, h in enumerate(trace.hidden[text][:-1]):
-        heads = heads_of(net, h, index)
+        layer = net.layer(index)
+        heads = layer.heads_of(h)
         x, _ = directions(h)
         products = x @ x.T
-        visible = np.tri(len(x), dtype=bool) | (not net.layer(index).causal)
+        visible = np.tri(len(x), dtype=bool) | (not layer.causal)
         slopes = np.array([slope_of(logits, products, visible) for logits in heads.logits])
         largest = products.max()  # log E_beta without overflow
         energies = [beta * largest + np.log(np.exp(beta * (products - largest)).mean() / (2 * beta))
@@ -303,9 +300,9 @@ def slope_of(logits: np.ndarray, products: np.ndarray, visible: np.ndarray) -> t
     return covariance / of_products, covariance**2 / (of_products * of_logits)
 
 
-def _of_matrices(net: "Network") -> Columns:
+def _of_matrices(net: Network) -> Columns:
     """Spectra of the heads' matrices."""
-    spectra = [spectra_of(net.layer(index)) for index in range(net.depth)]
+    spectra = [net.layer(index).spectra() for index in range(net.depth)]
     labels = {
         "value_singular": "singular values of output V",
         "value_symmetric": "eigenvalues of the symmetric part of output V",

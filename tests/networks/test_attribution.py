@@ -17,7 +17,6 @@ from meanfield.networks import (
     Quantity,
     attribute,
 )
-from meanfield.networks.heads import heads_of
 
 QUANTITIES = [MeanCosine(), Energy(3.0), MeanNorm(), EffectiveRank()]
 
@@ -57,7 +56,7 @@ def test_parts_sum_to_the_whole_and_heads_to_attention(config, quantity):
 def test_parts_of_heads_are_integrals_by_another_rule():
     net = spread(GPT2)
     trace, quantity = net.trace([IDS]), Energy(3.0)
-    stream, heads = trace.streams[0], heads_of(net, trace.streams[0][0], 0)
+    stream, heads = trace.streams[0], net.layer(0).heads_of(trace.streams[0][0])
     parts = [*heads.added, np.broadcast_to(heads.bias, stream[0].shape)]
     added = sum(parts)
     wanted, _ = quad_vec(
@@ -84,7 +83,7 @@ def test_a_linear_quantity_has_the_parts_of_its_increments():
     found = attribute(trace, First(), net)
     for index in range(net.depth):
         at = trace.steps.index(("attention", index + 1))
-        heads = heads_of(net, trace.streams[0][at - 1], index)
+        heads = net.layer(index).heads_of(trace.streams[0][at - 1])
         np.testing.assert_allclose(
             found.head_part[0, index], heads.added[..., 0].mean(axis=1), rtol=1e-9, atol=1e-13
         )

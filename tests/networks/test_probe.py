@@ -7,7 +7,6 @@ from test_networks import ALBERT, BERT, GPT2, IDS, LLAMA, spread
 import meanfield as mf
 from meanfield.networks import Trace, probe
 from meanfield.networks.clustering import modes_of, renyi_centres
-from meanfield.networks.heads import heads_of, spectra_of
 from meanfield.networks.nulls import NULL_MODELS
 
 MOST = {"rtol": 1e-10, "atol": 1e-12}
@@ -133,7 +132,7 @@ def test_heads_add_up_to_what_attention_adds_and_spectra_are_those_of_their_matr
     stream = trace.streams[0]
     for index in range(net.depth):
         at = trace.steps.index(("attention", index + 1))
-        heads, h = heads_of(net, stream[at - 1], index), stream[at - 1]
+        heads, h = net.layer(index).heads_of(stream[at - 1]), stream[at - 1]
         added = heads.added.sum(axis=0) + heads.bias
         np.testing.assert_allclose(added, stream[at] - stream[at - 1], rtol=0, atol=1e-11)
         logits = heads.logits
@@ -188,7 +187,7 @@ def matrices_of(net, config, index):
 @pytest.mark.parametrize("config", [BERT, LLAMA])
 def test_spectra_are_those_of_dense_matrices(config):
     net = spread(config)
-    spectra = spectra_of(net.layer(1))
+    spectra = net.layer(1).spectra()
     for head, pair in enumerate(matrices_of(net, config, 1)):
         for name, M in zip(("value", "key"), pair, strict=True):
             singular = spectra[f"{name}_singular"][head]
