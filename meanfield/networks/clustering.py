@@ -1,13 +1,9 @@
 """Clusters of the tokens of a layer: modes by mean-shift, and Renyi centres of sequences."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .quantities import directions
-
-if TYPE_CHECKING:
-    from .trace import Trace
+from .trace import Trace
 
 REST_STEP, SAME_MODE = 1e-7, 0.01  # in bandwidths
 MERGED_PATHS = 1e-5  # radians: mean-shift paths within this distance have one limit
@@ -74,7 +70,7 @@ def renyi_centres(products: np.ndarray, angle: float) -> tuple[int, int]:
     return len(centres), strong
 
 
-def clusters_of(trace: "Trace") -> tuple[float, list[list[str]]]:
+def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
     """Clusters of words in the last layer of the first text, by mean-shift.
 
     Uses the inverse temperature, of `MEAN_SHIFT_BETAS`, that puts most tokens into clusters of

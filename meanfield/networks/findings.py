@@ -1,10 +1,10 @@
 """Findings of a probe: sentences with numbers, intervals by bootstrap, and verdicts."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import xarray as xr
@@ -12,13 +12,13 @@ import xarray as xr
 from meanfield import SA, MeanfieldError, UnresolvedWarning
 from meanfield.extending import PassedOn, shown
 
+from .bootstrap import CONFIDENCE_LEVEL, interval, means_over_pairs, rank_correlation
 from .fitting.fit import Fit, estimate_in_words
 from .fitting.fit import fit as fit_flow
 from .nulls import NULLS_IN_WORDS
 from .quantities import MeanCosine, directions
-from .trace import Trace
+from .trace import Trace, last_steps
 
-Kernel = Callable[[np.ndarray], np.ndarray]
 BOOTSTRAP_DRAWS = 400
 ENERGY_BETA = 4.0  # beta of the energy in the findings
 OUTLIER_LENGTH = 10.0  # a token of this multiple of the layer's median length is an outlier
@@ -33,8 +33,6 @@ EFFECTS = {  # of a sublayer on tokens, by the verdict that it clusters them
     **{HOLDS: "clusters tokens", FAILS: "disperses tokens"},
     UNDECIDED: "neither clusters nor disperses them",
 }
-RESAMPLED_TEXTS = 5  # from this number of texts on, texts are resampled, too
-CONFIDENCE_LEVEL = 0.95
 WIDE_FIT_DIMENSION = 64  # from this dimension on, fits use the limit of many dimensions
 LARGEST_FIT = 1e6  # largest n^2 d of a fit in fewer dimensions
 FIT_ERRORS = (MeanfieldError, ValueError, np.linalg.LinAlgError)
@@ -97,7 +95,7 @@ def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DR
     _level(means, rounding_of(states))
     if not trace.streams:
         return Changes(means[0], means[1], {})
-    last = list({layer: index for index, (_, layer) in enumerate(trace.steps)}.values())
+    last = last_steps(trace.steps)
     parts: dict[str, np.ndarray] = {}
     steps = np.diff(means, axis=1)
     for index, (kind, layer) in enumerate(trace.steps[1:]):
@@ -167,13 +165,9 @@ def in_layers(numbers: list[int]) -> str:
 def in_ranges(numbers: Sequence[int]) -> list[str]:
     """Increasing whole numbers in words; three or more consecutive ones as "3 to 5"."""
     words: list[str] = []
-    start = 0
-    for end in range(1, len(numbers) + 1):
-        if end < len(numbers) and numbers[end] == numbers[end - 1] + 1:
-            continue
-        run = numbers[start:end]
-        words += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
-        start = end
+    for _, pairs in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in pairs]
+        words += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
     return words
 
 
@@ -398,36 +392,40 @@ def fit_of(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]
     h = trace.hidden[0]
     _, n, d = h.shape
 
-    def denied(fit: Fit) -> bool:
-        """True if layers are unrelated, or a converged fit is rejected or predicts badly."""
-        is_bad = any(p.over_nothing[0] > 1 for p in fit.predictions)  # than no change
-        return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or is_bad))
-
     is_wide = d >= WIDE_FIT_DIMENSION
+    topic = MULTIPLE_TOPIC if is_wide else FLOW_TOPIC
     if not is_wide and n * n * d > LARGEST_FIT:
         text = f"It was not fitted: {n} tokens in {d} dimensions take too long. `fit` does it."
-        return None, Finding(FLOW_TOPIC, UNDECIDED, text)
+        return None, Finding(topic, UNDECIDED, text)
     try:
         with warnings.catch_warnings(), np.errstate(over="ignore"):  # overflow far from the optimum
             warnings.simplefilter("ignore", UnresolvedWarning)  # the finding reports it
-            if not is_wide:
+            if is_wide:
+                fit = _multiple_of_sa(h, rng)
+            else:
                 fit = fit_flow(h, SA, replicas=4, rng=rng, progress=False)
-                text = fit.verdict
-                if not fit.unrelated:
-                    text = f"Fitted to all {n} tokens: {_numbers(fit)}. {text}"
-                return fit, Finding(FLOW_TOPIC, FAILS if denied(fit) else UNDECIDED, text)
-            fit = _multiple_of_sa(h, rng)
-            disperses = fit.status == "fitted" and fit.interval(by="tokens")[0, 1] < 0
-            verdict = FAILS if disperses or denied(fit) else UNDECIDED
+            verdict = FAILS if _denied(fit, is_wide) else UNDECIDED
             if fit.unrelated:
-                return fit, Finding(MULTIPLE_TOPIC, verdict, fit.verdict)
-            text = (
-                f"Fitted to all {n} tokens in all {d} dimensions, with one unit of time per layer "
-                f"and intervals by tokens: {_numbers(fit, 'tokens')}. {fit.verdict}"
-            )
-            return fit, Finding(MULTIPLE_TOPIC, verdict, text + _by_layer(h, rng))
+                return fit, Finding(topic, verdict, fit.verdict)
+            text = f"Fitted to all {n} tokens"
+            if is_wide:
+                text += f" in all {d} dimensions, with one unit of time per layer and intervals by "
+                text += f"tokens: {_numbers(fit, 'tokens')}. {fit.verdict}{_by_layer(h, rng)}"
+            else:
+                text += f": {_numbers(fit)}. {fit.verdict}"
+            return fit, Finding(topic, verdict, text)
     except FIT_ERRORS as error:
         return None, Finding(FLOW_TOPIC, UNDECIDED, f"It could not be fitted: {error}")
+
+
+def _denied(fit: Fit, is_wide: bool) -> bool:
+    """True if layers are unrelated, or a converged fit is rejected, predicts badly, or disperses.
+
+    A multiple of SA disperses tokens if it is negative.
+    """
+    is_bad = any(p.over_nothing[0] > 1 for p in fit.predictions)  # than no change
+    disperses = is_wide and fit.status == "fitted" and fit.interval(by="tokens")[0, 1] < 0
+    return bool(fit.unrelated or disperses or (fit.estimate.converged and (fit.rejected or is_bad)))
 
 
 def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: PassedOn) -> Fit:
@@ -470,73 +468,3 @@ def _numbers(fit: Fit, by: str = "model") -> str:
     values = fit.family.values(fit.estimate.point)
     names = zip(fit.family.labels, values, fit.interval(by=by), strict=True)
     return "; ".join(f"{name} {estimate_in_words(v, ends, '.3g')}" for name, v, ends in names)
-
-
-# Bootstrap --------------------------------------------------------------------------------------
-
-
-def means_over_pairs(
-    texts: list[np.ndarray], kernels: list[Kernel], draws: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Means of k(<x_i, x_j>) over pairs i != j of every state, (kernels, states, 1 + draws).
-
-    Index 0 of the last axis is the mean itself, averaged over texts; the others are bootstrap
-    draws, with tokens drawn with replacement and without pairs of a token with itself. All states
-    have the same draws. From 5 texts on, texts are drawn with replacement, too.
-
-    Parameters
-    ----------
-    texts : sequence of ndarray, (states, n, d)
-        Hidden states, by layer or by sublayer.
-    kernels : sequence of functions of arrays
-    draws : int
-    rng : numpy.random.Generator
-    """
-    count = len(texts)
-    shares = np.ones((count, draws + 1)) / count
-    if count >= RESAMPLED_TEXTS:
-        shares[:, 1:] = rng.multinomial(count, np.full(count, 1 / count), size=draws).T / count
-    total = np.zeros((len(kernels), len(texts[0]), draws + 1))
-    for states, share in zip(texts, shares, strict=True):
-        n = states.shape[1]
-        weights = np.ones((draws + 1, n))
-        weights[1:] = rng.multinomial(n, np.full(n, 1 / n), size=draws)
-        squares = weights**2
-        pairs = weights.sum(axis=1) ** 2 - squares.sum(axis=1)
-        for s, h in enumerate(states):
-            x, _ = directions(h)
-            products = x @ x.T
-            for k, kernel in enumerate(kernels):
-                values = kernel(products)
-                sums = ((weights @ values) * weights).sum(axis=1) - squares @ np.diag(values)
-                total[k, s] += share * sums / pairs
-    return total
-
-
-def interval(draws: np.ndarray, level: float = CONFIDENCE_LEVEL) -> np.ndarray:
-    """The percentile interval (..., 2) of draws (..., draws), of probability `level`."""
-    ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-    return np.moveaxis(ends, 0, -1)
-
-
-def rank_correlation(
-    a: np.ndarray, b: np.ndarray, rng: np.random.Generator, draws: int = 2000
-) -> tuple[float, float, float]:
-    """Spearman's rank correlation, and its interval by bootstrap over pairs (a_i, b_i).
-
-    Returns the correlation and both ends. Draws without a defined correlation, as all a_i or all
-    b_i are equal, are left out; the ends are nan if no draw is left.
-    """
-    a, b = np.ravel(a), np.ravel(b)
-    from scipy.stats import rankdata
-
-    def spearman(rows: np.ndarray) -> float:
-        """Spearman's rank correlation; nan if all entries of a or of b are equal."""
-        return float(np.corrcoef(rankdata(a[rows]), rankdata(b[rows]))[0, 1])
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = [spearman(rows) for rows in rng.integers(len(a), size=(draws, len(a)))]
-        correlation = spearman(np.arange(len(a)))
-    defined = np.array(values)[~np.isnan(values)]
-    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
-    return correlation, float(low), float(high)

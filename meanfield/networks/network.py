@@ -31,7 +31,7 @@ from .layer import Affine, Gain, Layer
 from .safetensors import text_of, write
 from .tokenizer import Tokenizer
 from .tokenizing import encoded as encoded_by
-from .trace import Trace
+from .trace import Trace, last_steps
 
 LARGEST_TEXT = 2**26  # bytes
 
@@ -242,7 +242,7 @@ class Network:
                 weights += [] if attended is None else [attended]
             streams.append(np.stack(stream))
             kept += [np.stack(weights)] if attention else []
-        last = list({layer: index for index, (_, layer) in enumerate(steps)}.values())
+        last = last_steps(steps)
         hidden, ids = [stream[last] for stream in streams], [text.ids for text in read]
         return Trace(hidden, [text.words for text in read], ids, streams, steps, kept, notes)
 

@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .findings import LAYERS_LISTED, in_ranges
 from .pictures import svg
-
-if TYPE_CHECKING:
-    from .report import Report
+from .report import Report
 
 PAGE_TEMPLATE = Path(__file__).with_name("report.html")
 CLUSTERS_SHOWN = 8
@@ -41,7 +38,7 @@ NULLS_NOTE = (
 )
 
 
-def html_of(report: "Report") -> str:
+def html_of(report: Report) -> str:
     """The page as self-contained HTML; characters that UTF-8 cannot encode are escaped."""
     findings = []
     for finding in report.findings:
@@ -63,7 +60,7 @@ def html_of(report: "Report") -> str:
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _figures(report: "Report") -> list[str]:
+def _figures(report: Report) -> list[str]:
     """Figures with their words and tables, in HTML."""
     means = row_in_words(report.changes.cosine[:, 0])
     nulls = "; other lines are null models, with the range of their draws"
@@ -111,7 +108,7 @@ def row_in_words(values: np.ndarray) -> str:
     )
 
 
-def _table_of_layers(report: "Report") -> str:
+def _table_of_layers(report: Report) -> str:
     """Table in HTML of means over texts by layer; quantities of blocks begin with layer 1."""
     layers = report.layers.mean("text")
     rows = {"mean cosine": layers.mean_cosine, "effective rank": layers.effective_rank}
@@ -152,7 +149,7 @@ def _table(layers: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str
 # Clusters ----------------------------------------------------------------------------------------
 
 
-def clusters_section(report: "Report") -> str:
+def clusters_section(report: Report) -> str:
     """The section on clusters; tokens are named by words, ids or positions."""
     beta, clusters = report.clusters
     first, *rest = [len(words) for words in clusters] or [0]

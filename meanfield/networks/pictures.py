@@ -16,7 +16,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from meanfield.plotting.theme import INK, ORDER_MAP, PALETTE, style, subplots
 
 from .advice import Advice
-from .findings import Changes, interval
+from .bootstrap import interval
+from .findings import Changes
 from .fitting import Fit
 from .fitting.fit import is_undetermined
 
@@ -39,47 +40,45 @@ def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> 
     draws, and bars of lengths are standard deviations over tokens.
     """
     with subplots(8.4, 5.6, 2, 3) as (page, panels):
-        depth = np.arange(len(layers.layer))
+        cosine, rank, energy, length, angle, clusters = panels.flat
+        depth, marks = np.arange(len(layers.layer)), {"ms": 3, "color": PALETTE[0]}
         low, high = interval(changes.cosine[:, 1:]).T
-        panels[0, 0].fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
-        marks = {"ms": 3, "color": PALETTE[0]}
-        panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", **marks, label="network")
-        panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", **marks)
+        cosine.fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
+        cosine.plot(depth, changes.cosine[:, 0], "o-", **marks, label="network")
+        rank.plot(depth, layers.effective_rank.mean("text"), "o-", **marks)
         if null is not None:
-            _draw_nulls(panels[0, 0], null.mean_cosine)
-            _draw_nulls(panels[0, 1], null.effective_rank)
-        panels[0, 0].set(title="mean cosine of pairs", ylim=(min(0, low.min()), 1.02))
-        panels[0, 1].set(title="effective rank", yscale="log")
+            _draw_nulls(cosine, null.mean_cosine)
+            _draw_nulls(rank, null.effective_rank)
+        cosine.set(title="mean cosine of pairs", ylim=(min(0, low.min()), 1.02))
+        rank.set(title="effective rank", yscale="log")
         for k, beta in enumerate(layers.beta.values):
-            energy, label = layers.energy.sel(beta=beta).mean("text"), rf"$\beta = {beta:g}$"
-            look = {"ms": 3, "color": PALETTE[k % 6], "label": label}
-            panels[0, 2].plot(depth, energy / energy[0], "o-", **look)
-        panels[0, 2].set(title=r"energy $E_\beta$ over that of layer 0", yscale="log")
+            values, label = layers.energy.sel(beta=beta).mean("text"), rf"$\beta = {beta:g}$"
+            energy.plot(depth, values / values[0], "o-", ms=3, color=PALETTE[k % 6], label=label)
+        energy.set(title=r"energy $E_\beta$ over that of layer 0", yscale="log")
         norm, deviation = (layers[name].mean("text") for name in ("norm", "norm_spread"))
-        panels[1, 0].errorbar(depth, norm, deviation, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
-        panels[1, 0].set(title="length of hidden states", ylim=(0, None))
-        if "w2" in layers:  # often equal: the broad line stays visible beneath the other
-            broad = {"lw": 5, "alpha": 0.4, "color": PALETTE[0], "label": r"$W_2$ between layers"}
-            panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "-", **broad)
-            look = {"ms": 3, "color": PALETTE[1], "label": "r.m.s. angle moved"}
-            panels[1, 1].plot(depth[1:], layers.moved.mean("text"), "s--", **look)
-            panels[1, 1].set(title="from the layer before, radians", ylim=(0, None))
-        for k, angle in enumerate(layers.angle.values):
-            look = {"ms": 3, "color": PALETTE[k % 6], "label": f"{angle:g} rad"}
-            panels[1, 2].plot(depth, layers.clusters.sel(angle=angle).mean("text"), "o-", **look)
-        panels[1, 2].set(title="clusters, tokens linked up to", yscale="log", ylim=(0.8, None))
-        for (row, column), ax in np.ndenumerate(panels):
-            ax.set_xlabel("layer")
-            ax.set_xticks(_ticks(depth))
+        length.errorbar(depth, norm, deviation, fmt="o-", **marks, capsize=2)
+        length.set(title="length of hidden states", ylim=(0, None))
+        # often equal: the broad line stays visible beneath the other
+        broad = {"lw": 5, "alpha": 0.4, "color": PALETTE[0], "label": r"$W_2$ between layers"}
+        angle.plot(depth[1:], layers.w2.mean("text"), "-", **broad)
+        narrow = {"ms": 3, "color": PALETTE[1], "label": "r.m.s. angle moved"}
+        angle.plot(depth[1:], layers.moved.mean("text"), "s--", **narrow)
+        angle.set(title="from the layer before, radians", ylim=(0, None))
+        for k, gap in enumerate(layers.angle.values):
+            counts, label = layers.clusters.sel(angle=gap).mean("text"), f"{gap:g} rad"
+            clusters.plot(depth, counts, "o-", ms=3, color=PALETTE[k % 6], label=label)
+        clusters.set(title="clusters, tokens linked up to", yscale="log", ylim=(0.8, None))
+        for ax in panels.flat:
+            ax.set(xlabel="layer", xticks=_ticks(depth))
             if ax.get_yscale() == "log":  # ticks 1, 2, 5, 10, ... as plain numbers
                 ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
                 ax.yaxis.set_minor_locator(NullLocator())
-            if (row, column) != (0, 1) and ax.get_legend_handles_labels()[0]:
+            if ax is not rank and ax.get_legend_handles_labels()[0]:
                 # beneath the axes, where it hides no curve
-                ax.legend(fontsize=7, ncols=3 if column == 2 else 2, loc="upper center",
-                          bbox_to_anchor=(0.5, -0.28), borderaxespad=0,
-                          columnspacing=1.0)  # fmt: skip
+                columns = 3 if ax in (energy, clusters) else 2
+                ax.legend(fontsize=7, ncols=columns, loc="upper center", borderaxespad=0,
+                          bbox_to_anchor=(0.5, -0.28), columnspacing=1.0)  # fmt: skip
     return page
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import xarray as xr
 
@@ -23,16 +22,15 @@ from meanfield.extending import (
 
 from . import findings as statements
 from .attribution import attribute
+from .bootstrap import RESAMPLED_TEXTS
 from .clustering import clusters_of
-from .findings import ENERGY_BETA, RESAMPLED_TEXTS, Changes, Finding, changes_of, fit_of
+from .findings import ENERGY_BETA, Changes, Finding, changes_of, fit_of
+from .fitting import Fit
 from .network import Network
 from .nulls import nulls
-from .probe import as_trace, is_causal, probe
+from .probe import as_trace, probe
 from .quantities import Energy, MeanCosine
 from .trace import Trace
-
-if TYPE_CHECKING:
-    from .fitting import Fit
 
 FEWEST_TOKENS = 5  # of a text; with fewer, many bootstrap draws repeat one token and have no pair
 COMPARED = ["mean_cosine", "effective_rank"]  # with null models
@@ -74,7 +72,7 @@ class Report:
     parts: dict[str, xr.Dataset]
     null: xr.Dataset | None
     clusters: tuple[float, list[list[str]]]
-    fit: "Fit | None"
+    fit: Fit | None
     changes: Changes
     tokens: int
     named_by: str
@@ -84,8 +82,7 @@ class Report:
                 for f in self.findings]  # fmt: skip
         return "\n".join([self.title, self.facts, *rows])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def figures(self) -> dict[str, OfLibrary]:
         """The figures of the page, by name."""
@@ -175,7 +172,7 @@ def report(
             _check_sizes({text.name: len(text.ids) for text in read})
             trace = as_trace(net.replay(read, attention=True))
         bar.show(0.1, "probing")
-        layers = probe(trace, net, causal=is_causal(trace, net))
+        layers = probe(trace, net)
         changes = changes_of(trace, random)
         unrelated = statements.of_order(trace)
         findings = unrelated or statements.of_layers(changes) + statements.of_parts(changes)

@@ -26,6 +26,11 @@ ARRAYS_OF_TEXTS = ("hidden", "words", "ids", "streams", "attention")  # name_k i
 OTHER_ARRAYS = ("kinds", "layers", "notes", "tokens", "attention_mask")
 
 
+def last_steps(steps: list[tuple[str, int]]) -> list[int]:
+    """Indices of the last step of each layer, from layer 0 on."""
+    return list({layer: index for index, (_, layer) in enumerate(steps)}.values())
+
+
 @dataclass(eq=False, repr=False)
 class Trace:
     """Hidden states of texts, layer by layer.
@@ -120,45 +125,68 @@ def read_trace(path: str | PathLike[str]) -> Trace:
         For a file without hidden states, of another shape, damaged, with pickled objects, or with
         arrays that are too large for the memory; it names file and array.
     """
-    path = path_of("path", path)
-    try:
-        arrays = _arrays(path)
-    except StorageError as error:
-        raise StorageError(
-            f"{error} Hidden states are written by np.save(path, {STATES_OF_ONE_TEXT})."
-        ) from None
-    if "hidden" in arrays:
-        arrays |= _texts_of(path, arrays)
-    if "hidden_0" not in arrays:
-        raise StorageError(
-            f"{path} must have hidden states of one text as one array, hidden (layers, n, d), or "
-            f"nothing else; found {names_shown(sorted(arrays))}. "
-            "Write np.savez(path, hidden=np.stack(layers))."
-        )
+    file = _TraceFile(path_of("path", path))
+    kinds = _words(file.checked("kinds", "words (steps,)", "US", None))
+    layers = file.checked("layers", "whole numbers, one for each of kinds",
+                          "iu" if kinds else "fiuU", len(kinds))  # fmt: skip
+    texts = [file.text(k, len(kinds)) for k in range(file.count)]
+    columns = {name: [text[name] for text in texts if name in text] for name in ARRAYS_OF_TEXTS}
+    for name, values in columns.items():
+        if len(values) not in (0, len(texts)):
+            raise StorageError(
+                f"{file.path} must have {name} of all its {len(texts)} texts, or of none."
+            )
+    notes = _words(file.checked("notes", "words (k,)", "US", None))
+    return Trace(**columns, steps=list(zip(kinds, map(int, layers), strict=True)), notes=notes)
 
-    def checked(name: str, wanted: str, kinds: str, *shape: int | None) -> np.ndarray:
+
+class _TraceFile:
+    """The arrays of a file by name, those of text k as hidden_k, words_k and so on.
+
+    Raises
+    ------
+    StorageError
+        For a file without hidden states.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            self.arrays = _arrays(path)
+        except StorageError as error:
+            raise StorageError(
+                f"{error} Hidden states are written by np.save(path, {STATES_OF_ONE_TEXT})."
+            ) from None
+        if "hidden" in self.arrays:
+            self.arrays |= _texts_of(path, self.arrays)
+        if "hidden_0" not in self.arrays:
+            raise StorageError(
+                f"{path} must have hidden states of one text as one array, hidden (layers, n, d), "
+                f"or nothing else; found {names_shown(sorted(self.arrays))}. "
+                "Write np.savez(path, hidden=np.stack(layers))."
+            )
+        self.count = next(k for k in itertools.count() if f"hidden_{k}" not in self.arrays)
+
+    def checked(self, name: str, wanted: str, kinds: str, *shape: int | None) -> np.ndarray:
         """An array of one of the kinds of dtypes and of this shape, None for any length."""
-        array = arrays.get(name, np.empty(0, "U1"))
+        array = self.arrays.get(name, np.empty(0, "U1"))
         fits = array.ndim == len(shape) and array.dtype.kind in kinds
         if not fits or any(b not in (None, a) for a, b in zip(array.shape, shape, strict=True)):
-            raise StorageError(f"{path}: {name} must be {wanted}; found {shape_in_words(array)}.")
+            found = shape_in_words(array)
+            raise StorageError(f"{self.path}: {name} must be {wanted}; found {found}.")
         return array
 
-    kinds = _words(checked("kinds", "words (steps,)", "US", None))
-    layers = checked("layers", "whole numbers, one for each of kinds", "iu" if kinds else "fiuU",
-                     len(kinds))  # fmt: skip
-    columns: dict[str, PassedOn] = {name: [] for name in ARRAYS_OF_TEXTS}
-    count = next(k for k in itertools.count() if f"hidden_{k}" not in arrays)
-    for k in range(count):
-        h = arrays[f"hidden_{k}"]
+    def text(self, k: int, count: int) -> dict[str, PassedOn]:
+        """The checked arrays of text k by name, of a trace of `count` steps."""
+        h = self.arrays[f"hidden_{k}"]
         if h.ndim != 3 or h.dtype.kind not in "fiu":
             batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
             raise StorageError(
-                f"{path}: hidden states of text {k} must be numbers of shape (layers, n, d); found "
-                f"{shape_in_words(h)}.{f'{batch}its padding.' if h.ndim == 4 else ''}"
+                f"{self.path}: hidden states of text {k} must be numbers of shape (layers, n, d); "
+                f"found {shape_in_words(h)}.{f'{batch}its padding.' if h.ndim == 4 else ''}"
             )
         depth, n, d = len(h) - 1, *h.shape[1:]
-        steps = (len(kinds), n, d)
+        steps = (count, n, d)
         expected: dict[str, tuple[PassedOn, ...]] = {
             "hidden": ("numbers", "fiu", *h.shape),
             "words": (f"words ({n},)", "USiuf", n),
@@ -166,16 +194,13 @@ def read_trace(path: str | PathLike[str]) -> Trace:
             "streams": (f"numbers {steps}, one for each of kinds", "f", *steps),
             "attention": (f"numbers ({depth}, heads, {n}, {n})", "f", depth, None, n, n),
         }
+        text: dict[str, PassedOn] = {}
         for name, wanted in expected.items():
             key = f"{name}_{k}"
-            if key in arrays and (name != "attention" or arrays[key].size):
-                array = checked(key, *wanted)
-                columns[name].append(_words(array) if name == "words" else array)
-    for name, values in columns.items():
-        if len(values) not in (0, count):
-            raise StorageError(f"{path} must have {name} of all its {count} texts, or of none.")
-    notes = _words(checked("notes", "words (k,)", "US", None))
-    return Trace(**columns, steps=list(zip(kinds, map(int, layers), strict=True)), notes=notes)
+            if key in self.arrays and (name != "attention" or self.arrays[key].size):
+                array = self.checked(key, *wanted)
+                text[name] = _words(array) if name == "words" else array
+        return text
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

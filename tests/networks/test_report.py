@@ -12,6 +12,7 @@ from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
 from meanfield.app.cli import main
+from meanfield.networks.bootstrap import interval, means_over_pairs, rank_correlation
 from meanfield.networks.clustering import clusters_of
 from meanfield.networks.findings import (
     FAILS,
@@ -22,14 +23,11 @@ from meanfield.networks.findings import (
     directions_of,
     in_layers,
     in_ranges,
-    interval,
-    means_over_pairs,
     of_heads,
     of_layers,
     of_nulls,
     of_outliers,
     of_parts,
-    rank_correlation,
     verdict_of,
 )
 from meanfield.networks.page import clusters_section, row_in_words

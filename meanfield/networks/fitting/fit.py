@@ -22,6 +22,7 @@ from meanfield.extending import (
     whole_number,
 )
 
+from ..bootstrap import RESAMPLED_TEXTS
 from .equations import REJECTED_RESIDUAL, Equations, Estimate, LeastSquares, no_callback
 from .families import ParameterFamily
 from .goodness import Goodness
@@ -165,13 +166,9 @@ def fit(
             number = next(counter)
             bar.show(min(0.99, number / USUAL_EVALUATIONS), f"fitting, {number} evaluations")
 
-        kind: type[Equations] = LeastSquares
-        numbers: dict[str, int] = {}
-        if noise:
-            kind = WideEquations if wide else ReplicaEquations
-            numbers = {"test_replicas": test_replicas, "steps": steps}
-            numbers |= {} if wide else {"replicas": replicas}
-        equations: Equations = kind(model_family, transitions, evaluated, **numbers)
+        kind = (WideEquations if wide else ReplicaEquations) if noise else LeastSquares
+        numbers = (0 if wide else replicas), test_replicas, steps
+        equations: Equations = kind(model_family, transitions, evaluated, *numbers)
         estimate, goodness = equations.judged(equations.estimate(), random)
         held_out_errors: list[Prediction] = []
         train, held_out = hold_out(transitions)
@@ -411,8 +408,10 @@ class Fit:
         if over == "tokens":
             return np.concatenate(self.estimate.terms)
         texts = sorted({pair.text for pair in self.equations.transitions})
-        if len(texts) < 5:
-            raise ValueError(f"Variances over texts need 5 texts or more; got {len(texts)}.")
+        if len(texts) < RESAMPLED_TEXTS:
+            raise ValueError(
+                f"Variances over texts need {RESAMPLED_TEXTS} texts or more; got {len(texts)}."
+            )
         parts = np.zeros((len(texts), len(self.estimate.point)))
         for pair, part in zip(self.equations.transitions, self.estimate.terms, strict=True):
             parts[texts.index(pair.text)] += part.sum(axis=0)

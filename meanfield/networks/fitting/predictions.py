@@ -7,13 +7,12 @@ import numpy as np
 
 from meanfield import Tokens, wasserstein
 
+from ..bootstrap import RESAMPLED_TEXTS, interval
 from .equations import Equations
 from .transitions import LayerTransition, angles, unit
 
 LINEAR_PENALTIES = 10.0 ** np.arange(-4, 5)  # strengths of the penalty of linear maps
 PREDICTION_DRAWS = 1000
-PREDICTION_LEVEL = 0.95
-DRAWN_TEXTS = 5  # from this number of texts on, texts are resampled instead of tokens
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,6 @@ def predictions(
     `equations` contain the training transitions, and `point` is their root.
     """
     linear, results = _linear_map(equations.transitions), []
-    quantiles = [(1 - PREDICTION_LEVEL) / 2, (1 + PREDICTION_LEVEL) / 2]
     for kind, part in held_out.items():
         flow, sample = equations.predicted(point, part)
         predicted = {
@@ -94,12 +92,11 @@ def predictions(
         w2 = {key: float(wasserstein(Tokens(unit(law)), last)) for key, law in laws.items()}
         errors = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
         draws = _draws(part, squares, rng)
-        first, second = (
-            tuple(np.quantile(draws["flow"] / draws[key], quantiles).tolist())
+        ratios = {
+            f"over_{key}": tuple(interval(draws["flow"] / draws[key]).tolist())
             for key in ("nothing", "linear")
-        )
-        results.append(Prediction(kind, **errors, over_nothing=first, over_linear=second,
-                                  distances=w2))  # fmt: skip
+        }
+        results.append(Prediction(kind, **errors, **ratios, distances=w2))
     return results
 
 
@@ -140,7 +137,7 @@ def _draws(
         counts.append(np.full(len(part[indices[0]].x), len(indices)))
         for key, table in squares.items():
             totals[key].append(np.sum([table[i] for i in indices], axis=0))
-    if len(texts) >= DRAWN_TEXTS:
+    if len(texts) >= RESAMPLED_TEXTS:
         counts = [np.array([count.sum() for count in counts])]
         totals = {key: [np.array([t.sum() for t in table])] for key, table in totals.items()}
     sizes = np.concatenate(counts)
