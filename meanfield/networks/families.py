@@ -155,6 +155,16 @@ class Family:
 
     def check(self, config: JsonTable) -> None:
         """Raise ConfigError, with the option's name, unless the configuration is supported."""
+        self._check_options(config)
+        self._check_heads(config)
+        expected = f"a list of {' and '.join(LAYER_TYPES)}, one for each layer"
+        types, depth = config.get("layer_types"), config[self.keys["depth"]]
+        a_list = isinstance(types, list) and len(types) == depth
+        fits = types is None or (a_list and all(kind in LAYER_TYPES for kind in types))
+        _check("layer_types", types, expected, fits)
+
+    def _check_options(self, config: JsonTable) -> None:
+        """Raise ConfigError for unknown options, and for values out of their range."""
         keys = (self.keys[name] for name in ("width", "depth", "heads", "longest", "inner"))
         sizes = [k for k in ("vocab_size", *keys, *self.sizes) if k not in self.optional]
         numbers = {self.keys["epsilon"], *self.numbers} - {""}
@@ -182,23 +192,23 @@ class Family:
             limit = config[self.keys["longest"]] - 1 if key == "pad_token_id" else LARGEST_SIZE
             if (value := self.option(config, key)) is not None or minimum == 0:
                 _check_size(key, value, limit, minimum)
+
+    def _check_heads(self, config: JsonTable) -> None:
+        """Raise ConfigError unless the sizes of heads fit, and their positions are supported."""
         width, (count, key_heads, size) = config[self.keys["width"]], self.heads_of(config)
         heads = f"{self.keys['heads']} = {count}"
         divisible = config.get("head_dim") is not None or width % count == 0
         _check(self.keys["width"], width, f"a multiple of {heads}", divisible)
         _check("num_key_value_heads", key_heads, f"a divisor of {heads}", count % key_heads == 0)
         _check("head_dim", size, "even", not self.rotary or size % 2 == 0)
-        rope, types = config.get("rope_parameters") or {}, config.get("layer_types")
-        if self.rotary and (not isinstance(rope, dict) or set(rope) - {"rope_theta", "rope_type"}):
+        if not self.rotary:
+            return
+        rope = config.get("rope_parameters") or {}
+        if not isinstance(rope, dict) or set(rope) - {"rope_theta", "rope_type"}:
             _refuse("rope_parameters", rope)
-        if self.rotary:
-            _check_number("rope_theta in rope_parameters", rope.get("rope_theta", 1.0))
-            if rope.get("rope_type", "default") != "default":
-                _refuse("rope_type", rope["rope_type"], "supported: 'default'")
-        expected = f"a list of {' and '.join(LAYER_TYPES)}, one for each layer"
-        a_list = isinstance(types, list) and len(types) == config[self.keys["depth"]]
-        fits = types is None or (a_list and all(kind in LAYER_TYPES for kind in types))
-        _check("layer_types", types, expected, fits)
+        _check_number("rope_theta in rope_parameters", rope.get("rope_theta", 1.0))
+        if rope.get("rope_type", "default") != "default":
+            _refuse("rope_type", rope["rope_type"], "supported: 'default'")
 
     def heads_of(self, config: JsonTable) -> tuple[int, int, int]:
         """Number of heads of queries, number of heads of keys and values, and their dimension."""

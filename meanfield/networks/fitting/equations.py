@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield import MeanfieldError, Tokens, solve
 
-from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily, central_differences
+from .families import LONGEST_LOG_TIME, ParameterFamily, central_differences
 from .goodness import Compared, Comparison, Goodness
 from .scores import first_guess
 from .transitions import Arrays, LayerTransition, logarithm
@@ -274,10 +274,7 @@ class NoisyEquations(Equations):
 
     def within(self, point: np.ndarray) -> np.ndarray:
         """The point with time and noise clipped to the range that layers can determine."""
-        point, labels = point.copy(), self.family.labels
-        if "time" in labels:
-            j = labels.index("time")
-            point[j] = np.clip(point[j], SHORTEST_LOG_TIME, LONGEST_LOG_TIME)
+        point, labels = np.clip(point, *self.family.bounds), self.family.labels
         if "kappa" in labels:  # stronger noise erases all memory of the directions of tokens
             j = labels.index("kappa")
             smallest = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME

@@ -68,47 +68,54 @@ class ParameterFamily:
         """Check the arguments, and collect labels and start values of the free numbers."""
         expected = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         require("family", family, expected, callable(family), TypeError)
-        self._make, names = family, _names(family)
-        valid = [*names, *LAYER_PARAMETERS]
+        self._make, self.noise = family, noise
+        self.names, self.name = _names(family), getattr(family, "__name__", "a family")
+        self._check_names(start, fixed)
+        self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
+        free_names = [name for name in self.names if name not in fixed]
+        values = {name: real_array(f"start[{name!r}]", start.get(name, 1.0)) for name in free_names}
+        self._shapes = {name: value.shape for name, value in values.items()}
+        of_drifts = [
+            f"{name}[{','.join(map(str, index))}]" if index else name
+            for name, shape in self._shapes.items()
+            for index in np.ndindex(*shape)
+        ]
+        numbers = [number for value in values.values() for number in value.ravel()]
+        self.drifts, logarithms = len(numbers), self._layer_starts(start, fixed)
+        self.labels = [*of_drifts, *logarithms]
+        self.start = np.array([*numbers, *logarithms.values()])
+        require("free parameters", self.labels, "one at least", len(self.labels) > 0)
+        self.at(self.start)
+
+    def _check_names(self, start: Parameters, fixed: Parameters) -> None:
+        """Raise ValueError or TypeError unless both are dicts of different known parameters."""
+        valid = [*self.names, *LAYER_PARAMETERS]
         for name, values in (("start", start), ("fixed", fixed)):
             require(name, values, "a dict of parameters", isinstance(values, Mapping), TypeError)
             for key in values:
                 require(f"a name in {name}", key, f"one of {', '.join(valid)}", key in valid)
         both = set(start) & set(fixed)
         require("start and fixed", sorted(both), "of different parameters", not both)
-        self.names, self.name = names, getattr(family, "__name__", "a family")
-        self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
-        free_names = [name for name in names if name not in fixed]
-        values = {name: real_array(f"start[{name!r}]", start.get(name, 1.0)) for name in free_names}
-        self._shapes = {name: value.shape for name, value in values.items()}
-        self.labels = [
-            f"{name}[{','.join(map(str, index))}]" if index else name
-            for name, shape in self._shapes.items()
-            for index in np.ndindex(*shape)
-        ]
-        numbers = [number for value in values.values() for number in value.ravel()]
-        self.drifts = len(numbers)
-        self.noise = noise
-        if "time" in self._fixed:
+        require("kappa", fixed.get("kappa"), "left out where noise=False",
+                self.noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
+
+    def _layer_starts(self, start: Parameters, fixed: Parameters) -> dict[str, float]:
+        """The logarithms with which a search for "time" and "kappa" begins, if these are free."""
+        logarithms: dict[str, float] = {}
+        if "time" in fixed:
             positive("fixed['time']", fixed["time"])
         else:
-            self.labels.append("time")
             time = positive("start['time']", start.get("time", 0.5))
             low, high = SHORTEST_LOG_TIME, LONGEST_LOG_TIME
             expected = f"from {np.exp(low):g} to {np.exp(high):g}"
             require("start['time']", time, expected, low <= np.log(time) <= high)
-            numbers.append(np.log(time))
-        require("kappa", fixed.get("kappa"), "left out where noise=False",
-                noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
-        if noise and "kappa" in self._fixed:
+            logarithms["time"] = np.log(time)
+        if self.noise and "kappa" in fixed:
             real("fixed['kappa']", fixed["kappa"], "a finite number > 0; for none give noise=False",
                  lambda k: 0 < k < np.inf)  # fmt: skip
-        elif noise:
-            self.labels.append("kappa")
-            numbers.append(np.log(positive("start['kappa']", start.get("kappa", 100.0))))
-        self.start = np.array(numbers)
-        require("free parameters", self.labels, "one at least", len(self.labels) > 0)
-        self.at(self.start)
+        elif self.noise:
+            logarithms["kappa"] = np.log(positive("start['kappa']", start.get("kappa", 100.0)))
+        return logarithms
 
     @property
     def logarithmic(self) -> np.ndarray:
