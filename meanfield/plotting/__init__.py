@@ -18,7 +18,7 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from ..core.public_names import with_hint
 from ..dynamics.observables import declare
-from . import barriers, cycles, rare_events, theme  # noqa: F401  which register figures
+from . import cycles, rare_events, theme  # noqa: F401  which register figures
 from .appearance import Appearance
 from .curves import (
     distribution,

@@ -7,7 +7,7 @@ states by `Appearance.register`, is used for that class and all classes derived 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import norm  # whose squares do not overflow
@@ -18,8 +18,9 @@ from ..spaces import Sphere, Torus
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
-from ..states import Equiangular, Gaussian, Gram, State, Tokens, TorusTokens
+from ..states import Equiangular, Gaussian, Gram, Tokens, TorusTokens
 from ..states.clusters import LINKED_ANGLE, MOST_PAIRED_TOKENS
+from ..states.points import unit
 from . import theme
 from .labels import Member, all_members, choose_members, member_of, percent
 from .spaces import Flat, chart_of, in_words, space_of_angles, space_of_tokens
@@ -33,6 +34,7 @@ LEAST_PEAK = 2.0  # times the mean
 PROMINENT = 0.1  # least dip between two separate peaks, relative to the lower one
 GRID = Sphere(48)
 SPACING = np.radians(2.4)  # of the points of GRID
+POLE_POINTS = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
 CUBE_NEIGHBOURS = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
 
 
@@ -68,13 +70,12 @@ def clusters_of_tokens(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
     smallest = 1 if len(tokens) <= len(theme.PALETTE) else 2
     order = np.argsort(labels, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-    groups = [_cluster(x, masses, part) for part in parts if len(part) >= smallest]
-    clusters = [g for g in groups if g is not None]
-    shown = [DrawnCluster(g.point, g.mass / masses.sum(), rows[g.tokens]) for g in clusters]
-    shares = [g.mass for g in shown]
+    groups = (_cluster(x, masses, rows, part) for part in parts if len(part) >= smallest)
+    clusters = [cluster for cluster in groups if cluster is not None]
+    shares = [cluster.mass for cluster in clusters]
     if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY_SHARE:
         return []
-    return sorted(shown, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
+    return sorted(clusters, key=lambda c: (-round(c.mass, 12), int(c.tokens[0])))
 
 
 def separate(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
@@ -87,15 +88,17 @@ def separate(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
     return clusters
 
 
-def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> DrawnCluster | None:
-    """The cluster of the tokens `part`; None if it has no mass or is wider than GATHERED."""
+def _cluster(
+    x: np.ndarray, masses: np.ndarray, rows: np.ndarray, part: np.ndarray
+) -> DrawnCluster | None:
+    """The cluster of x[part], tokens rows[part]; None if without mass or wider than GATHERED."""
     mass = masses[part].sum()
     if not mass > 0:
         return None
     shares = masses[part] / mass
     mean = shares @ x[part]
     is_wide = shares @ ((x[part] - mean) ** 2).sum(axis=1) > GATHERED**2
-    return None if is_wide else DrawnCluster(mean, float(mass), part)
+    return None if is_wide else DrawnCluster(mean, float(mass / masses.sum()), rows[part])
 
 
 # Densities on the sphere ---------------------------------------------------------------------
@@ -107,8 +110,7 @@ def clusters_of_density(density: Density) -> list[DrawnCluster]:
     The basin of a maximum is what steepest ascent leads to it. Peaks that are parted by a dip of
     less than a tenth of the lower one count as one.
     """
-    poles = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
-    points = np.concatenate([GRID.points, poles])
+    points = np.concatenate([GRID.points, POLE_POINTS])
     values = density.at(points)
     peak_of = _basins(values, _neighbours(GRID.z.size, GRID.longitudes.size))
     masses = np.append(GRID.weights, [0.0, 0.0]) * values
@@ -117,19 +119,14 @@ def clusters_of_density(density: Density) -> list[DrawnCluster]:
     peaks = peaks[values[peaks] > LEAST_PEAK]
     if not peaks.size:
         return []
-    places = _climbed(density, points[peaks])
-    clusters = [
-        DrawnCluster(place, float(share))
-        for place, share in zip(places, shares[peaks], strict=True)
-    ]
+    clusters = map(DrawnCluster, _climbed(density, points[peaks]), shares[peaks].tolist())
     return sorted(clusters, key=lambda cluster: -cluster.mass)
 
 
 def _climbed(density: Density, places: np.ndarray) -> np.ndarray:
     """Points (n, 3) moved to nearby maxima, by a search with decreasing steps."""
     for step in SPACING * 0.6 ** np.arange(12):
-        trials = places[:, None] + step * CUBE_NEIGHBOURS
-        trials /= np.linalg.norm(trials, axis=-1, keepdims=True)
+        trials = unit(places[:, None] + step * CUBE_NEIGHBOURS)
         places = trials[np.arange(len(trials)), density.at(trials).argmax(axis=1)]
     return places
 
@@ -222,12 +219,6 @@ def _halved(state: Characteristics, part: np.ndarray) -> list[np.ndarray]:
 COARSE_DEGREE = 16
 
 
-StateT = TypeVar("StateT", bound=State)  # of an appearance
-LawT = TypeVar("LawT", Density, Indexed)
-FiniteT = TypeVar("FiniteT", Gram, Tokens, TorusTokens)
-PointsT = TypeVar("PointsT", Tokens, TorusTokens)
-
-
 @dataclass(frozen=True)
 class DrawnSample:
     """Tokens or nodes that are drawn to represent a member, in the order in which they are drawn.
@@ -260,7 +251,7 @@ class DrawnSample:
         return self.masses / self.masses.mean()
 
 
-class Appearance(Generic[StateT]):
+class Appearance:
     """Appearance of a kind of state in figures; this class is the default for all states.
 
     Appearances of densities also have a method `law(state)`: the density that is drawn.
@@ -289,7 +280,7 @@ class Appearance(Generic[StateT]):
     """
 
     mean: Callable[[Any], np.ndarray]
-    registered: ClassVar[dict[type, "Appearance[Any]"]] = {}
+    registered: ClassVar[dict[type, "Appearance"]] = {}
     states = ""
     carried = False
     has_concentration = False
@@ -298,33 +289,31 @@ class Appearance(Generic[StateT]):
     overlap = 3.0
 
     @classmethod
-    def register(
-        cls, *states: type
-    ) -> Callable[[type["Appearance[Any]"]], type["Appearance[Any]"]]:
+    def register(cls, *states: type) -> Callable[[type["Appearance"]], type["Appearance"]]:
         """Decorate the appearance of these classes of states, and of those derived from them."""
 
-        def keep(appearance: type[Appearance[Any]]) -> type[Appearance[Any]]:
+        def keep(appearance: type[Appearance]) -> type[Appearance]:
             cls.registered.update(dict.fromkeys(states, appearance()))
             return appearance
 
         return keep
 
-    def space(self, state: StateT) -> type:
+    def space(self, state: Any) -> type:
         """The class of the space that a state lives on; NoneType if it has none."""
         space = getattr(state, "space", None)
         return space_of_angles(space.circles) if isinstance(space, Torus) else type(space)
 
-    def flat(self, state: StateT) -> bool:
+    def flat(self, state: Any) -> bool:
         """True for states in R^d, where points can go to infinity."""
         return issubclass(self.space(state), Flat)
 
-    def concentration(self, state: StateT) -> str:
+    def concentration(self, state: Any) -> str:
         """The observable of concentration in movies: "spread" or "order_parameter"; "" for none."""
         if not self.has_concentration:
             return ""
         return "spread" if self.flat(state) else "order_parameter"
 
-    def chart(self, state: StateT) -> Any:
+    def chart(self, state: Any) -> Any:
         """The axis of its one coordinate, or None."""
         return chart_of(self.space(state))
 
@@ -332,7 +321,7 @@ class Appearance(Generic[StateT]):
         """The members of an ensemble that an overview or a movie shows."""
         return choose_members(solution, member)
 
-    def vectors(self, states: Sequence[StateT], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         """A vector for each state, whose Euclidean distances measure how far apart states are."""
         return (np.zeros(1) for _ in states)
 
@@ -351,17 +340,17 @@ class Appearance(Generic[StateT]):
         """Names of observables that are always the same for such states."""
         return {"mass"} if self.carried else set()
 
-    def clusters(self, state: StateT) -> Sequence[Any]:
+    def clusters(self, state: Any) -> Sequence[Any]:
         """Clusters of a single state, with `point` and `mass`, the heaviest first."""
         return []
 
-    def best_seen_from(self, state: StateT) -> np.ndarray:
+    def best_seen_from(self, state: Any) -> np.ndarray:
         """Direction in which a single state on the sphere is seen best: its heaviest cluster."""
         clusters = self.clusters(state)
         return clusters[0].point if clusters else self.mean(state)
 
 
-def appearance_of(state: StateT) -> Any:
+def appearance_of(state: Any) -> Any:
     """The appearance registered for the class of a state, or the nearest class it derives from."""
     registered = (Appearance.registered.get(kind) for kind in type(state).__mro__)
     return next(filter(None, registered), Appearance())
@@ -391,18 +380,18 @@ def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
 
 
 @Appearance.register(Density)
-class DensityAppearance(Appearance[LawT], Generic[LawT]):
+class DensityAppearance(Appearance):
     """Densities: fields over the space."""
 
     states = "densities"
     has_concentration = True
     law_in_words = "density"
 
-    def law(self, state: LawT) -> Density:
+    def law(self, state: Any) -> Density:
         """The density that is drawn of a state."""
         return state
 
-    def vectors(self, states: Sequence[LawT], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             head = state.resample(COARSE_DEGREE).coefficients
             yield np.concatenate([head[index] for index in members])
@@ -418,10 +407,10 @@ class DensityAppearance(Appearance[LawT], Generic[LawT]):
         energy = next(n for n in energies if n in data and np.isfinite(data[n]).any())
         return ["moments" if single else "order_parameter", energy]
 
-    def clusters(self, state: LawT) -> Sequence[Any]:
+    def clusters(self, state: Any) -> Sequence[Any]:
         return clusters_of_density(self.law(state))
 
-    def best_seen_from(self, state: LawT) -> np.ndarray:
+    def best_seen_from(self, state: Any) -> np.ndarray:
         """The direction of the mean, or of the maximum if the mean is near 0.
 
         Of several maxima of equal height the northernmost is taken; the uniform density is seen
@@ -438,7 +427,7 @@ class DensityAppearance(Appearance[LawT], Generic[LawT]):
 
 
 @Appearance.register(Indexed)
-class IndexedAppearance(DensityAppearance[Indexed]):
+class IndexedAppearance(DensityAppearance):
     """Indexed densities: figures of a density show the marginal law of all points."""
 
     states = "indexed densities"
@@ -471,7 +460,7 @@ class IndexedAppearance(DensityAppearance[Indexed]):
 
 
 @Appearance.register(Characteristics)
-class CharacteristicsAppearance(Appearance[Characteristics]):
+class CharacteristicsAppearance(Appearance):
     """Characteristics: a few nodes that represent equal masses, followed through the flow."""
 
     states = "characteristics"
@@ -523,7 +512,7 @@ class CharacteristicsAppearance(Appearance[Characteristics]):
         return np.array([chart.of_nodes(state) for state in solution])
 
 
-class Finite(Appearance[FiniteT], Generic[FiniteT]):
+class Finite(Appearance):
     """Finitely many tokens, whose replicas form an ensemble.
 
     Subclasses define `weighted(state, root)`, the positions times the roots of masses (..., n, 1),
@@ -544,7 +533,7 @@ class Finite(Appearance[FiniteT], Generic[FiniteT]):
             return [(0,) * len(solution.shape)]
         return choose_members(solution, member)
 
-    def vectors(self, states: Sequence[FiniteT], members: Sequence[Member]) -> Iterator[np.ndarray]:
+    def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
         for state in states:
             places = self.weighted(state, np.sqrt(state.masses)[..., None])
             yield np.concatenate([places[index].ravel() for index in members])
@@ -563,7 +552,7 @@ GROWING = ["order_parameter", "cluster_count", "mean_radius"]  # where radii are
 
 
 @Appearance.register(Gram)
-class GramAppearance(Finite[Gram]):
+class GramAppearance(Finite):
     """Inner products of tokens, whatever their dimension."""
 
     states = "inner products of tokens"
@@ -575,21 +564,21 @@ class GramAppearance(Finite[Gram]):
         return HIGH
 
 
-class Dots(Finite[PointsT], Generic[PointsT]):
+class Dots(Finite):
     """Tokens as points; a part of them if there are many."""
 
     states = "tokens"
 
-    def weighted(self, state: PointsT, root: np.ndarray) -> np.ndarray:
+    def weighted(self, state: Any, root: np.ndarray) -> np.ndarray:
         return root * state.x
 
-    def points(self, state: PointsT) -> np.ndarray:
+    def points(self, state: Any) -> np.ndarray:
         return state.x
 
-    def clusters(self, state: PointsT) -> Sequence[Any]:
+    def clusters(self, state: Any) -> Sequence[Any]:
         return separate(state)
 
-    def mean(self, state: PointsT) -> np.ndarray:
+    def mean(self, state: Any) -> np.ndarray:
         mean = state.masses @ state.x
         return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
 
@@ -613,7 +602,7 @@ class Dots(Finite[PointsT], Generic[PointsT]):
 
 
 @Appearance.register(Tokens)
-class TokensAppearance(Dots[Tokens]):
+class TokensAppearance(Dots):
     """Tokens on a sphere or in R^d."""
 
     def space(self, state: Tokens) -> type:
@@ -625,7 +614,7 @@ class TokensAppearance(Dots[Tokens]):
 
 
 @Appearance.register(TorusTokens)
-class TorusTokensAppearance(Dots[TorusTokens]):
+class TorusTokensAppearance(Dots):
     """Tokens with angles: of one angle they are drawn on the circle."""
 
     def space(self, state: TorusTokens) -> type:
@@ -636,7 +625,7 @@ class TorusTokensAppearance(Dots[TorusTokens]):
 
 
 @Appearance.register(Equiangular)
-class EquiangularAppearance(Appearance[Equiangular]):
+class EquiangularAppearance(Appearance):
     """Equiangular tokens: one number for each member."""
 
     states = "equiangular tokens"
@@ -650,7 +639,7 @@ class EquiangularAppearance(Appearance[Equiangular]):
 
 
 @Appearance.register(Gaussian)
-class GaussianAppearance(Appearance[Gaussian]):
+class GaussianAppearance(Appearance):
     """Normal laws: ellipses in the plane, variances in any dimension."""
 
     states = "Gaussians"
@@ -664,11 +653,11 @@ class GaussianAppearance(Appearance[Gaussian]):
         self, states: Sequence[Gaussian], members: Sequence[Member]
     ) -> Iterator[np.ndarray]:
         """Laws divided by their norm plus the initial one: norm 1/2 at the start, 1 at infinity."""
-        laws = [self.law(state) for state in states]
-        unit = norm(laws[0])
-        return (law / ((norm(law) + unit) or 1.0) for law in laws)
+        laws = [self.root_and_mean(state) for state in states]
+        initial = norm(laws[0])
+        return (law / ((norm(law) + initial) or 1.0) for law in laws)
 
-    def law(self, state: Gaussian) -> np.ndarray:
+    def root_and_mean(self, state: Gaussian) -> np.ndarray:
         """The symmetric root and the mean, whose norm is (int |x|^2 dmu)^(1/2)."""
         u, s, _ = np.linalg.svd(state.root)
         return np.column_stack([(u * s) @ u.T, state.mean]).ravel()

@@ -24,7 +24,7 @@ from ..spaces.density import Density
 from ..states import Gram, Tokens, TorusTokens
 from . import fields, layouts, theme
 from .appearance import DrawnCluster, DrawnSample, appearance_of, space_of
-from .labels import Member, distinct, label_logarithmic, label_of_member, percent
+from .labels import Member, distinct, label_of_member, percent
 from .layouts import DrawnMembers, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, in_words
@@ -385,7 +385,6 @@ def spectrum(panels: Panels) -> None:
         ax.axhline(rtol, color=theme.FAINT, linewidth=1.0, linestyle="--", zorder=1)
         ax.set(xlim=(0, max(highest, 1)), yscale="log")
         ax.set_ylim(max(SPECTRUM_FLOOR, min(lowest, rtol)) / SPECTRUM_MARGIN, SPECTRUM_MARGIN)
-        label_logarithmic(ax.yaxis)
         ax.set_xlabel("degree" if bottom else "")
         ax.set_ylabel("largest |coefficient|" if left else "")
     draw_curves(panels, curves)

@@ -11,7 +11,7 @@ from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from . import theme
 from .diagrams import MARKS, STYLES
-from .labels import label_logarithmic, label_of_order, symbol_of
+from .labels import label_of_order, symbol_of
 from .layouts import Canvas, of_result
 from .theme import Style
 
@@ -138,7 +138,6 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
     periods = data.period.values
     if name == "period" and periods.max() > GROWN_PERIOD * periods.min():
         ax.set_yscale("log")
-        label_logarithmic(ax.yaxis)
 
 
 # Several states of one model ----------------------------------------------------------------------

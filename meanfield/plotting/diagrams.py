@@ -15,8 +15,8 @@ from ..core.forms import TEXT, Many
 from ..dynamics.observables import style_of_observable
 from ..spaces import Torus
 from . import theme
-from .labels import describe_drift, label_logarithmic, label_of_order, symbol_of
-from .layouts import Canvas, of_result
+from .labels import describe_drift, label_of_order, symbol_of
+from .layouts import Canvas, cell_edges, of_result
 from .theme import Style
 
 if TYPE_CHECKING:
@@ -123,20 +123,7 @@ def bifurcation(
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
     require("y, of an ax,", names, "one name", page.ax is None or len(names) == 1)
-    kinds = set(_stability(diagram.data.growth.values))
-    handles = [
-        Line2D([], [], color=theme.INK, label=kind, **style)
-        for kind, style in STYLES.items()
-        if kind in kinds
-    ]
-    branches = _shown_branches(diagram, table)
-    if len(branches) > 1:  # colours as squares, which no line of a stability is taken for
-        square: Style = {"ls": "", "marker": "s", "ms": 6}
-        names_of_branches = {n: f"branch {n}" if n else "uniform" for n in branches}
-        handles += [
-            Line2D([], [], color=branches[n], label=text, **square)
-            for n, text in names_of_branches.items()
-        ]
+    handles = _handles_of_lines(diagram, table)
     labels = LABELS | {"order_parameter": label_of_order(diagram.space)}
     key = len(handles) + len({point.kind for point in diagram.special_points})
     panels = page.divide(len(names), 4.4 if len(names) == 1 else 3.3, 3.2, key=key)
@@ -156,15 +143,38 @@ def bifurcation(
         theme.break_heading(page.figure, heading)
 
 
+def _handles_of_lines(diagram: "Diagram", table: Sequence[tuple[str, np.ndarray]]) -> list[Line2D]:
+    """Legend entries of the kinds of stability and, if there are several, of the branches."""
+    kinds = set(_stability(diagram.data.growth.values))
+    handles = [
+        Line2D([], [], color=theme.INK, label=kind, **style)
+        for kind, style in STYLES.items()
+        if kind in kinds
+    ]
+    branches = _shown_branches(diagram, table)
+    if len(branches) > 1:  # colours as squares, which no line of a stability is taken for
+        square: Style = {"ls": "", "marker": "s", "ms": 6}
+        handles += [
+            Line2D([], [], color=colour, label=f"branch {n}" if n else "uniform", **square)
+            for n, colour in branches.items()
+        ]
+    return handles
+
+
+def _degree_of(name: str) -> int | None:
+    """The degree l of the name "moment l"; None for other names."""
+    prefix, _, degree = name.partition(" ")
+    return int(degree) if prefix == "moment" and degree.isdigit() else None
+
+
 def _moment_in_words(diagram: "Diagram", name: str) -> str:
     """The label of an axis for the name "moment l", with a formula; empty for other names."""
-    degree = name.removeprefix("moment ")
-    if not (name.startswith("moment ") and degree.isdigit()):
+    if (degree := _degree_of(name)) is None:
         return ""
     harmonic = rf"\cos {degree}\theta" if diagram.space.dimension == 2 else f"P_{{{degree}}}"
     if isinstance(diagram.space, Torus):  # moments are numbered by waves
         basis = diagram.curve().basis
-        waves = getattr(basis, "waves", np.zeros((0, 1)))[basis.degrees == int(degree)]
+        waves = getattr(basis, "waves", np.zeros((0, 1)))[basis.degrees == degree]
         if not len(waves):
             return ""
         harmonic = rf"\cos \langle ({', '.join(map(str, waves[0]))}), x\rangle"
@@ -232,8 +242,9 @@ def _name_of(parameter: str, onset: "SpecialPoint") -> str:
 def _values(diagram: "Diagram", y: str) -> np.ndarray:
     """The values of the quantity `y` at all points of a diagram; ValueError if it is unknown."""
     data = diagram.data
-    if y.startswith("moment ") and y[7:].isdigit() and int(y[7:]) in data.degree:
-        return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
+    degree = _degree_of(y)
+    if degree is not None and degree in data.degree:
+        return data.moments.values[:, np.flatnonzero(data.degree.values == degree)[0]]
     if y not in data or data[y].dims != ("point",):
         names = [str(name) for name, table in data.items() if table.dims == ("point",)]
         expected = f"{', '.join(names)} or 'moment l'"
@@ -288,10 +299,10 @@ def _value_at(state: "StationaryState", y: str) -> float | None:
     """The quantity `y` of a stationary state; None if it is not known there."""
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
-    if y.startswith("moment "):
-        column = np.flatnonzero(state.equation.degrees == int(y[7:]))
-        return float(state.legendre_moments[column[0]]) if len(column) else None
-    return None
+    degrees, degree = state.equation.degrees, _degree_of(y)
+    if degree is None or degree not in degrees:
+        return None
+    return float(state.legendre_moments[np.flatnonzero(degrees == degree)[0]])
 
 
 # Phase diagrams ------------------------------------------------------------------------------
@@ -347,9 +358,6 @@ def phases(
     for panel in planes[1:]:
         panel.sharey(planes[0])
         panel.autoscale(axis="y")
-    for panel in panels:
-        if ax is None and panel.get_yscale() == "log":
-            label_logarithmic(panel.yaxis)
     page.legend()
 
 
@@ -534,8 +542,6 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     if any(name.startswith("floor") for name in map(str, table)):
         ax.plot([], [], "--", color=theme.INK, lw=0.9, label="independent samples")
     ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
-    label_logarithmic(ax.xaxis)
-    label_logarithmic(ax.yaxis)
     angles = [name in DISTANCES_IN_RADIANS for name in names]
     unit = ", radians" if all(angles) else " ($W$ in radians)" if any(angles) else ""
     ax.set_ylabel(f"distance{unit}")
@@ -558,7 +564,6 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
         xlabel="time $t$",
         ylabel=DISTANCE_SYMBOLS.get(name, name) + ", radians" * (name in DISTANCES_IN_RADIANS),
     )
-    label_logarithmic(ax.yaxis)
 
 
 def _floor(ax: Axes, places: np.ndarray, table: "xr.Dataset", name: str, colour: ColorType) -> None:
@@ -632,7 +637,6 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
         axis.set_label_text(label)
         if is_geometric(values[dim].values):
             (panel.set_xscale if axis is panel.xaxis else panel.set_yscale)("log")
-            label_logarithmic(axis)
 
 
 def is_geometric(places: np.ndarray) -> bool:
@@ -645,12 +649,4 @@ def is_geometric(places: np.ndarray) -> bool:
 
 def _edges(places: np.ndarray) -> np.ndarray:
     """Edges (n + 1,) of the cells about increasing numbers, halfway on the axis that shows them."""
-    if is_geometric(places):
-        return np.exp(_edges_between(np.log(places)))
-    return _edges_between(places)
-
-
-def _edges_between(x: np.ndarray) -> np.ndarray:
-    """Middles between increasing numbers, and as far outside of the first and the last one."""
-    middle = (x[1:] + x[:-1]) / 2
-    return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+    return np.exp(cell_edges(np.log(places))) if is_geometric(places) else cell_edges(places)

@@ -85,7 +85,10 @@ def _heat_map(
 
     On a linear time axis the map is an image, which is drawn ten times as fast as a mesh.
     """
-    times, places = (_edges(*pair) for pair in zip((times, places), values.shape, strict=True))
+    times, places = (
+        ends if len(ends) > cells else layouts.cell_edges(ends)
+        for ends, cells in zip((times, places), values.shape, strict=True)
+    )
     if log_time:
         return ax.pcolormesh(times, places, values.T, rasterized=True, **style)
     image = PcolorImage(ax, times, places, values.T, **style)
@@ -93,14 +96,6 @@ def _heat_map(
     ax.add_image(image)
     image.set_extent((times[0], times[-1], places[0], places[-1]))
     return image
-
-
-def _edges(places: np.ndarray, cells: int) -> np.ndarray:
-    """The edges (cells + 1,) of cells: `places` if these are edges, or else from midpoints."""
-    if len(places) > cells:
-        return places
-    middles = (places[1:] + places[:-1]) / 2
-    return np.concatenate([[2 * places[0] - middles[0]], middles, [2 * places[-1] - middles[-1]]])
 
 
 # Scales of densities -------------------------------------------------------------------------
@@ -136,6 +131,11 @@ class Scale:
         """Colour scale for matplotlib; values beyond its ends are drawn as if they were there."""
         norms: Any = {"linear": Normalize, "log": LogNorm, "power": partial(PowerNorm, EXPONENT)}
         return norms[self.name](self.low, self.high, clip=True)
+
+    @property
+    def colours(self) -> dict[str, Any]:
+        """Options of an artist that shows densities in colours."""
+        return {"norm": self.norm, "cmap": theme.DENSITY_MAP}
 
     def height(self, values: np.ndarray) -> np.ndarray:
         """Height from 0 to 1 of densities above 0, for a radius."""
@@ -185,7 +185,7 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
     return Scale("linear", low, high, False)
 
 
-def density_bar(panels: Panels, image: ScalarMappable, scale: Scale, label: str) -> None:
+def density_bar(panels: Panels, scale: Scale, label: str) -> None:
     """Add one colour bar for all panels, with a mark at the uniform state, 1.
 
     A label that would be longer than the bar is broken into lines.
@@ -196,9 +196,9 @@ def density_bar(panels: Panels, image: ScalarMappable, scale: Scale, label: str)
         note = note.replace(" (", "\n(")
     if rows == 1:
         note = note.replace(" (power", "\n(power").replace(" exponent", "\nexponent")
-    extend = "min" if scale.cut else "neither"
-    style = {"extend": extend, "aspect": (13 if low else 26) * rows, "pad": 0.02}
-    bar = panels.figure.colorbar(image, ax=panels.axes, label=label + note, **style)
+    style = {"extend": "min" if scale.cut else "neither", "aspect": (13 if low else 26) * rows}
+    image = ScalarMappable(**scale.colours)
+    bar = panels.figure.colorbar(image, ax=panels.axes, label=label + note, pad=0.02, **style)
     if scale.low < 1.0 < scale.high:
         bar.ax.axhline(1.0, color="white", linewidth=2.4)
         bar.ax.axhline(1.0, color=theme.INK, linewidth=1.0)
@@ -267,9 +267,9 @@ def spacetime(panels: Panels, *, scale: str = "auto") -> None:
     """
     times, theta, fields = _over_time(panels)
     chart = visible_chart(panels)
-    colours = choose_scale(chart.values_within(theta, fields), scale)
-    image = field_maps(panels, times, theta, fields, colours.norm, chart)
-    density_bar(panels, image, colours, law_in_words(panels))
+    density_scale = choose_scale(chart.values_within(theta, fields), scale)
+    field_maps(panels, times, theta, fields, density_scale.norm, chart)
+    density_bar(panels, density_scale, law_in_words(panels))
 
 
 def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:

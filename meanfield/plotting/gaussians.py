@@ -13,7 +13,6 @@ from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
 from ..states import Gaussian
 from . import layouts, theme
-from .labels import label_logarithmic
 from .points import circle
 from .registry import figure
 from .spaces import UNIT_CIRCLE, Flat, Plane
@@ -64,7 +63,6 @@ def variances(panels: layouts.Panels, *, log_time: bool | None = None) -> None:
         label = rf"$\lambda_{{{i + 1}}}$" if has_label else None
         ax.plot(t, curve, color=colour, label=label, **marker)
     ax.set_yscale("log")
-    label_logarithmic(ax.yaxis)
     ax.set_ylabel(r"eigenvalues of $\Sigma$")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     layouts.time_axis(ax, solution, log_time=log_time)

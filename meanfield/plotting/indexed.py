@@ -3,13 +3,13 @@
 The kinds of a density, such as "snapshots", draw the marginal law of the points.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
@@ -17,7 +17,6 @@ from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.density import Density
 from ..spaces.index import Classes, Index, Positions
 from ..spaces.indexed import Indexed
-from . import theme
 from .appearance import evenly
 from .curves import draw_curves
 from .fields import MOST_COLUMNS, between, choose_scale, density_bar, field_maps, visible_chart
@@ -36,7 +35,7 @@ MOST_TICKS = 6
 Part = tuple[np.ndarray, np.ndarray]  # edges (n + 1,) or places (n,), and weights (n, P) of nodes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class IndexAxis(CoordinateAxis):
     """An index as an axis of a panel.
 
@@ -52,10 +51,10 @@ class IndexAxis(CoordinateAxis):
         Weights at `places`, as in `rows`; nan where the curve is interrupted.
     """
 
-    edges: np.ndarray = field(default_factory=lambda: np.zeros(1))
-    rows: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    places: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    edges: np.ndarray
+    rows: np.ndarray
+    places: np.ndarray
+    points: np.ndarray
 
 
 def mixtures(state: Indexed, weights: np.ndarray) -> Density:
@@ -69,12 +68,6 @@ def order_of(state: Indexed, weights: np.ndarray) -> np.ndarray:
     return np.abs(space.scalar_moment(mixtures(state, weights).coefficients, 1))
 
 
-def axis_of(index: Index) -> IndexAxis:
-    """The axis of an index: that of its class, or of the nearest that it derives from."""
-    draw = next(INDEX_AXES[kind] for kind in type(index).__mro__ if kind in INDEX_AXES)
-    return draw(index)
-
-
 def nodes_to_tell(index: Index, count: int) -> np.ndarray:
     """Indices of at most `count` nodes, with about equal weights between neighbours."""
     levels = np.cumsum(index.weights) - index.weights / 2
@@ -85,8 +78,9 @@ def nodes_to_tell(index: Index, count: int) -> np.ndarray:
 # Each kind of index --------------------------------------------------------------------------
 
 
-def _nodes(index: Index) -> IndexAxis:
-    """The axis of nodes at their own coordinates, without tails of negligible weight."""
+@singledispatch
+def axis_of(index: Index) -> IndexAxis:
+    """The axis of an index: by default nodes at their own coordinates, without negligible tails."""
     levels = np.cumsum(index.weights)
     kept = np.flatnonzero((levels > LEAST_TAIL) & (levels - index.weights < 1 - LEAST_TAIL))
     places, weights = index.nodes[kept], np.eye(len(index))[kept]
@@ -100,6 +94,7 @@ def _nodes(index: Index) -> IndexAxis:
     return _axis(index, ticks, labels, [(edges, weights)], [(places, weights)])
 
 
+@axis_of.register
 def _positions(index: Positions) -> IndexAxis:
     """The axis of positions from 0 to 1, with the attention sink beneath."""
     rows: list[Part] = []
@@ -117,6 +112,7 @@ def _positions(index: Positions) -> IndexAxis:
     return _axis(index, ticks, labels, rows, curve)
 
 
+@axis_of.register
 def _classes(index: Classes) -> IndexAxis:
     """The axis of classes: rows of equal height, whatever the coordinate and share of a class."""
     half = 0.45 if len(index) <= MOST_SEPARATE_CLASSES else 0.5
@@ -124,13 +120,6 @@ def _classes(index: Classes) -> IndexAxis:
     rows, curve = ([part for (part,) in side] for side in zip(*parts, strict=True))
     ticks = evenly(len(index), MOST_TICKS)
     return _axis(index, ticks, [f"${text}$" for text in distinct(index.nodes[ticks])], rows, curve)
-
-
-INDEX_AXES: dict[type, Callable[..., IndexAxis]] = {
-    Index: _nodes,
-    Positions: _positions,
-    Classes: _classes,
-}
 
 
 def _level(index: Index, node: int, low: float, high: float) -> tuple[list[Part], list[Part]]:
@@ -153,10 +142,10 @@ def _axis(
     points = [part for _, mixture in curve for part in (mixture, gap)]
     all_edges = np.concatenate(edges)
     return IndexAxis(
-        index.label,
-        (all_edges[0], all_edges[-1]),
-        np.asarray(ticks),
-        tuple(labels),
+        name=index.label,
+        limits=(all_edges[0], all_edges[-1]),
+        ticks=np.asarray(ticks),
+        labels=tuple(labels),
         edges=all_edges,
         rows=np.concatenate(weights),
         places=np.concatenate(places[:-1]),
@@ -204,8 +193,8 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     axis, chart = axis_of(panels.solution.final.index), visible_chart(panels)
     states = [panels.state(i, m) for i in panels.times for m in panels.members]
     judged = [state.values[state.space.judged] for state in states]
-    colour_scale = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
-    colours = {"norm": colour_scale.norm, "cmap": theme.DENSITY_MAP}
+    density_scale = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
+    colours = density_scale.colours
     members = [(row,) for row in range(len(axis.rows))]
 
     def draw(ax: Axes, member: Member, i: int) -> list[Artist]:
@@ -216,14 +205,8 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
 
     panels.each(draw)
     sparse = replace(chart, ticks=chart.ticks[::2], labels=chart.labels[::2])
-    for ax, bottom, left in panels.outer:
-        name = ax.get_ylabel()
-        sparse.draw_below(ax, named=bottom)
-        axis.draw_left(ax, named=left)
-        if name:  # label of a member
-            ax.set_ylabel(f"{name}\n{axis.name}")
-        ax.spines[:].set_visible(True)
-    density_bar(panels, ScalarMappable(**colours), colour_scale, DENSITY_BY_INDEX)
+    panels.frame(sparse, axis)
+    density_bar(panels, density_scale, DENSITY_BY_INDEX)
 
 
 @figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))

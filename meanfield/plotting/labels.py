@@ -6,8 +6,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter
 
 from ..core.checks import as_given
 from ..results.solution import Solution
@@ -181,7 +182,14 @@ def symbol_of(name: str) -> str:
 # Ticks of a logarithmic axis ---------------------------------------------------------------------
 
 
-def label_logarithmic(axis: Axis) -> None:
+def label_logarithmic(axes: Iterable[Axes]) -> None:
+    """Label the ticks of all logarithmic axes of panels that have not been labelled."""
+    for axis in (axis for ax in axes for axis in (ax.xaxis, ax.yaxis)):
+        if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
+            _label_decades(axis)
+
+
+def _label_decades(axis: Axis) -> None:
     """Label decades; where fewer than three are in view, other ticks too."""
     first, last = np.log10(sorted(axis.get_view_interval()))
     axis.set_minor_formatter(NullFormatter())

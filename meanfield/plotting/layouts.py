@@ -151,7 +151,6 @@ def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bo
     if log_time:
         ax.set_xscale("log")
         ax.set_xlim(left=t[t > 0][0])
-        labels.label_logarithmic(ax.xaxis)
     ax.set_xlabel(NAME if named else "")
     if is_timeless(solution):
         ax.set(xticks=[], xlabel="")
@@ -178,6 +177,12 @@ def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
     middles = (places[1:] + places[:-1]) / 2
     edges = np.concatenate([places[:1], middles, places[-1:]])
     return np.exp(edges) if log_time else edges
+
+
+def cell_edges(middles: np.ndarray) -> np.ndarray:
+    """Edges (n + 1,) of cells about n >= 2 increasing numbers; the outer cells are symmetric."""
+    edges = (middles[1:] + middles[:-1]) / 2
+    return np.concatenate([[2 * middles[0] - edges[0]], edges, [2 * middles[-1] - edges[-1]]])
 
 
 def columns_of_times(
@@ -312,6 +317,16 @@ class Panels(DrawnMembers):
             axis.draw_below(ax, named=bottom)
             if left and not ax.get_ylabel():
                 ax.set_ylabel(name)
+
+    def frame(self, below: CoordinateAxis, left: CoordinateAxis) -> None:
+        """Frame all panels; name their axes where there is room, beside labels of members."""
+        for ax, lowest, first in self.outer:
+            label = ax.get_ylabel()
+            below.draw_below(ax, named=lowest)
+            left.draw_left(ax, named=first)
+            if label:
+                ax.set_ylabel(f"{label}\n{left.name}")
+            ax.spines[:].set_visible(True)
 
     def show(self, draw: Callable[[int], Iterable[Artist]], times: Iterable[int]) -> None:
         """Draw the states of these indices; in a movie, each replaces what was drawn before it."""
@@ -578,6 +593,7 @@ def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
         with theme.style():
             page = Canvas(**options)
             draw(page, *results, **of_draw)
+            labels.label_logarithmic(page.panels)
         return page.figure
 
     others = Parameter("options", Parameter.VAR_KEYWORD, annotation=Any)
@@ -588,6 +604,7 @@ def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
 def finish(panels: Panels, title: str | None) -> Figure:
     """Add the heading and the verdict, to a new figure or to the caller's axes."""
     figure: Any = panels.figure.figure
+    labels.label_logarithmic(panels.axes)
     if not panels.inside:
         return title_page(figure, panels.solution, title)
     if title is not None:

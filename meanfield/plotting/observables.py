@@ -26,13 +26,12 @@ from ..dynamics.observables import OBSERVABLE_STYLES, ObservableStyle, style_of_
 from ..results.solution import Solution
 from ..states.contract import member_dims
 from . import layouts, theme
-from .appearance import appearance_of
+from .appearance import appearance_of, evenly
 from .indexed import nodes_to_tell
 from .labels import (
     Member,
     all_members,
     distinct,
-    label_logarithmic,
     label_of_member,
     varying_parameters,
 )
@@ -138,7 +137,7 @@ def key_of_groups(
         scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
         style = {"aspect": 40, "pad": 0.02, "label": "member"}
         bar = panels.figure.colorbar(scale, ax=panels.axes, **style)
-        ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
+        ticks = evenly(len(groups), 7)
         bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
         return
     handles: list[Artist] = [Line2D([], [], color=colour, **(line or {})) for _, colour in groups]
@@ -325,7 +324,6 @@ def _curves(
         ax.set_yscale("log", nonpositive="mask")
         lowest = _least_known(series, scale.noise)
         ax.set_ylim(bottom=lowest * min(0.5, (lowest / positive.max()) ** LOG_MARGIN))
-        label_logarithmic(ax.yaxis)
     elif scale.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
         ax.yaxis.set_major_locator(
@@ -354,15 +352,11 @@ def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]
 def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member) -> None:
     """Draw curves for a few nodes of the index, with about equal weights between them."""
     index = solution.final.index
-    table, nodes = values.transpose("t", "index", ...), nodes_to_tell(index, SHOWN_MOMENTS)
+    curves, nodes = values.transpose("index", "t", ...), nodes_to_tell(index, SHOWN_MOMENTS)
     colours, texts = theme.ordered_colours(len(nodes)), distinct(index.nodes[nodes], fewest=2)
-    for node, colour, text in zip(nodes, colours, texts, strict=True):
-        ax.plot(
-            table["t"],
-            table.to_numpy()[(slice(None), node, *member)],
-            color=colour,
-            label=f"${text}$",
-        )
+    shown = curves.to_numpy()[(..., *member)][nodes]
+    for curve, colour, text in zip(shown, colours, texts, strict=True):
+        ax.plot(values["t"], curve, color=colour, label=f"${text}$")
     ax.margins(y=0.08)
     ax.legend(title=index.label, title_fontsize=9, **KEY_ABOVE)
 

@@ -27,12 +27,12 @@ from ..core.files import check_writable, write_whole
 from ..core.provided import FIGURES
 from ..core.version import program_of_ffmpeg
 from ..results.solution import Solution
-from ..spaces import Circle, Sphere, Zonal
+from ..spaces import Circle, Sphere, Torus, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from ..states import Equiangular, Gaussian, Gram, Tokens, TorusTokens
-from . import curves, fields, gaussians, indexed, layouts, points, registry, sphere, theme
+from . import curves, fields, gaussians, indexed, layouts, points, registry, sphere, theme, torus
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
 from .layouts import DrawnMembers, Panels
@@ -314,17 +314,26 @@ def band(
 
 
 class OneBand:
-    """Upper part with one kind of figure; if this shows single times, at `times` of them."""
+    """Upper part with one kind of figure; if this shows single times, at `times` of them.
 
-    def __init__(self, height: float, kind: FigureKind, times: int | None = None, **options: Any):
-        self._height, self._kind, self._times, self._fixed = height, kind, times, options
-        viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
-        self.options = [*viewing, "log_time"]
+    `height` is that of a row of `columns` panels, by default of all.
+    """
+
+    def __init__(
+        self, height: float, kind: FigureKind, times: int = 1, columns: int = COLUMNS,
+        **options: Any,
+    ):  # fmt: skip
+        self._height, self._kind, self._fixed = height, kind, options
+        self._times, self._columns = times, columns
+        viewing = ("seen_from", "clusters", "density") if kind.is_sheet else ()
+        self.options = [*(name for name in viewing if name in options_of(kind)), "log_time"]
 
     def __call__(self, view: DrawnMembers, **options: Any) -> list[Band]:
-        shown = None if self._times is None else view.spread_times(self._times)
+        shown = view.spread_times(self._times) if self._kind.is_sheet else np.array([-1])
+        columns = min(len(shown), self._columns)
         settings = self._fixed | options_for(self._kind, options)
-        return [band(self._height, self._kind, view, shown, **settings)]
+        height = self._height * -(-len(shown) // columns)
+        return [band(height, self._kind, view, shown, columns=columns, **settings)]
 
 
 def at_the_end(tall: float, kind: FigureKind, view: DrawnMembers, scale: str) -> list[Band]:
@@ -373,6 +382,14 @@ def _maps(
         band(height, sphere.mollweide, view, shown, **maps),
         band(3.5, sphere.orthographic, view, shown[-1:], **sides),
     ]
+
+
+@upper_part(Density, Torus, single="map")
+def _maps_of_the_torus(view: DrawnMembers, *, scale: str = "auto") -> list[Band]:
+    """Maps at several times; of several members one each, at the last time."""
+    if len(view.members) > 1:
+        return at_the_end(2.4, torus.torus_map, view, scale)
+    return OneBand(2.3, torus.torus_map, TIMES, 3)(view, scale=scale)
 
 
 @upper_part(Indexed, Circle, Zonal, single="map")
@@ -440,7 +457,9 @@ def _ellipses(view: DrawnMembers, *, log_time: bool | None = None) -> list[Band]
 PATHS = OneBand(3.4, curves.trajectories)
 PRODUCT_BANDS = OneBand(3.2, fields.inner_products)
 DOTS = OneBand(3.1, sphere.orthographic_dots, COLUMNS, upright=True)
+SQUARES = OneBand(2.3, torus.torus_dots, TIMES, 3)
 upper_part((Characteristics, Tokens), Sphere, single="orthographic")(DOTS)
+upper_part((Characteristics, TorusTokens), Torus, single="map")(SQUARES)
 upper_part(Characteristics, Circle, Zonal, single="distribution")(PATHS)
 upper_part(Tokens, Line, single="observables")(OneBand(3.4, curves.trajectories))
 upper_part(Tokens, Plane, single="paths")(OneBand(4.2, points.paths))
@@ -482,6 +501,8 @@ class Film:
 scene(Density, Circle)(Film(curves.snapshots, curves.polar))
 scene(Density, Zonal)(Film(curves.snapshots))
 scene(Density, Sphere)(Film(sphere.orthographic))
+scene(Density, Torus)(Film(torus.torus_map))
+scene((Characteristics, TorusTokens), Torus)(Film(torus.torus_dots))
 scene(Indexed, Circle, Zonal)(Film(indexed.index_map, curves.snapshots))
 scene(Indexed, Sphere)(Film(sphere.mollweide, indexed.order))
 scene((Characteristics, Tokens), Sphere)(Film(sphere.orthographic_dots))

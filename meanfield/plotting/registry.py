@@ -53,7 +53,8 @@ class FigureRegistry:
 
         def keep(draw: Draw) -> Draw:
             """Register the function; ValueError if another module has done so."""
-            for state, space in pairs_of(states, spaces):
+            each = states if isinstance(states, tuple) else (states,)
+            for state, space in product(each, spaces or (object,)):  # `object` is any space
                 kinds = self._entries.setdefault((state, space), {})
                 if kinds.get(name, draw).__module__ != draw.__module__:
                     space_text = f"{state.__name__} {in_words(space)}".rstrip()
@@ -77,11 +78,6 @@ class FigureRegistry:
         for pair in product(type(solution.final).__mro__, space_of(solution).__mro__):
             functions = {**self._entries.get(pair, {}), **functions}
         return functions
-
-
-def pairs_of(states: type | tuple[type, ...], spaces: tuple[type, ...]) -> list[tuple[type, type]]:
-    """All pairs (class of states, class of spaces); `object` stands for any space."""
-    return list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
 
 
 FIGURE_KINDS = FigureRegistry()

@@ -12,7 +12,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import EllipseCollection
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
@@ -25,7 +24,7 @@ from ..spaces.density import Density
 from ..states import State, Tokens
 from ..states.points import unit
 from . import theme
-from .appearance import appearance_of
+from .appearance import POLE_POINTS, appearance_of
 from .fields import Scale, choose_scale, density_bar, law_in_words
 from .labels import Member, member_of, percent
 from .layouts import DrawnMembers, Panels
@@ -244,7 +243,6 @@ PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a ma
 MOVING = 160  # the same, of a movie
 GLOBE_MARGIN = 0.02
 COVERED = 0.25  # share of the view that dots of the uniform state cover
-POLE_POINTS = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
 WIDEST = 0.08  # largest diameter of dots of median mass, on a sphere of radius 1
 TEXT_SIZE = 7.5  # points of the texts at clusters
 WIDE = 0.66  # width of a digit or % over its height
@@ -261,7 +259,7 @@ class FieldLayer:
     def __init__(self, panels: Panels, scale: str | Scale):
         self._panels, self._per_unit = panels, PER_UNIT if panels.film is None else MOVING
         self._scale = common_scale(panels, panels.times, scale)
-        self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
+        self._colours = self._scale.colours
 
     def paint(
         self, ax: Axes, outline: PathPatch, projection: "Projection", member: Member, state: State
@@ -274,8 +272,7 @@ class FieldLayer:
 
     def explain(self) -> None:
         """A colour bar beside the panels."""
-        name = law_in_words(self._panels, "x")
-        density_bar(self._panels, ScalarMappable(**self._colours), self._scale, name)
+        density_bar(self._panels, self._scale, law_in_words(self._panels, "x"))
 
 
 def common_scale(view: DrawnMembers, times: np.ndarray, scale: str | Scale) -> Scale:

@@ -18,7 +18,6 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
-from matplotlib.ticker import LogFormatterSciNotation
 
 from ..core.checks import positive
 from ..core.files import write_whole
@@ -132,10 +131,7 @@ class PaperFigure(Figure):
         """Draw the figure; logarithmic axes of less than a decade have plain numbers."""
         from .labels import label_logarithmic
 
-        for ax in self.axes:
-            for axis in (ax.xaxis, ax.yaxis):
-                if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
-                    label_logarithmic(axis)
+        label_logarithmic(self.axes)
         super().draw(renderer)
 
     add_subplot = _in_style(Figure.add_subplot)

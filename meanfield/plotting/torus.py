@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 
 from ..core.annotations import PassedOn
 from ..results.solution import Solution
@@ -20,13 +19,11 @@ from . import curves, theme
 from .fields import choose_scale, density_bar
 from .labels import Member
 from .layouts import DrawnMembers, Panels
-from .pages import Band, Film, at_the_end, band, scene, upper_part
-from .registry import FigureKind, figure
+from .registry import figure
 from .spaces import AROUND
 from .sphere import DotLayer, mark_clusters
 
 MOST_SHOWN_POINTS = 256  # in each direction of a map
-SHOWN_TIMES = 6
 
 
 class FundamentalSquare:
@@ -93,12 +90,12 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
         If the states are not densities on a torus of two or three angles.
     """
     values = [plane_values(panels.state(i, m)) for i in panels.times for m in panels.members]
-    chosen = choose_scale(np.array([[v.min(), v.max()] for v in values]), scale)
-    colours: PassedOn = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
+    density_scale = choose_scale(np.array([[v.min(), v.max()] for v in values]), scale)
+    colours = density_scale.colours
 
     panels.each(lambda ax, member, i: [draw_plane(ax, panels.state(i, member), **colours)])
     frame_squares(panels)
-    density_bar(panels, ScalarMappable(**colours), chosen, r"density $\mu_t(\theta_1, \theta_2)$")
+    density_bar(panels, density_scale, r"density $\mu_t(\theta_1, \theta_2)$")
 
 
 def draw_plane(ax: Axes, density: Density, **style: PassedOn) -> Artist:
@@ -113,14 +110,10 @@ def frame_squares(panels: Panels) -> None:
     angles = panels.state(-1, panels.members[0]).dimension // 2
     of_all = "" if angles == 2 else f" of {angles}"
     few = replace(AROUND, ticks=np.array([-np.pi, 0.0, np.pi]), labels=AROUND.labels[::2])
-    for ax, bottom, left in panels.outer:
-        name, second = ax.get_ylabel(), rf"angle $\theta_2${of_all}"
-        replace(few, name=rf"angle $\theta_1${of_all}").draw_below(ax, named=bottom)
-        replace(few, name=second).draw_left(ax, named=left)
-        if name:  # label of a member
-            ax.set_ylabel(f"{name}\n{second}")
+    first, second = (replace(few, name=rf"angle $\theta_{k}${of_all}") for k in (1, 2))
+    panels.frame(first, second)
+    for ax in panels.axes:
         ax.set_aspect("equal")
-        ax.spines[:].set_visible(True)
 
 
 @figure("map", (Characteristics, TorusTokens), Torus, sheet=(6, 1.0, 3))
@@ -181,30 +174,3 @@ def draw_beneath(density: Solution, solution: Solution) -> Callable[[Axes, float
         return draw_plane(ax, nearest, norm=norm, cmap=theme.GREY_MAP, zorder=0)
 
     return draw
-
-
-def squares(kind: FigureKind, drawn: DrawnMembers, **options: PassedOn) -> list[Band]:
-    """One band with a map at each of several times, three in a row."""
-    shown = drawn.spread_times(SHOWN_TIMES)
-    columns = min(len(shown), 3)
-    return [band(2.3 * -(-len(shown) // columns), kind, drawn, shown, columns=columns, **options)]
-
-
-@upper_part(Density, Torus, single="map")
-def _maps_of_the_torus(drawn: DrawnMembers, *, scale: str = "auto") -> list[Band]:
-    """Maps at several times; of several members one each, at the last time."""
-    if len(drawn.members) > 1:
-        return at_the_end(2.4, torus_map, drawn, scale)
-    return squares(torus_map, drawn, scale=scale)
-
-
-@upper_part((Characteristics, TorusTokens), Torus, single="map")
-def _dots_on_the_torus(
-    drawn: DrawnMembers, *, clusters: bool = True, density: Solution | None = None
-) -> list[Band]:
-    """Dots at several times."""
-    return squares(torus_dots, drawn, clusters=clusters, density=density)
-
-
-scene(Density, Torus)(Film(torus_map))
-scene((Characteristics, TorusTokens), Torus)(Film(torus_dots))
