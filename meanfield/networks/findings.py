@@ -92,7 +92,7 @@ def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DR
     """
     states = trace.streams or trace.hidden
     means = means_over_pairs(states, [lambda t: t, _energy], draws, rng)
-    _level(means, rounding_of(states))
+    _drop_rounding(means, rounding_of(states))
     if not trace.streams:
         return Changes(means[0], means[1], {})
     last = last_steps(trace.steps)
@@ -113,7 +113,7 @@ def rounding_of(states: list[np.ndarray]) -> float:
     return float(8 * np.finfo(float).eps + 4 * max(rounded, default=0.0))
 
 
-def _level(means: np.ndarray, rounding: float) -> None:
+def _drop_rounding(means: np.ndarray, rounding: float) -> None:
     """Set values along axis 1 to the value before, from which they differ by rounding only."""
     for quantity in means:
         for before, now in pairwise(quantity):

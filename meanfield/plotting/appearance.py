@@ -78,7 +78,7 @@ def clusters_of_tokens(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
     return sorted(clusters, key=lambda c: (-round(c.mass, 12), int(c.tokens[0])))
 
 
-def separate(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
+def clusters_with_room(tokens: Tokens | TorusTokens) -> list[DrawnCluster]:
     """Clusters whose shares can be written without one hiding another."""
     clusters: list[DrawnCluster] = []
     for cluster in clusters_of_tokens(tokens):
@@ -576,7 +576,7 @@ class Dots(Finite):
         return state.x
 
     def clusters(self, state: Any) -> Sequence[Any]:
-        return separate(state)
+        return clusters_with_room(state)
 
     def mean(self, state: Any) -> np.ndarray:
         mean = state.masses @ state.x

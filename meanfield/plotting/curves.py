@@ -195,7 +195,7 @@ def polar_axes(ax: Axes, scale: fields.Scale, angle: float) -> None:
         radius = 1.0 + scale.height(np.array(level))
         ax.plot(*(radius * UNIT_CIRCLE), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
         if radius > 1.0 + DIGIT_HEIGHT:
-            x, y = _at(radius, angle)
+            x, y = _cartesian(radius, angle)
             ax.text(x, y, f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH)
     uniform = 1.0 + scale.height(np.array(1.0))
     ax.plot(*(uniform * UNIT_CIRCLE), **UNIFORM_LINE)
@@ -206,13 +206,13 @@ def polar_axes(ax: Axes, scale: fields.Scale, angle: float) -> None:
 def name_angles(ax: Axes, names: Sequence[tuple[float, str]], radius: float) -> None:
     """Names of angles, in units of pi, inside a circle; equal scales and no frame."""
     for quarter, name in names:
-        x, y = _at(radius, quarter * np.pi)
+        x, y = _cartesian(radius, quarter * np.pi)
         ax.text(x, y, name, fontsize=9, **CENTRED)
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
 
 
-def _at(radius: float, angle: float) -> tuple[float, float]:
+def _cartesian(radius: float, angle: float) -> tuple[float, float]:
     """Cartesian coordinates of a point given by radius and angle."""
     return radius * np.cos(angle), radius * np.sin(angle)
 

@@ -101,7 +101,7 @@ def _positions(index: Positions) -> IndexAxis:
     curve: list[Part] = []
     ticks, labels = np.linspace(0.0, 1.0, 5), ["$0$", "$0.25$", "$0.5$", "$0.75$", "$1$"]
     if index.sink:
-        rows, curve = _level(index, 0, *SINK)
+        rows, curve = _one_node(index, 0, *SINK)
         ticks, labels = np.append(np.mean(SINK), ticks[::2]), ["sink", *labels[::2]]
     for a, b in zip(index.breaks[:-1], index.breaks[1:], strict=True):
         edges = np.linspace(a, b, 1 + max(FEWEST_INDEX_ROWS, round(ROWS_PER_UNIT * (b - a))))
@@ -116,13 +116,13 @@ def _positions(index: Positions) -> IndexAxis:
 def _classes(index: Classes) -> IndexAxis:
     """The axis of classes: rows of equal height, whatever the coordinate and share of a class."""
     half = 0.45 if len(index) <= MOST_SEPARATE_CLASSES else 0.5
-    parts = [_level(index, p, p - half, p + half) for p in range(len(index))]
+    parts = [_one_node(index, p, p - half, p + half) for p in range(len(index))]
     rows, curve = ([part for (part,) in side] for side in zip(*parts, strict=True))
     ticks = evenly(len(index), MOST_TICKS)
     return _axis(index, ticks, [f"${text}$" for text in distinct(index.nodes[ticks])], rows, curve)
 
 
-def _level(index: Index, node: int, low: float, high: float) -> tuple[list[Part], list[Part]]:
+def _one_node(index: Index, node: int, low: float, high: float) -> tuple[list[Part], list[Part]]:
     """One node as a row of a map, and as a constant part of a curve, from `low` to `high`."""
     ends, weights = np.array([low, high]), np.eye(len(index))[[node]]
     return [(ends, weights)], [(ends, np.repeat(weights, 2, axis=0))]

@@ -60,7 +60,7 @@ def drawn_count(solution: Solution) -> int:
 def pick_times(
     solution: Solution, members: Sequence[labels.Member], times: Sequence[float] | None, count: int
 ) -> np.ndarray:
-    """Increasing indices of the saved states nearest to `times`, or by default those of `story`.
+    """Increasing indices of the saved states nearest to `times`, by default `states_along_path`.
 
     The last state of a blow-up is never among them.
 
@@ -72,7 +72,7 @@ def pick_times(
     """
     if times is None:
         count = whole_number("count", count)
-        return story(solution, members, count)
+        return states_along_path(solution, members, count)
     if is_timeless(solution):
         raise ValueError(
             f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, "
@@ -87,7 +87,9 @@ def pick_times(
     return np.unique(np.abs(shown[:, None] - targets).argmin(axis=0))
 
 
-def story(solution: Solution, members: Sequence[labels.Member], count: int) -> np.ndarray:
+def states_along_path(
+    solution: Solution, members: Sequence[labels.Member], count: int
+) -> np.ndarray:
     """Indices of at most `count` saved states, evenly spread along the path of the measure.
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
@@ -99,7 +101,7 @@ def story(solution: Solution, members: Sequence[labels.Member], count: int) -> n
 
 
 def subset(states: Sequence[Any], members: Sequence[labels.Member], count: int) -> np.ndarray:
-    """Indices of at most `count` of these states, as for `story`."""
+    """Indices of at most `count` of these states, as for `states_along_path`."""
     if len(states) == 1:
         return np.array([0])
     places = appearance_of(states[0]).vectors(states, members)
@@ -256,7 +258,7 @@ class DrawnMembers:
 
     def spread_times(self, count: int) -> np.ndarray:
         """Indices of at most `count` saved states, evenly spread along the path of the measure."""
-        return story(self.solution, self.members, count)
+        return states_along_path(self.solution, self.members, count)
 
 
 @dataclass

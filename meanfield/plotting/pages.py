@@ -133,7 +133,9 @@ def overview(
             names = main_observables(solution, 4, single=single)
             shown = DrawnMembers(solution, members if single else all_members(solution, member))
             tall = 0.1 + 2.0 * -(-len(names) // 2)
-            bands.append(Band(tall, lambda bottom: _tell(bottom, shown, names, log_time)))
+            bands.append(
+                Band(tall, lambda bottom: _draw_observables_in(bottom, shown, names, log_time))
+            )
         heights = [band.height for band in bands]
         page = theme.figure(width=7.5 if single else 8.0, height=sum(heights) + 0.4)
         parts = np.ravel(page.subfigures(len(bands), 1, height_ratios=heights))
@@ -142,7 +144,9 @@ def overview(
         return layouts.title_page(page, solution, title)
 
 
-def _tell(place: SubFigure, view: DrawnMembers, names: list[str], log_time: bool | None) -> None:
+def _draw_observables_in(
+    place: SubFigure, view: DrawnMembers, names: list[str], log_time: bool | None
+) -> None:
     """Draw observables of these members together, one in each panel, two panels in a row."""
     axes = layouts.panels_in(place, len(names), 2)
     panels = Panels(view.solution, view.members, place, axes, 2)
@@ -528,7 +532,7 @@ def _over_time(top: SubFigure, view: DrawnMembers) -> list[layouts.Update]:
             "with observe={name: function}."
         )
     shown = view if single else DrawnMembers(solution, all_members(solution, None))
-    _tell(top, shown, names, False)
+    _draw_observables_in(top, shown, names, False)
     return [cursor(ax, solution) for ax in top.axes]
 
 

@@ -328,10 +328,10 @@ def result_card(result: Any) -> str:
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a single state, drawn like a run with one state, but without a time."""
     heading = {} if options.get("ax") else {"title": ""}  # the caller's axes keep their title
-    return plot(alone(state), kind, **heading | options)
+    return plot(run_of_one_state(state), kind, **heading | options)
 
 
-def alone(state: State) -> Solution:
+def run_of_one_state(state: State) -> Solution:
     """A run whose only state is this one; figures show neither its model nor its time."""
     from ..models import Attention, Kuramoto
 

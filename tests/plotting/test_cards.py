@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
-from meanfield.plotting.registry import alone, kinds_of, options_of
+from meanfield.plotting.registry import kinds_of, options_of, run_of_one_state
 
 CIRCLE = mf.Circle(16)
 MU = CIRCLE.von_mises(0.0, 2.0)
@@ -64,13 +64,13 @@ def test_every_state_has_a_picture(name):
 @pytest.mark.parametrize("name", [*STATES, "tokens on the circle"])
 def test_every_figure_of_a_state_fits_into_axes_with_a_title_of_their_own(name):
     state = STATES[name] if name in STATES else MU.sample(20, rng=0)
-    for kind, draw in kinds_of(alone(state)).items():
+    for kind, draw in kinds_of(run_of_one_state(state)).items():
         if "ax" not in options_of(draw):
             continue
         box = "3d" if kind == "cone" else "rectilinear"
         named = {"names": ["order_parameter"]} if kind == "observables" else {}
         if kind == "observables" and name in ("gaussian", "gram", "equiangular"):
-            named = {"names": [next(iter(alone(state).observables))]}
+            named = {"names": [next(iter(run_of_one_state(state).observables))]}
         for title in ("mine", None):
             ax = Figure().add_subplot(projection=box)
             ax.set_title("before")
@@ -99,7 +99,7 @@ def test_texts_are_escaped():
 def test_a_state_by_itself_is_drawn_without_a_time_or_an_energy(name):
     """Neither is known of it: saved at t = 0.4, every panel said t = 0."""
     state = STATES[name]
-    for kind in kinds_of(alone(state)):
+    for kind in kinds_of(run_of_one_state(state)):
         try:
             said = words(state.plot(kind))
         except ValueError as refused:  # of what needs two times

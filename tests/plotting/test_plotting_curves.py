@@ -13,7 +13,7 @@ import meanfield as mf
 from meanfield.plotting import orthographic, snapshots, spacetime, theme, trajectories
 from meanfield.plotting.appearance import appearance_of, equal_masses, quantiles
 from meanfield.plotting.curves import _spaced, cumulated
-from meanfield.plotting.layouts import resolved_states, story
+from meanfield.plotting.layouts import resolved_states, states_along_path
 from meanfield.plotting.registry import kinds_of
 from meanfield.plotting.spaces import chart_of
 
@@ -208,7 +208,7 @@ def test_observables_are_on_the_scales_they_need(circle, parted):
 
 
 def test_times_are_spread_along_the_way_that_the_mass_goes(zonal):
-    shown = story(zonal, [()], 4)
+    shown = states_along_path(zonal, [()], 4)
     assert {0, len(zonal) - 1} <= set(shown)
     assert len(zonal) - 2 not in shown, "nothing moves at the end"
 

@@ -84,11 +84,11 @@ class Comparison:
 
     def __init__(self, dimension: int, rng: np.random.Generator):
         self._weights = rng.standard_normal((dimension, min(2 * dimension, RELU_UNITS)))
-        self._tables: list[np.ndarray] = []
-        self._scores: list[np.ndarray] = []
-        self._layers: list[float] = []
-        self._others: list[np.ndarray] = []
-        self._off: list[np.ndarray] = []
+        self._statistics_of_replicas: list[np.ndarray] = []
+        self._scores_of_replicas: list[np.ndarray] = []
+        self._layer_terms: list[float] = []
+        self._replica_terms: list[np.ndarray] = []
+        self._observed_excess: list[np.ndarray] = []
         self.value: np.ndarray = np.zeros(())
         self.variance: np.ndarray = np.zeros(())
 
@@ -100,18 +100,20 @@ class Comparison:
         value, deviations = score - center, scores - center
         self.variance = self.variance + covariance
         self.value = self.value + value
-        self._scores.append(deviations * count / (count - 1))
+        self._scores_of_replicas.append(deviations * count / (count - 1))
         precision = np.linalg.pinv(covariance)
         size = value @ precision @ value * count / (count + 1)
-        self._layers.append(float(_surprise(size, p, count)))
+        self._layer_terms.append(float(_fisher_term(size, p, count)))
         sizes = leave_one_out(((deviations @ precision) * deviations).sum(axis=1), count)
-        self._others.append(_surprise(sizes * (count - 1) / count, p, count - 1))
+        self._replica_terms.append(_fisher_term(sizes * (count - 1) / count, p, count - 1))
         x, mean = transition.x, left.mean(axis=0)
         table = _statistics(x, (left - mean) * count / (count - 1), y, self._weights)
         (observed,) = _statistics(x, (residual - mean)[None], transition.y[None], self._weights)
         excess, scale = table - table.mean(axis=0), table.std(axis=0, ddof=1) + LEAST_SPREAD
-        self._tables.append(np.sign(excess) * np.sqrt(leave_one_out((excess / scale) ** 2, count)))
-        self._off.append((observed - table.mean(axis=0)) / scale)
+        self._statistics_of_replicas.append(
+            np.sign(excess) * np.sqrt(leave_one_out((excess / scale) ** 2, count))
+        )
+        self._observed_excess.append((observed - table.mean(axis=0)) / scale)
 
     @property
     def goodness(self) -> Goodness:
@@ -124,21 +126,26 @@ class Comparison:
         from scipy.special import fdtrc
         from scipy.stats import gamma
 
-        transitions, p = len(self._tables), len(self.value)
-        table, scores = np.concatenate(self._tables), np.concatenate(self._scores)
+        transitions, p = len(self._statistics_of_replicas), len(self.value)
+        table, scores = (
+            np.concatenate(self._statistics_of_replicas),
+            np.concatenate(self._scores_of_replicas),
+        )
         slopes = np.linalg.lstsq(scores, table, rcond=None)[0]
         dof = len(table) - transitions - p
         left_over = table - scores @ slopes
         covariance = left_over.T @ left_over / (len(table) - p) * transitions
-        excess = np.sum(self._off, axis=0) - self.value @ slopes
+        excess = np.sum(self._observed_excess, axis=0) - self.value @ slopes
         k = len(excess)
         square = float(excess @ np.linalg.pinv(covariance) @ excess)
         by_statistics = float(fdtrc(k, dof - k + 1, square * (dof - k + 1) / (dof * k)))
         by_layers = 1.0
         if transitions > 1:
-            mean = max(2.0 * transitions, sum(values.mean() for values in self._others))
-            variance = max(4.0 * transitions, sum(values.var(ddof=1) for values in self._others))
-            total = sum(self._layers) * mean / variance
+            mean = max(2.0 * transitions, sum(values.mean() for values in self._replica_terms))
+            variance = max(
+                4.0 * transitions, sum(values.var(ddof=1) for values in self._replica_terms)
+            )
+            total = sum(self._layer_terms) * mean / variance
             by_layers = float(gamma.sf(total, mean**2 / variance))
         deviations = (excess / np.sqrt(np.diag(covariance))).tolist()
         both = min(1.0, 2 * min(by_statistics, by_layers))
@@ -156,7 +163,7 @@ def leave_one_out(squares: np.ndarray, count: int) -> np.ndarray:
     return squares * count**2 * (count - 2) / ((count - 1) ** 3 * left)
 
 
-def _surprise(square: Values, p: int, count: int) -> Values:
+def _fisher_term(square: Values, p: int, count: int) -> Values:
     """-2 log of the p-value of the squared distance of p numbers from the mean of `count` replicas.
 
     Distances are in units of the covariance of the replicas, whose law is Hotelling's.
@@ -179,8 +186,8 @@ def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndar
     mean, second = y.mean(axis=1), y.transpose(0, 2, 1) @ y / n
     pull = x.mean(axis=0) - (x @ x.mean(axis=0))[:, None] * x
     return np.stack([
-        _learned(x, noise, x),
-        _learned(features - features.mean(axis=0), noise, x),
+        _regression_agreement(x, noise, x),
+        _regression_agreement(features - features.mean(axis=0), noise, x),
         np.log((squares**2).sum(axis=1) / squares.sum(axis=1) ** 2),
         np.log((mean**2).sum(axis=-1)),
         np.log((second**2).sum(axis=(-1, -2)) - 1 / d),
@@ -188,7 +195,7 @@ def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndar
     ], axis=1)  # fmt: skip
 
 
-def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _regression_agreement(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Agreement (R,) of residuals `noise` (R, n, d) with regressions learned on half of the tokens.
 
     A ridge regression on `features` (n, k) is learned on each half of the tokens x (n, d) and

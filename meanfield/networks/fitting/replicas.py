@@ -36,7 +36,7 @@ from .equations import (
 from .families import ParameterFamily, central_differences
 from .goodness import Compared
 from .scores import first_guess, information, scores
-from .transitions import Arrays, carried, chord, mean_velocity, replicas_of, unit
+from .transitions import Arrays, chord, mean_velocity, replicas_of, transported, unit
 
 BROYDEN_ROUNDS = 12
 MOST_ANCHORS = 4  # largest number of points at which the score is evaluated
@@ -166,7 +166,7 @@ def residuals(
     """The displacement of each token minus that by the flow, as tangent vectors at x."""
     flow = family.at(point)
     middle, displacement = chord(x, y)
-    return carried(displacement - flow.time * mean_velocity(flow, x, y), middle, x)
+    return transported(displacement - flow.time * mean_velocity(flow, x, y), middle, x)
 
 
 class ScoreTest:

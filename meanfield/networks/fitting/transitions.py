@@ -71,7 +71,7 @@ def transitions_of(layers: UserValue, rng: np.random.Generator) -> list[LayerTra
 def logarithm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The tangent vector at x that leads to y, of length the angle between them."""
     middle, tangent = chord(x, y)
-    return carried(tangent, middle, x)
+    return transported(tangent, middle, x)
 
 
 def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +91,7 @@ def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return both / double, gap * np.where(size > 0, angle / np.where(size > 0, size, 1), 1.0)
 
 
-def carried(vector: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+def transported(vector: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Parallel transport of tangent vectors along the great circles from start to end."""
     component = (vector * end).sum(axis=-1, keepdims=True)
     return vector - component / (1 + (start * end).sum(axis=-1, keepdims=True)) * (start + end)
@@ -126,7 +126,7 @@ def mean_velocity(
     mean = weights[1] * velocity(middle)
     for weight, end in ((weights[0], x), (weights[2], y)):
         if weight:
-            mean = mean + weight * carried(velocity(end), end, middle)
+            mean = mean + weight * transported(velocity(end), end, middle)
     return mean
 
 

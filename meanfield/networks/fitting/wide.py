@@ -100,11 +100,11 @@ class WideEquations(NoisyEquations):
                 if better:
                     point, means = better
                     continue
-            elif not moves(weights, inverse, means, self.means(point, 2 * self.rk_steps)):
+            elif not moves_root(weights, inverse, means, self.means(point, 2 * self.rk_steps)):
                 # a start may have needed more steps than the root
                 while self.rk_steps > FEWEST_RK_STEPS:
                     coarse = self._trial_means(point, self.rk_steps // 2)
-                    if not coarse or moves(weights, inverse, means, coarse):
+                    if not coarse or moves_root(weights, inverse, means, coarse):
                         break
                     self.rk_steps, means = self.rk_steps // 2, coarse
                 converged = True
@@ -217,7 +217,7 @@ class WideEquations(NoisyEquations):
         return float(total)
 
 
-def moves(weights: Arrays, inverse: np.ndarray, means: Arrays, other_means: Arrays) -> bool:
+def moves_root(weights: Arrays, inverse: np.ndarray, means: Arrays, other_means: Arrays) -> bool:
     """True if other means move the root by `RESOLVED_SHIFT` standard errors or more."""
     triples = zip(weights, means, other_means, strict=True)
     shift = np.sum([np.tensordot(w, a - b, axes=2) for w, a, b in triples], axis=0)
