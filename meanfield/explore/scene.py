@@ -167,11 +167,11 @@ class Scene(Kind, family=True):
                 "space", self.space, f"{file.space}, that of {file.name}", self.space == file.space
             )
             return file.law
-        if self.start == "mode" and self.space != "Sphere":
-            return {"kind": "Fourier", "cos": [0.0] * (self.mode - 1) + [self.amplitude]}
         if self.start == "mode":
             series = [0.0] * (self.mode - 1) + [self.amplitude]
-            return {"kind": "Legendre", "coefficients": series, "axis": [1.0, 0.0, 0.0]}
+            if self.space == "Sphere":
+                return {"kind": "Legendre", "coefficients": series, "axis": [1.0, 0.0, 0.0]}
+            return {"kind": "Fourier", "cos": series}
         laws = [self._peak((i - (self.peaks - 1) / 2) * self.separation) for i in range(self.peaks)]
         if self.peaks == 1:
             return laws[0]

@@ -340,21 +340,20 @@ class Outbox:
     ----------
     write : callable
         Sends a message, str or bytes; awaited until the page has taken it.
+
+    Attributes
+    ----------
+    unsent : int
+        Bytes of messages that the page has not taken yet.
     """
 
     def __init__(self, write: Callable[[str | bytes], Awaitable[None]]):
         self._write = write
         self._waiting: deque[tuple[str | bytes, Past]] = deque()
-        self._unsent, self._closed = 0, False
+        self.unsent, self._closed = 0, False
         self._room = threading.Condition()
         self._loop = asyncio.get_running_loop()
         self._mail = asyncio.Event()
-
-    @property
-    def unsent(self) -> int:
-        """Bytes of messages that the page has not taken yet."""
-        with self._room:
-            return self._unsent
 
     def put(self, message: str | bytes, past: Past) -> None:
         """Add a message, from any thread; it is dropped if `past()` is true before it is sent."""
@@ -363,14 +362,14 @@ class Outbox:
                 return
             self._drop()
             self._waiting.append((message, past))
-            self._unsent += len(message)
+            self.unsent += len(message)
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._mail.set)
 
     def wait(self, past: Past) -> None:
         """Wait until the queue has room or `past()` is true; not in the thread of the loop."""
         with self._room:
-            while self._unsent > MOST_UNSENT and not self._closed and not past():
+            while self.unsent > MOST_UNSENT and not self._closed and not past():
                 self._room.wait(CHECK_SECONDS)
 
     async def deliver(self) -> None:
@@ -386,7 +385,7 @@ class Outbox:
                     message, _ = self._waiting.popleft()
                 await self._write(message)
                 with self._room:  # the page has taken it: waiting runs go on
-                    self._unsent = max(self._unsent - len(message), 0)
+                    self.unsent = max(self.unsent - len(message), 0)
                     self._room.notify_all()
 
     def close(self) -> None:
@@ -394,7 +393,7 @@ class Outbox:
         with self._room:
             self._closed = True
             self._waiting.clear()
-            self._unsent = 0
+            self.unsent = 0
             self._room.notify_all()
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._mail.set)
@@ -403,6 +402,6 @@ class Outbox:
         """Drop the messages of earlier scenes."""
         current = [(message, past) for message, past in self._waiting if not past()]
         if len(current) < len(self._waiting):
-            self._unsent -= sum(len(m) for m, _ in self._waiting) - sum(len(m) for m, _ in current)
+            self.unsent -= sum(len(m) for m, _ in self._waiting) - sum(len(m) for m, _ in current)
             self._waiting = deque(current)
             self._room.notify_all()

@@ -139,11 +139,14 @@ def _table(layers: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str
         + "</tr>"
         for label, values in rows.items()
     )
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f'<caption class="soft">{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    title = f'<caption class="soft">{escape(caption)}</caption>'
+    return _wide(caption, f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>")
+
+
+def _wide(label: str, table: str) -> str:
+    """A table in HTML that may be wider than the page, and then is scrolled."""
+    region = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}">'
+    return f"{region}<table>{table}</table></div>"
 
 
 # Clusters ----------------------------------------------------------------------------------------
@@ -170,13 +173,12 @@ def clusters_section(report: Report) -> str:
         "words": ("words", "words"),
         "ids": ("tokens", "tokens, by their ids"),
     }.get(report.named_by, ("tokens", "tokens, by their position in the text, from 0"))
+    head = f'<tr><th scope="col">tokens</th><th scope="col" class="words">{column}</th></tr>'
+    table = _wide("Clusters", f"<thead>{head}</thead><tbody>{rows}</tbody>")
     return (
-        f"<h2>Clusters of {noun}</h2>"
-        f"<p>{sizes} Clusters are those of mean-shift at beta = {beta:g}: among the "
-        "values tried this one puts most tokens into clusters other than the largest."
-        f'{remainder}</p><div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
-        '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">'
-        f"{column}</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<h2>Clusters of {noun}</h2><p>{sizes} Clusters are those of mean-shift at beta = "
+        f"{beta:g}: among the values tried this one puts most tokens into clusters other than the "
+        f"largest.{remainder}</p>{table}"
     )
 
 

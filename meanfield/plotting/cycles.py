@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..bifurcation import Basins, Cycle, CycleBranch, StationaryStates
 
 PHASES = 401  # at which moments are drawn
-MANIFOLD = {"period doubling": ("P", "period doubling"), "torus": ("X", "torus"),
+CYCLE_MARKS = {"period doubling": ("P", "period doubling"), "torus": ("X", "torus"),
             "branch point": ("^", "branch point"), "fold": MARKS["fold"]}  # fmt: skip
 QUANTITIES = {
     "order_parameter": r"$r = |\int x\, d\mu|$, least and largest",
@@ -123,7 +123,7 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
                     **STYLES[kind])  # fmt: skip
             labelled.add(kind)
     for point in branch.special_points:
-        marker, label = MANIFOLD[point.kind]
+        marker, label = CYCLE_MARKS[point.kind]
         shifts = (places - point.value) / (np.ptp(places) or 1.0)
         nearest = int(np.hypot(shifts, data.period.values / point.period - 1).argmin())
         height = point.period if name == "period" else lines[-1][nearest]

@@ -69,6 +69,7 @@ LINES = {
     "Hopf": (theme.PALETTE[1], ":"),
 }
 PLANE_MARKS = {  # by the name of their list in a phase diagram
+    "tricritical": ("o", "tricritical"),
     "cusps": ("*", "cusp"),
     "bogdanov_takens": ("D", "Bogdanov-Takens"),
     "generalised_hopf": ("^", "generalised Hopf"),
@@ -385,8 +386,6 @@ def _lines(ax: Axes, diagram: "NoisePhaseDiagram", relative: bool) -> None:
                 low, high = np.array(ends) / unit(beta)
                 style = SEVERAL_STABLE if count else NONE_STABLE
                 ax.fill_between([beta - half, beta + half], low, high, **style)
-    for point in diagram.tricritical:
-        _mark(ax, point, unit(point.beta), "o", "tricritical")
     for points, marker in PLANE_MARKS.items():
         for point in getattr(diagram, points):
             _mark(ax, point, unit(point.beta), *marker)
@@ -436,7 +435,7 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
             ax.fill_between(beta[mask], kappa[mask], top, where=kappa[mask] < top, **BOTH_STABLE)
     for point in diagram.tricritical:
         if point.degree == lead or not close_up:
-            _mark(ax, point, unit(point.beta), "o", "tricritical")
+            _mark(ax, point, unit(point.beta), *PLANE_MARKS["tricritical"])
     for end in diagram.end_points:
         _mark(ax, end, unit(end.beta), "s", "end point")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"

@@ -59,15 +59,7 @@ def frame_of(direction: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 class View(Protocol):
-    """Places of points in a panel.
-
-    Attributes
-    ----------
-    area : float
-        Area of the whole view.
-    """
-
-    area: ClassVar[float]
+    """Places of points in a panel."""
 
     @property
     def outlines(self) -> list[np.ndarray]:
@@ -93,7 +85,6 @@ class OrthographicPair:
         Longer steps between neighbouring points of a curve cross to the other disc.
     """
 
-    area: ClassVar[float] = 2 * np.pi
     leap: ClassVar[float] = 0.8 * GAP
     frame: np.ndarray
     upright: bool = False
@@ -149,7 +140,6 @@ class Mollweide:
     Snyder, Map Projections: A Working Manual, US Geological Survey (1987), section 31.
     """
 
-    area: ClassVar[float] = 2 * np.pi
     leap: ClassVar[float] = 0.3
     centre: float = 0.0
 
@@ -283,9 +273,16 @@ def common_scale(view: DrawnMembers, times: np.ndarray, scale: str | Scale) -> S
 
 
 class DotLayer:
-    """Layer that paints tokens, or nodes, as dots with areas proportional to their masses."""
+    """Layer that paints tokens, or nodes, as dots with areas proportional to their masses.
+
+    Attributes
+    ----------
+    radius : float
+        Radius of each of two discs that together have the area of the view.
+    """
 
     lines = theme.INK
+    radius = 1.0
 
     def __init__(self, panels: Panels):
         self._panels, self._samples = panels, panels.samples(panels.look.most_dots)
@@ -296,9 +293,8 @@ class DotLayer:
         """Draw the dots of a single state; returns their collection."""
         sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
-        radius = np.sqrt(view.area / (2 * np.pi))  # of one of the two discs of this area
-        widths = 2 * radius * np.sqrt(2 * COVERED * shares)
-        widths *= min(1.0, WIDEST * radius / np.median(widths))
+        widths = 2 * self.radius * np.sqrt(2 * COVERED * shares)
+        widths *= min(1.0, WIDEST * self.radius / np.median(widths))
         crowded = len(widths) > MOST_EDGED_DOTS
         places = view.place(self._panels.look.points(state)[sample.indices])
         index, places = self.visible(places, widths)

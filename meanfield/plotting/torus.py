@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -29,8 +28,6 @@ MOST_SHOWN_POINTS = 256  # in each direction of a map
 class FundamentalSquare:
     """The first two angles in (-pi, pi]."""
 
-    area: ClassVar[float] = (2 * np.pi) ** 2
-
     @property
     def outlines(self) -> list[np.ndarray]:
         return [np.pi * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])]
@@ -41,6 +38,8 @@ class FundamentalSquare:
 
 class SquareDots(DotLayer):
     """Dots on the square, whole across its edges: parts beyond one appear at the opposite one."""
+
+    radius = float(np.sqrt(2 * np.pi))
 
     def visible(self, places: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turns = 2 * np.pi * np.array([p for p in product((-1, 0, 1), repeat=2) if any(p)])

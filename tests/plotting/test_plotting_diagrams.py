@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 from drawings import room, texts, words
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 import meanfield as mf
 from meanfield.plotting import bifurcation, phases, theme
@@ -36,6 +38,16 @@ def sa_plane():
 
 def styles(figure):
     return {line.get_linestyle() for line in figure.axes[0].lines} - {"None"}
+
+
+def test_logarithmic_axes_of_the_caller_are_labelled_as_those_of_figures():
+    """Also in a figure of matplotlib's own, which knows nothing of this package."""
+    plane, line = Figure().subplots(), Figure().subplots()
+    phases(sa_plane(), ax=plane)
+    bifurcation(short(), log=True, ax=line)
+    for axis in (plane.yaxis, line.xaxis):
+        assert isinstance(axis.get_minor_formatter(), NullFormatter)
+        assert axis.get_ticklabels()[0].get_text().strip("$")[0].isdigit()
 
 
 def test_only_stability_that_is_known_is_shown():

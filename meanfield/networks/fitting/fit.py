@@ -404,7 +404,6 @@ class Fit:
 
     def _parts(self, over: str) -> np.ndarray:
         """The terms of the equations, one row (p,) for each token or each text."""
-        require("over", over, "tokens or texts", over in ("tokens", "texts"))
         if over == "tokens":
             return np.concatenate(self.estimate.terms)
         texts = sorted({pair.text for pair in self.equations.transitions})
