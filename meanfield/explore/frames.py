@@ -10,11 +10,8 @@ import numpy as np
 
 import meanfield as mf
 
-DRAWN_DEGREES = {
-    2: (64, 512),
-    3: (32, 32),
-    4: (32, 32),
-}  # lowest and highest degree that is drawn, by dimension
+# Lowest and highest degree that is drawn, by dimension
+DRAWN_DEGREES = {2: (64, 512), 3: (32, 32), 4: (32, 32)}
 NODE_BANDWIDTH = 0.05  # radians by which characteristics are smoothed to be drawn as a density
 NODE_DEGREE = 128  # degree of this density
 MEASURED_EVERY = {2: 1, 3: 5, 4: 5}  # frames per measured energy, by dimension: beyond 2 costly

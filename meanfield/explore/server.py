@@ -137,9 +137,7 @@ class Socket(WebSocketHandler):
 
     def on_message(self, message: str | bytes) -> None:
         """Show the scene of a message; close the connection if malformed or sent too often."""
-        now = (
-            time.monotonic()
-        )  # each scene uses up one of an allowance, which is refilled with time
+        now = time.monotonic()  # each scene uses up one of an allowance, refilled with time
         self.left = min(self.left + SCENES_PER_SECOND * (now - self.refilled), SCENES_AT_ONCE) - 1
         self.refilled = now
         if self.left < 0:

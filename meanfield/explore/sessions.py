@@ -65,7 +65,8 @@ class Latest:
         """Set the job that follows the running one, in place of a waiting job; None removes it."""
         with self._lock:
             self._job = job
-            begins, self._busy = job is not None and not self._busy, self._busy or job is not None
+            begins = job is not None and not self._busy
+            self._busy = self._busy or begins
         if begins:
             self._submit()
 
@@ -315,21 +316,21 @@ def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:
     Values are float32. If `coded`, they are integers of 8 bits, the positions of colours: 0 for the
     least value of the frame, 255 for its largest.
     """
+    values = [frame.values for frame in frames]
     header: dict[str, Any] = {
         **{"version": version, "layer": layer, "coded": coded},
         **{name: [getattr(f, name) for f in frames] for name in ("index", "t", "order")},
         "energy": [frame.energy if np.isfinite(frame.energy) else None for frame in frames],
-        "sizes": [frame.values.size for frame in frames],
-        "low": [float(frame.values.min()) for frame in frames],
-        "high": [float(frame.values.max()) for frame in frames],
+        "sizes": [v.size for v in values],
+        "low": [float(v.min()) for v in values],
+        "high": [float(v.max()) for v in values],
     }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)  # so that numbers begin at a multiple of 4
-    values = [frame.values for frame in frames]
     if coded:
-        spans = [float(v.max()) - float(v.min()) or 1.0 for v in values]
-        values = [np.round((v - v.min()) * (255 / span)).astype(np.uint8)
-                  for v, span in zip(values, spans, strict=True)]  # fmt: skip
+        ends = zip(values, header["low"], header["high"], strict=True)
+        values = [np.round((v - v.min()) * (255 / (high - low or 1.0))).astype(np.uint8)
+                  for v, low, high in ends]  # fmt: skip
     return struct.pack("<I", len(text)) + text + b"".join(v.tobytes() for v in values)
 
 

@@ -141,13 +141,12 @@ class Network:
             roles = "query", "key", "value"
             maps |= zip(roles, starmap(Affine, zip(*thirds, strict=True)), strict=True)
         first, second = (self._norm(start + name) for name in family.norms)
-        rope, turned = config.get("rope_parameters") or {}, None
-        if family.rotary:
-            base: Json = rope.get("rope_theta", config.get("rope_theta", 10000.0))
-            turned = Rotary(base)
+        rope = config.get("rope_parameters") or {}
+        base: Json = rope.get("rope_theta", config.get("rope_theta", 10000.0))
+        positions = Rotary(base) if family.rotary else None
         activation = config.get(family.keys["activation"], family.usual_activation)
         return Layer(index, maps, (first, second), family.norms_after, heads, shared,
-                     family.causal, activation, turned)  # fmt: skip
+                     family.causal, activation, positions)  # fmt: skip
 
     def _map(self, name: str) -> Affine:
         """The affine map with a matrix (out, in), and a bias if the file has one."""

@@ -15,12 +15,12 @@ from .report import Report
 PAGE_TEMPLATE = Path(__file__).with_name("report.html")
 CLUSTERS_SHOWN = 8
 WORDS_SHOWN, WORD_LENGTH = 14, 40  # words of a cluster, characters of a word
-HEADINGS = {
+HEADINGS = {  # of figures, by name
     "layers": "Quantities by layer",
     "cosines": "Cosines of pairs",
     "parts": "Changes by sublayer",
     "heads": "Heads",
-}  # headings of figures, by name
+}
 HEADS_IN_WORDS = (
     "Left: the part of each head in the change of the mean cosine. Middle: that part against the "
     "trace of output V. Right: the share of the variance of logits that cosines of tokens explain, "

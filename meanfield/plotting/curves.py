@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator
 from scipy.ndimage import maximum
 from scipy.optimize import isotonic_regression
@@ -550,13 +549,12 @@ def mark_ends(
     low, high = ax.get_ylim()
     height = 72 * ax.figure.bbox.height / ax.figure.dpi * ax.get_position().height
     room = LINE / height * (high - low)
-    halo = [withStroke(linewidth=1.6, foreground="white")]
     labels = _spaced(np.array(places), room, (low, high))
     for i, (place, cluster, label) in enumerate(zip(places, clusters, labels, strict=True)):
         style: dict[str, Any] = {"color": theme.colour(i)}
         size = 2.5 + 4.0 * np.sqrt(cluster.mass)
         ax.plot(end, place, "o", ms=size, clip_on=False, zorder=6, **style)
-        style |= {"xytext": (6, 0), "textcoords": "offset points", "path_effects": halo}
+        style |= {"xytext": (6, 0), "textcoords": "offset points", "path_effects": theme.HALO}
         style |= {"xycoords": ax.get_yaxis_transform(), "va": "center", "fontsize": 9}
         ax.annotate(percent(cluster.mass), (1.0, label), **style)
 

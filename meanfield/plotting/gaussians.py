@@ -205,12 +205,18 @@ def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:
 
 def draw_cone(ax: Axes3D, solution: Solution) -> None:
     """The path in the cone, whose surface is drawn up to the highest point of the first path."""
-    points, colour = cone_points(solution)[: layouts.drawn_count(solution)], theme.PALETTE[0]
+    points = cone_points(solution)[: layouts.drawn_count(solution)]
     if not ax.lines:
         _surface(ax, 1.05 * points[:, 2].max() or 1.0)
+    _path(ax, points, 3.0)
+
+
+def _path(ax: Axes, points: np.ndarray, size: float) -> None:
+    """Draw the path of points (m, dimensions) from a ring to a dot of this size."""
+    colour = theme.PALETTE[0]
     ax.plot(*points.T, color=colour, linewidth=1.0)
-    ax.plot(*points[0][:, None], "o", color=colour, markersize=3, markerfacecolor="none")
-    ax.plot(*points[-1][:, None], "o", color=colour, markersize=3)
+    ax.plot(*points[:1].T, "o", color=colour, markersize=size, markerfacecolor="none")
+    ax.plot(*points[-1:].T, "o", color=colour, markersize=size)
 
 
 def _surface(ax: Axes3D, height: float) -> None:
@@ -234,8 +240,5 @@ def draw_disc(ax: Axes, solution: Solution) -> None:
         circle(ax)
         ax.set(xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$", aspect="equal")
         ax.locator_params(nbins=5)
-    x, y, _ = cone_points(solution, trace_one=True)[: layouts.drawn_count(solution)].T
-    colour = theme.PALETTE[0]
-    ax.plot(x, y, color=colour, linewidth=1.0)
-    ax.plot(x[:1], y[:1], "o", color=colour, markersize=3.5, markerfacecolor="none")
-    ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=3.5)
+    points = cone_points(solution, trace_one=True)[: layouts.drawn_count(solution)]
+    _path(ax, points[:, :2], 3.5)

@@ -324,11 +324,9 @@ def _curves(
         ax.set_yscale("log", nonpositive="mask")
         lowest = _least_known(series, scale.noise)
         ax.set_ylim(bottom=lowest * min(0.5, (lowest / positive.max()) ** LOG_MARGIN))
-    elif scale.steps:
+    elif scale.steps:  # they count something
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
-        ax.yaxis.set_major_locator(
-            MaxNLocator("auto", steps=TICK_STEPS, integer=True)
-        )  # they count something
+        ax.yaxis.set_major_locator(MaxNLocator("auto", steps=TICK_STEPS, integer=True))
 
 
 def _least_known(series: np.ndarray, noise: float) -> float:

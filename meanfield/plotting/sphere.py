@@ -15,7 +15,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
-from matplotlib.patheffects import withStroke
 
 from ..core.checks import require
 from ..spaces import Sphere
@@ -538,7 +537,6 @@ def name_sides(ax: Axes, pair: OrthographicPair) -> None:
 def mark_clusters(ax: Axes, view: View, state: State) -> list[Artist]:
     """A ring at each cluster of a single state, and its share of the mass beside it."""
     marks: list[Artist] = []
-    halo = [withStroke(linewidth=1.6, foreground="white")]
     ring = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
     clusters = appearance_of(state).clusters(state)
     places = [view.place(cluster.point) for cluster in clusters]
@@ -548,7 +546,7 @@ def mark_clusters(ax: Axes, view: View, state: State) -> list[Artist]:
         marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **ring)
         alignment = {"ha": "right" if left else "left", "va": "top" if below else "baseline"}
         offset = {"xytext": (-4 if left else 4, -3 if below else 3), "textcoords": "offset points"}
-        style = {"fontsize": TEXT_SIZE, "zorder": 5, "path_effects": halo}
+        style = {"fontsize": TEXT_SIZE, "zorder": 5, "path_effects": theme.HALO}
         marks.append(ax.annotate(percent(cluster.mass), place, **offset, **alignment, **style))
     return marks
 

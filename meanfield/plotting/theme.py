@@ -17,6 +17,7 @@ from matplotlib import rcParams
 from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
 from ..core.checks import positive
@@ -35,6 +36,7 @@ WARNING = "#D00000"
 CAUTION = "#B35900"
 INK = "#222222"
 FAINT = "#9A9A9A"
+HALO = [withStroke(linewidth=1.6, foreground="white")]  # of texts on figures
 # Both maps are perceptually uniform and safe for colour-blind readers.
 DENSITY_MAP = "viridis"
 GREY_MAP = "Greys"  # beneath curves in colours

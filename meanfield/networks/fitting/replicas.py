@@ -135,12 +135,11 @@ class ReplicaEquations(NoisyEquations):
         transitions = [replace(pair, seed=pair.seed.spawn(1)[0]) for pair in self.transitions]
         flow, family = self.family.at(point), self.family
         for pair, y in replicas_of(flow, transitions, self.test_replicas, self.steps, pairs=False):
-            (drawn_scores, left), (score, residual) = (
-                (scores(family, point, *layers), residuals(family, point, *layers))
-                for layers in ((_repeated(pair.x, y), y), (pair.x[None], pair.y[None]))
-            )
-            drawn_scores, score = drawn_scores.sum(axis=1), score.sum(axis=1)
-            yield pair, y, drawn_scores, score[0], left, residual[0]
+            drawn, layer = (_repeated(pair.x, y), y), (pair.x[None], pair.y[None])
+            scores_drawn = scores(family, point, *drawn).sum(axis=1)
+            (score,) = scores(family, point, *layer).sum(axis=1)
+            (residual,) = residuals(family, point, *layer)
+            yield pair, y, scores_drawn, score, residuals(family, point, *drawn), residual
 
     def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
         """Predict by means over replicas, as `Equations.predicted`."""
