@@ -92,11 +92,11 @@ def predictions(
         w2 = {key: float(wasserstein(Tokens(unit(law)), last)) for key, law in laws.items()}
         errors = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
         draws = _draws(part, squares, rng)
-        ratios = {
-            f"over_{key}": tuple(interval(draws["flow"] / draws[key]).tolist())
-            for key in ("nothing", "linear")
-        }
-        results.append(Prediction(kind, **errors, **ratios, distances=w2))
+        first, second = (
+            tuple(interval(draws["flow"] / draws[key]).tolist()) for key in ("nothing", "linear")
+        )
+        results.append(Prediction(kind, **errors, over_nothing=first, over_linear=second,
+                                  distances=w2))  # fmt: skip
     return results
 
 
