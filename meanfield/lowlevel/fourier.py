@@ -8,6 +8,7 @@ FFTW_ESTIMATE: the same plan, hence the same bits, in every process.
 import ctypes
 import functools
 import importlib.util
+import math
 import threading
 import weakref
 from pathlib import Path
@@ -79,14 +80,17 @@ def good_length(n: int) -> int:
 
 
 class RealTransform:
-    """Transforms between half spectra and values on n equally spaced points.
+    """Transforms between half spectra and values on n equally spaced points, or a product of such.
 
-        values[j] = sum_{|k| <= n/2} spectrum[k] e^{2 pi i j k / n},   spectrum[-k] = conj
+        values[j] = sum_{|k| <= n/2} spectrum[k] e^{2 pi i <j, k> / n},   spectrum[-k] = conj
+
+    The last direction has the wave numbers 0, ..., n/2; others have 0, ..., n - 1, where n - k is
+    -k.
 
     Parameters
     ----------
-    length : int
-        Number of points n, even.
+    length : int or tuple of int
+        Number of points n, even; or that of each direction.
     rows : int
         The inverse transform takes `rows` spectra at a time, the forward one a row of values.
     measure : bool
@@ -96,8 +100,9 @@ class RealTransform:
     ----------
     spectrum : ndarray of complex, (rows, stride)
     values : ndarray of float, (rows, 2 * stride)
-        The buffers, 64-byte aligned; entries beyond n/2 + 1 and n are padding. The inverse
-        transform destroys `spectrum`, the forward one is not normalised.
+        The buffers, 64-byte aligned; entries beyond the last are padding. The inverse transform
+        destroys `spectrum`, the forward one is not normalised. The plans also fit other buffers, at
+        addresses that are multiples of 16.
     inverse, forward : (int, int)
         Address of the executing function and of the plan, for `callbacks.call`.
     record : Record
@@ -105,22 +110,24 @@ class RealTransform:
         long as this object exists.
     """
 
-    def __init__(self, length: int, rows: int, *, measure: bool = False) -> None:
+    def __init__(
+        self, length: int | tuple[int, ...], rows: int, *, measure: bool = False
+    ) -> None:
         """Plan transforms of real rows: inverse ones of all rows, forward ones of one."""
-        library = _library()
-        stride = -(-(length // 2 + 1) // 4) * 4
-        self.length, self.rows, self.stride = length, rows, stride
+        library, lengths = _library(), length if isinstance(length, tuple) else (length,)
+        stride = -(-math.prod(lengths[:-1]) * (lengths[-1] // 2 + 1) // 4) * 4
+        self.rows, self.stride = rows, stride
         self.spectrum = aligned(rows, 2 * stride).view(complex)
         self.values = aligned(rows, 2 * stride)
         flags = MEASURE if measure else ESTIMATE
         spectrum, values = (self.spectrum, stride), (self.values, 2 * stride)
         self.inverse = (
             _address(library.fftw_execute_dft_c2r),
-            _plan(library.fftw_plan_many_dft_c2r, length, rows, spectrum, values, flags),
+            _plan(library.fftw_plan_many_dft_c2r, lengths, rows, spectrum, values, flags),
         )
         self.forward = (
             _address(library.fftw_execute_dft_r2c),
-            _plan(library.fftw_plan_many_dft_r2c, length, 1, values, spectrum, flags),
+            _plan(library.fftw_plan_many_dft_r2c, lengths, 1, values, spectrum, flags),
         )
         for _, plan in (self.inverse, self.forward):
             weakref.finalize(self, _destroy, plan).atexit = False
@@ -159,10 +166,9 @@ def fill_spectrum(transform: Any) -> None:
 
 
 def _plan(
-    planner: Any, length: int | tuple[int, ...], rows: int, source: Any, target: Any, flags: int
+    planner: Any, lengths: tuple[int, ...], rows: int, source: Any, target: Any, flags: int
 ) -> int:
-    """Plan `rows` transforms of a length, or of several, at (array, stride) source and target."""
-    lengths = length if isinstance(length, tuple) else (length,)
+    """Plan `rows` transforms of these lengths at (array, stride) source and target."""
     (source, source_stride), (target, target_stride) = source, target
     with PLANNING:
         plan = planner(
@@ -175,7 +181,8 @@ def _plan(
         )
         _free()
     if not plan:
-        raise MeanfieldError(f"FFTW could not plan a transform of length {length}.")
+        shape = " x ".join(map(str, lengths))
+        raise MeanfieldError(f"FFTW could not plan a transform of length {shape}.")
     return plan
 
 

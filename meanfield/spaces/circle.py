@@ -14,7 +14,7 @@ from .circle_transport import CircleTransport
 from .contract import Space, bands_of, one_number, orthogonal, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
-from .transforms import CircleGridTransforms
+from .torus_transforms import TorusGridTransforms
 
 ANGLES_AT_ONCE = 256
 INVERSION_STEPS, INVERSION_ACCURACY = 60, 1e-14  # of the inversion of a cumulative law
@@ -47,7 +47,7 @@ class Circle(Space):
 
     dimension = 2
     transports = CircleTransport, CircleTransport
-    grids = CircleGridTransforms
+    grids = TorusGridTransforms
 
     def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)

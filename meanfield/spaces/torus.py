@@ -1,7 +1,6 @@
 """The torus (R / 2 pi)^m: Fourier coefficients c_k = int e^{-i<k, x>} dmu of waves k in Z^m."""
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..states.points import UNIT, on_circles
 from .circle import Circle, _inverted
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
-from .torus_transforms import TorusGridTransforms
+from .torus_transforms import TorusGridTransforms, WaveRows, wave_rows
 
 if TYPE_CHECKING:
     from ..states.torus_tokens import TorusTokens
@@ -24,52 +23,6 @@ if TYPE_CHECKING:
 MOST_CIRCLES = 3
 PRODUCTS_AT_ONCE = 2**22  # complex numbers in sums over waves and points
 NO_MEAN = 1e-12  # lengths of means below this count as 0
-
-
-class WaveRows:
-    """Waves k of a torus up to a degree, half of them, in rows along the last wave number.
-
-    A real function has c_{-k} = conj(c_k). Of k and -k the one is kept whose last wave number is
-    positive, or, if it is 0, whose first nonzero wave number is positive.
-
-    Attributes
-    ----------
-    waves : ndarray of int, (rows, m - 1)
-        Wave numbers but the last: 0 first, then those whose first nonzero number is positive.
-    first : ndarray of int, (rows,)
-        First of the last wave numbers, 0 or 1.
-    place : ndarray of int, (rows,)
-        Index of the coefficient of the last wave number 0, which is not there if `first` is 1.
-    mirrored : ndarray of bool, (rows,)
-        Whether a row has the wave (k, 0) of which -(k, 0) is left out.
-    """
-
-    def __init__(self, degree: int, circles: int) -> None:
-        numbers = product([*range(degree + 1), *range(-1, -degree - 1, -1)], repeat=circles - 1)
-        signs = {row: next((np.sign(k) for k in row if k), 0) for row in numbers}
-        order = sorted(signs, key=lambda row: {0: 0, 1: 1, -1: 2}[signs[row]])
-        self.waves = np.array(order, dtype=int).reshape(len(order), circles - 1)
-        sign = np.array([signs[row] for row in order], dtype=int)
-        self.first, self.mirrored = np.where(sign < 0, 1, 0), sign > 0
-        counts = degree + 1 - self.first
-        self.place = np.cumsum(counts) - counts - self.first
-        self.degree = degree
-
-    def entries(self, length: int, sign: int = 1) -> np.ndarray:
-        """Index of (sign * k, 0) in half spectra for `length` points a direction, (rows,)."""
-        index = np.zeros(len(self.waves), dtype=int)
-        for k in self.waves.T:
-            index = index * length + sign * k % length
-        return index * (length // 2 + 1)
-
-    @cached_property
-    def all(self) -> np.ndarray:
-        """All waves, (modes, m)."""
-        parts = []
-        for row, first in zip(self.waves, self.first, strict=True):
-            last = np.arange(first, self.degree + 1)[:, None]
-            parts.append(np.concatenate([np.broadcast_to(row, (len(last), row.size)), last], 1))
-        return np.concatenate(parts)
 
 
 class WavesAt:
@@ -170,9 +123,9 @@ class Torus(Space):
     def described(self) -> dict[str, Any]:
         return {"degree": self.degree, "dimension": self.circles}
 
-    @cached_property
+    @property
     def rows(self) -> WaveRows:
-        return WaveRows(self.degree, self.circles)
+        return wave_rows(self.degree, self.circles)
 
     @cached_property
     def waves(self) -> np.ndarray:

@@ -1,33 +1,83 @@
-"""Transforms of Fourier series on a torus for compiled code.
+"""Transforms of Fourier series on a torus, of one circle or several, for compiled code.
 
 Coefficients come in rows: all wave numbers but the last are fixed in a row, and the last one runs
 from 0, or from 1 where (k, 0) is the conjugate of another coefficient: see `Torus`. In the half
 spectrum of FFTW such an entry is written too.
 """
 
+from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..lowlevel.callbacks import CompiledFunction, call, complex_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.fourier import good_length
+from ..lowlevel.fourier import TRANSFORM, RealTransform, good_length
 from ..lowlevel.records import Layout, floats, integers
 from ..lowlevel.simd import address_of
-from ..lowlevel.torus_fourier import TORUS_TRANSFORM, TorusTransform
 from .transport import GridTransforms
 
 if TYPE_CHECKING:
     from .contract import Space
-    from .torus import Torus
 
 NO_ENTRY = -1
+
+
+class WaveRows:
+    """Waves k of a torus up to a degree, half of them, in rows along the last wave number.
+
+    A real function has c_{-k} = conj(c_k). Of k and -k the one is kept whose last wave number is
+    positive, or, if it is 0, whose first nonzero wave number is positive.
+
+    Attributes
+    ----------
+    waves : ndarray of int, (rows, m - 1)
+        Wave numbers but the last: 0 first, then those whose first nonzero number is positive.
+    first : ndarray of int, (rows,)
+        First of the last wave numbers, 0 or 1.
+    place : ndarray of int, (rows,)
+        Index of the coefficient of the last wave number 0, which is not there if `first` is 1.
+    mirrored : ndarray of bool, (rows,)
+        Whether a row has the wave (k, 0) of which -(k, 0) is left out.
+    """
+
+    def __init__(self, degree: int, circles: int) -> None:
+        numbers = product([*range(degree + 1), *range(-1, -degree - 1, -1)], repeat=circles - 1)
+        signs = {row: next((np.sign(k) for k in row if k), 0) for row in numbers}
+        order = sorted(signs, key=lambda row: {0: 0, 1: 1, -1: 2}[signs[row]])
+        self.waves = np.array(order, dtype=int).reshape(len(order), circles - 1)
+        sign = np.array([signs[row] for row in order], dtype=int)
+        self.first, self.mirrored = np.where(sign < 0, 1, 0), sign > 0
+        counts = degree + 1 - self.first
+        self.place = np.cumsum(counts) - counts - self.first
+        self.degree = degree
+
+    def entries(self, length: int, sign: int = 1) -> np.ndarray:
+        """Index of (sign * k, 0) in half spectra for `length` points a direction, (rows,)."""
+        index = np.zeros(len(self.waves), dtype=int)
+        for k in self.waves.T:
+            index = index * length + sign * k % length
+        return index * (length // 2 + 1)
+
+    @cached_property
+    def all(self) -> np.ndarray:
+        """All waves, (modes, m)."""
+        parts = []
+        for row, first in zip(self.waves, self.first, strict=True):
+            last = np.arange(first, self.degree + 1)[:, None]
+            parts.append(np.concatenate([np.broadcast_to(row, (len(last), row.size)), last], 1))
+        return np.concatenate(parts)
+
+
+wave_rows = lru_cache(maxsize=16)(WaveRows)
 
 TORUS_GRID = Layout(
     "TorusGridTransforms",
     {
         **dict.fromkeys(("modes", "size", "highest"), int),
-        "fft": TORUS_TRANSFORM,
+        "fft": TRANSFORM,
         # Of each row: the first of its wave numbers, its highest degree, and where (k, 0) is in
         # the half spectrum, in the coefficients, and in the half spectrum for -k or NO_ENTRY.
         **dict.fromkeys(("first", "degree", "entry", "place", "mirrored"), integers("rows")),
@@ -41,8 +91,8 @@ _torus_at = TORUS_GRID.at
 def _torus_values(record: Any, number: int, source: int, target: int, along: int) -> None:
     """Write at `target` the values of a series, or of its derivative `along` a direction >= 0."""
     fft, series = record.fft, complex_array(source, (record.modes,))
-    spectrum, last = fft.spectrum, record.components - 1
-    for k in range(fft.width):
+    spectrum, last = fft.spectrum[0], record.components - 1
+    for k in range(fft.stride):
         spectrum[k] = 0.0
     for row in range(record.rows):
         if record.degree[row] > number:
@@ -76,7 +126,7 @@ def _analysis_on_torus(context: int, number: int, source: int, target: int) -> N
     """Write coefficients (number, modes) of functions (number, size) on the grid of a torus."""
     record = _torus_at(context)
     fft, modes, size = record.fft, record.modes, record.size
-    spectrum, result = fft.spectrum, complex_array(target, (number, modes))
+    spectrum, result = fft.spectrum[0], complex_array(target, (number, modes))
     for i in range(number):
         call(fft.forward, fft.forward_plan, source + 8 * size * i, address_of(spectrum))
         for row in range(record.rows):
@@ -90,7 +140,7 @@ def _divergence_on_torus(context: int, number: int, source: int, target: int) ->
     """Write coefficients (modes,) of -div of a vector field (components, size) on the grid."""
     record = _torus_at(context)
     fft, modes, size, last = record.fft, record.modes, record.size, record.components - 1
-    spectrum, result = fft.spectrum, complex_array(target, (modes,))
+    spectrum, result = fft.spectrum[0], complex_array(target, (modes,))
     for k in range(modes):
         result[k] = 0.0
     for along in range(record.components):
@@ -109,17 +159,15 @@ class TorusGridTransforms(GridTransforms):
     compiled = _values_on_torus, _gradient_on_torus, _analysis_on_torus, _divergence_on_torus
 
     def __init__(self, space: "Space", points: int) -> None:
-        torus: Torus = space  # type: ignore[assignment]
-        length = good_length(points)
-        self.components = torus.circles
-        self._fft = TorusTransform(length, torus.circles)
-        self.size = self._fft.size
-        rows = torus.rows
+        length, self.components = good_length(points), space.directions
+        self.size = length**self.components
+        self._fft = RealTransform((length,) * self.components, rows=1)
+        rows = wave_rows(space.degree, self.components)
         entries, mirrored = rows.entries(length), rows.entries(length, -1)
         record = TORUS_GRID.filled(
-            modes=torus.degrees.size,
+            modes=space.degrees.size,
             size=self.size,
-            highest=torus.degree,
+            highest=space.degree,
             fft=self._fft.record,
             first=rows.first,
             degree=np.abs(rows.waves).max(axis=1, initial=0),

@@ -1,4 +1,4 @@
-"""Transforms between harmonics and values on a grid, for compiled code on every space.
+"""Transforms between harmonics and values on a grid of a sphere, for compiled code.
 
 Grids and quadratures are those of the transports, with the same products free of aliases. The
 transforms from values to harmonics are the exact transposes of those from harmonics to values:
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..lowlevel.batched_fft import ROW
-from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
+from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
 from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
 from ..lowlevel.records import InCode, Layout, floats, numbers_at
 from ..lowlevel.simd import address_of, aligned
-from .circle_transport import minus_derivative
 from .latitudes import LATITUDE_FIELDS, Latitudes
 from .sphere_transport import (
     PAIRS,
@@ -36,84 +34,6 @@ from .transport import GridTransforms
 
 if TYPE_CHECKING:
     from .contract import Space
-
-# The circle ------------------------------------------------------------------------------------
-
-
-CIRCLE_GRID = Layout("CircleGridTransforms", {"modes": int, "length": int, "fft": TRANSFORM})
-_circle_at = CIRCLE_GRID.at
-
-
-@njit(**INNER)
-def _circle_values(context: int, number: int, source: int, target: int, slope: bool) -> None:
-    """Write the values of a series, or with `slope` of its derivative, at the address `target`."""
-    record = _circle_at(context)
-    length, fft = record.length, record.fft
-    series, result = complex_array(source, (record.modes,)), float_array(target, (length,))
-    spectrum, values = fft.spectrum[0], fft.values[0]
-    for k in range(number + 1):
-        spectrum[k] = series[k]
-        if slope:
-            spectrum[k] = complex(-k * series[k].imag, k * series[k].real)
-    for k in range(number + 1, fft.stride):
-        spectrum[k] = 0.0
-    fill_values(fft)
-    for j in range(length):
-        result[j] = values[j]
-
-
-@CompiledFunction
-def _values_on_circle(context: int, number: int, source: int, target: int) -> None:
-    _circle_values(context, number, source, target, False)
-
-
-@CompiledFunction
-def _gradient_on_circle(context: int, number: int, source: int, target: int) -> None:
-    _circle_values(context, number, source, target, True)
-
-
-@njit(**INNER)
-def _circle_spectrum(fft: InCode, values: np.ndarray) -> None:
-    """Fill the spectrum of the record with the transform of values, without normalisation."""
-    target = fft.values[0]
-    for j in range(values.size):
-        target[j] = values[j]
-    fill_spectrum(fft)
-
-
-@CompiledFunction
-def _analysis_on_circle(context: int, number: int, source: int, target: int) -> None:
-    record = _circle_at(context)
-    length, fft, modes = record.length, record.fft, record.modes
-    values, spectrum = float_array(source, (number, length)), fft.spectrum[0]
-    result = complex_array(target, (number, modes))
-    for i in range(number):
-        _circle_spectrum(fft, values[i])
-        for k in range(modes):
-            result[i, k] = spectrum[k] / length
-
-
-@CompiledFunction
-def _divergence_on_circle(context: int, number: int, source: int, target: int) -> None:
-    record = _circle_at(context)
-    _circle_spectrum(record.fft, float_array(source, (record.length,)))
-    result = complex_array(target, (record.modes,))
-    minus_derivative(record.fft.spectrum[0], record.length, result)
-
-
-class CircleGridTransforms(GridTransforms):
-    """GridTransforms of Fourier series, by FFTW."""
-
-    compiled = (
-        _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
-    )  # fmt: skip
-
-    def __init__(self, space: "Space", points: int) -> None:
-        self.size = good_length(points)
-        self._fft = RealTransform(self.size, rows=1)
-        fft = self._fft.record
-        self._enter(CIRCLE_GRID.filled(modes=space.degree + 1, length=self.size, fft=fft))
-
 
 # Axisymmetric functions ------------------------------------------------------------------------
 
