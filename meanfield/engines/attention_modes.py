@@ -34,6 +34,7 @@ from .kernels import (
     Kernels,
     kernels_of,
     of_points,
+    potential_of_points,
     quadratic,
 )
 from .sphere import SphereModes
@@ -170,12 +171,9 @@ class AttentionModes(AttentionSums):
             return None
         c, A, beta = gradient
         kernels = self.kernels(-1, number, d)
-        expansion = kernels.remembered(
-            ("potential", A, beta),
-            lambda: kernels.expanded_function(
-                A, lambda p, q: drift.weights.potential(p @ A.T @ q.T, beta)
-            ),
-        )
+        energy = potential_of_points(drift.weights, A, beta)
+        key = "potential", A, beta
+        expansion = kernels.remembered(key, kernels.expanded_function, A, energy)
         return None if expansion is None else (c, expansion)
 
 
@@ -283,14 +281,12 @@ class ModesHead(Head):
             A, form = self.steep * beta * K.T @ Q, None
             if self.form is not None:
                 form = beta * self._of_system(r, self.form)
-                expansion = kernels.remembered(
-                    ("gaussian", A, form), lambda: kernels.expanded(A, form)
-                )
+                expansion = kernels.remembered(("gaussian", A, form), kernels.expanded, A, form)
                 if expansion is not None:
                     return expansion, expansion.rest
                 if np.ptp(np.linalg.eigvalsh(form)) > MOST_UNEVEN:
                     return None, None
-            return kernels.remembered(("exponential", A), lambda: kernels.expanded(A)), form
+            return kernels.remembered(("exponential", A), kernels.expanded, A), form
 
         if self.bias is not None and self.form is None:
             return super().exponential(normalised=normalised)
@@ -304,9 +300,9 @@ class ModesHead(Head):
             """Expansion of the kernel in harmonics for system r, without a form."""
             Q, K, _ = (self._of_system(r, matrix) for matrix in self.matrices)
             function = of_points(kernel, Q, K, beta)
+            arguments = beta * K.T @ Q, function
             key = "weights", Q, K, beta
-            A = beta * K.T @ Q
-            return kernels.remembered(key, lambda: kernels.expanded_function(A, function)), None
+            return kernels.remembered(key, kernels.expanded_function, *arguments), None
 
         direct_sums = partial(Head.weighted, kernel=kernel, normalised=normalised)
         return self._by_modes(build, direct_sums, normalised=normalised)

@@ -19,6 +19,7 @@ from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
 from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
+from ..states.points import unit
 from .attention import AttentionSums
 from .contract import SINGLE_THREAD, ZonalEngine
 from .direct import FEW_PAIRS, LOWEST_DENOMINATOR, DirectSums, projected
@@ -62,7 +63,7 @@ class CausalMean(CausalEngine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """P_i sum_{j < i} m_j u_j, (R, n, d), divided by sum_{j <= i} m_j for "mean"."""
-        u = x / np.linalg.norm(x, axis=-1, keepdims=True)
+        u = unit(x)
         preceding = np.zeros_like(u)  # sums over tokens before each, as no token acts on itself
         np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=preceding[:, 1:])
         if self.causal.is_mean(self.drift):

@@ -108,8 +108,8 @@ class CausalModes(CausalEngine):
 
         x and masses are in blocks, (R * blocks, size, ...); denominators are None where Z = 1.
         """
-        coordinates = self._modes.coordinates(x)
-        modes = self._modes.modes(coordinates, masses)
+        coordinates = self._modes.scattered.coordinates(x)
+        modes = self._modes.scattered.moments(coordinates, masses)
         earlier = _before(modes.reshape(-1, blocks, modes.shape[1])).reshape(modes.shape)
         numerators, _ = self._numerators.fields(x, coordinates, earlier)
         denominators = self._modes.denominators(coordinates, earlier) if self._normalised else None

@@ -240,8 +240,7 @@ def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
     """The engine of a zonal drift, or of an ensemble of them."""
     summation = request.asked
     if not request.on_sphere:
-        on_torus = partial(torus_engine, request=request)
-        return _by_members(drift, summation, on_torus) if drift.shape else on_torus(drift)
+        return _by_members(drift, summation, partial(torus_engine, request=request))
     if request.whole_for:
         if not summation.whole:
             raise ValueError(
@@ -250,7 +249,7 @@ def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
             )
         summation = Direct(threads=summation.threads)
     build = partial(summation.build, n=request.n, d=request.d, causal=request.causal)
-    return _by_members(drift, summation, build) if drift.shape else build(drift)
+    return _by_members(drift, summation, build)
 
 
 def torus_engine(drift: ZonalDrift, request: Request) -> TorusSums:
@@ -380,11 +379,13 @@ def _engine_of(drift: Drift, request: Request) -> Engine:
 
 
 def _by_members(drift: ZonalDrift, summation: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:
-    """The engine of an ensemble (R,) of drifts; every member has the bits of a run of its own.
+    """The engine of a drift, or of an ensemble (R,), whose members have the bits of their own runs.
 
     An engine of sums over pairs takes any members together, one of harmonics only members with
     equal parameters. build(drift) returns the engine of a single drift.
     """
+    if not drift.shape:
+        return build(drift)
     parameters = np.stack(
         [np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1
     )

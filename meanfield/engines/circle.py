@@ -174,7 +174,7 @@ class CircleModes(HarmonicEngine):
         _turn(x, dx, masses, angles[:, 0], weights)
         moved_masses = [a for a, by in enumerate(dm) if by.any()]
         weights = np.concatenate([weights, dm[moved_masses]])[modes is not None :]
-        system, coordinates = x[None], self.coordinates(x[None])
+        system, coordinates = x[None], self.scattered.coordinates(x[None])
         turned = list(self.scattered.moments_of_all(coordinates, weights[None])[0])
         modes = turned.pop(0) if modes is None else modes
         moved = [-1j * np.arange(modes.size) * by for by in turned[: len(dm)]]

@@ -1,5 +1,6 @@
 """Engines of drifts that are functions of points, of sums of drifts, and of ensembles."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Self
@@ -75,7 +76,48 @@ def _values_at(x: np.ndarray) -> Callable[[Any], np.ndarray]:
     return lambda drifts: np.stack([drifts.member(i).values(x) for i in range(*drifts.shape)])
 
 
-class CombinedSums(Engine):
+class CompositeSums(Engine):
+    """Engine made of other engines, whose results are joined by `_joined`.
+
+    Attributes
+    ----------
+    tangential : bool
+        Whether all engines are those of zonal drifts: see `Engine`.
+    """
+
+    _whole = True  # whether `attention` includes radial components; else they may be missing
+
+    def __init__(self, engines: Sequence[Any]) -> None:
+        self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
+        self.tangential = all(engine.tangential for engine in engines)
+
+    @abstractmethod
+    def _joined(self, compute: Callable[..., Any], x: Values, masses: Values) -> Any:
+        """Join the results of compute(engine, tokens, masses), whose first axis has the systems."""
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Velocities (R, n, d), where all engines are tangential."""
+        return self._joined(lambda engine, x, m: engine.velocity(x, m), x, masses)
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The output of attention (R, n, d) at time t."""
+
+        def compute(engine: Any, x: Values, m: Values) -> Values:
+            tangential = engine.tangential and not self._whole
+            return engine.velocity(x, m) if tangential else engine.attention(t, x, m)
+
+        return self._joined(compute, x, masses)
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n), where all engines have one."""
+        return self._joined(lambda engine, x, m: engine.potential(x, m, t), x, masses)
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The interaction energies (R,); nan where an engine has none."""
+        return self._joined(lambda engine, x, m: engine.energy(x, m), x, masses)
+
+
+class CombinedSums(CompositeSums):
     """Engine of a sum of drifts: the sums of its parts, times their factors.
 
     Parameters
@@ -85,19 +127,13 @@ class CombinedSums(Engine):
         One for each part.
     whole : bool
         Whether `attention` includes radial components; else they may be missing.
-
-    Attributes
-    ----------
-    tangential : bool
-        Whether all parts are engines of zonal drifts: see `Engine`.
     """
 
     def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool) -> None:
         """Sum of engines times factors, numbers or one for each replica."""
+        super().__init__(engines)
         self._engines, self._whole = list(engines), whole
-        self._factors: list[Any] = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
-        self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
-        self.tangential = all(engine.tangential for engine in engines)
+        self._factors: list[Any] = [np.reshape(factor, -1) for factor in factors]
 
     def of_members(self, members: np.ndarray) -> Self:
         """Engine of the members of an ensemble with these indices."""
@@ -105,28 +141,6 @@ class CombinedSums(Engine):
         chosen._engines = [engine.of_members(members) for engine in self._engines]
         chosen._factors = [c[members] if len(c) > 1 else c for c in self._factors]
         return chosen
-
-    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Velocities (R, n, d), where all parts are tangential."""
-        return self._total(lambda engine: engine.velocity(x, masses))
-
-    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The output of attention (R, n, d) at time t."""
-
-        def of_one(engine: Any) -> np.ndarray:
-            if engine.tangential and not self._whole:
-                return engine.velocity(x, masses)
-            return engine.attention(t, x, masses)
-
-        return self._total(of_one)
-
-    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """The potentials (R, n), where all parts have one."""
-        return self._total(lambda engine: engine.potential(x, masses, t)[..., None])[..., 0]
-
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The interaction energies (R,); nan where a part has none."""
-        return self._total(lambda engine: engine.energy(x, masses)[..., None, None])[..., 0, 0]
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
         """The engine of `Dual` tokens, whose sums also change with parameters and factors of parts.
@@ -144,29 +158,27 @@ class CombinedSums(Engine):
             copied._factors.append(Dual(factor, changes) if rates.any() else factor)
         return copied
 
-    def _total(self, of: Callable[[Any], np.ndarray]) -> Any:
-        pairs = zip(self._factors, self._engines, strict=True)
-        return sum(factor * of(engine) for factor, engine in pairs)
+    def _joined(self, compute: Callable[..., Any], x: Values, masses: Values) -> Any:
+        """The sum of the results, times the factors."""
+        results = [compute(engine, x, masses) for engine in self._engines]
+        return sum(
+            factor.reshape(-1, *(1,) * (result.ndim - 1)) * result
+            for factor, result in zip(self._factors, results, strict=True)
+        )
 
 
-class MemberSums(Engine):
+class MemberSums(CompositeSums):
     """Engines for groups of the members of an ensemble, each group with its own.
 
     Parameters
     ----------
     groups : sequence of (ndarray, engine)
         The indices (R',) of the members of a group, in increasing order, and its engine.
-
-    Attributes
-    ----------
-    tangential : bool
-        Whether all engines are those of zonal drifts: see `Engine`.
     """
 
     def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]) -> None:
+        super().__init__([engine for _, engine in groups])
         self._groups = groups
-        self.name = " + ".join(dict.fromkeys(engine.name for _, engine in groups))
-        self.tangential = all(engine.tangential for _, engine in groups)
 
     def of_members(self, members: np.ndarray) -> Self:
         """Engine of the members of an ensemble with these indices."""
@@ -178,24 +190,10 @@ class MemberSums(Engine):
                 groups.append((positions, engine.of_members(places)))
         return type(self)(groups)
 
-    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Velocities (R, n, d), where all groups are tangential."""
-        return self._each(x, lambda engine, rows: engine.velocity(x[rows], masses[rows]))
-
-    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The output of attention (R, n, d) at time t."""
-        return self._each(x, lambda engine, rows: engine.attention(t, x[rows], masses[rows]))
-
-    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        return self._each(masses, lambda engine, rows: engine.potential(x[rows], masses[rows], t))
-
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The interaction energies (R,)."""
-        return self._each(masses[:, 0], lambda engine, rows: engine.energy(x[rows], masses[rows]))
-
-    def _each(self, like: np.ndarray, apply: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Array like `like` with apply(engine, members) in the rows of each group of members."""
-        result = np.empty(like.shape)
-        for members, engine in self._groups:
-            result[members] = apply(engine, members)
-        return result
+    def _joined(self, compute: Callable[..., Any], x: Values, masses: Values) -> Any:
+        """The results of each group in the rows of its members."""
+        results = [compute(engine, x[rows], masses[rows]) for rows, engine in self._groups]
+        joined = np.empty((len(x), *results[0].shape[1:]))
+        for (rows, _), result in zip(self._groups, results, strict=True):
+            joined[rows] = result
+        return joined

@@ -120,14 +120,13 @@ class DensityHead:
         return np.exp(bias - bias.max())
 
     def _exponential(self, A: np.ndarray, name: str) -> Kernel:
-        return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
+        return _smooth(self.kernels.remembered((name, A), self.kernels.exponential, A))
 
     def exponential(self, *, normalised: bool) -> Any:
         """Output with k = e^logits; a head with a bias has to be normalised."""
         if self.form is not None and normalised:
             key = "gaussian", self.A, self.form
-            build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
-            gaussian = self.kernels.remembered(key, build)
+            gaussian = self.kernels.remembered(key, self.kernels.gaussian, *key[1:])
             if gaussian is not None:
                 return self.summed(gaussian, normalised=True, floor=NO_MASS)
         kernel, factor = self._exponential(self.A, "exponential"), self._factor
@@ -191,9 +190,8 @@ class DensityHead:
         """Output with k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
         weights = of_points(kernel, self.Q, self.K, self.beta)
         key = "weights", self.Q, self.K, self.beta
-        build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
-        kernel = _smooth(self.kernels.remembered(key, build))
-        return self.summed(kernel, normalised=normalised)
+        smooth = self.kernels.remembered(key, self.kernels.smooth, self.A, weights)
+        return self.summed(_smooth(smooth), normalised=normalised)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
         """The head with the bias for which normalised weights have columns of sum one too.
@@ -374,10 +372,9 @@ class QuotientHead(DensityHead):
         if not self.rows:
             return quotient
         key = "weights by beta", self.Q, self.K, self.beta
-        of = self._by_beta_of(kernel)
-        build = lambda: self.kernels.smooth(self.A, of, RESOLVED_DIFFERENCE)  # noqa: E731
-        change = _smooth(self.kernels.remembered(key, build))
-        changes = self._sums(change, self.density.moments[:, : self.rows])
+        arguments = self.A, self._by_beta_of(kernel), RESOLVED_DIFFERENCE
+        change = self.kernels.remembered(key, self.kernels.smooth, *arguments)
+        changes = self._sums(_smooth(change), self.density.moments[:, : self.rows])
         return replace(quotient, by={"beta": self._slope(changes, normalised)})
 
     def _by_beta_of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -423,7 +420,7 @@ class QuotientHead(DensityHead):
         slopes = (x @ dA.T).T
         if self.dform is None:
             key = "slope", self.A, dA
-            change = self.kernels.remembered(key, lambda: kernel.slope(self.A, dA))
+            change = self.kernels.remembered(key, kernel.slope, self.A, dA)
         if change is not None:
             pulls = change.of_parts(parts[:-1].reshape(-1, parts.shape[-1]))
             denominator = (slopes[:, None] * sums[:-1]).sum(axis=0)

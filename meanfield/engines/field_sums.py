@@ -88,7 +88,7 @@ class ZonalModes:
     def attention(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         resampled = self._space.resample(coefficients, self._sums.degree)
         modes = np.broadcast_to(resampled, (len(x), resampled.size))
-        return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
+        return self._sums.fields(x, self._sums.scattered.coordinates(x), modes)[0]
 
 
 class ZonalPoints:

@@ -29,7 +29,7 @@ from .density_heads import (
     QuotientHead,
     Slope,
 )
-from .kernels import LARGEST_TABLE, Kernels, kernels_of
+from .kernels import LARGEST_TABLE, Kernels, kernels_of, potential_of_points
 
 TABLE_COLUMNS = 32  # modes whose table columns are computed together
 
@@ -361,14 +361,9 @@ class AttentionField(DensityField):
         if slope is None:
             return super().potential(t, density)
         c, A, beta = slope
-        weights = self.drift.weights
-
-        def energy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return weights.potential(x @ A.T @ y.T, beta)
-
+        energy, key = potential_of_points(self.drift.weights, A, beta), ("potential", A, beta)
         kernels = self.heads(t, density)[0].kernels
-        key = "potential", A, beta
-        kernel = kernels.remembered(key, lambda: kernels.smooth(A, energy))
+        kernel = kernels.remembered(key, kernels.smooth, A, energy)
         if kernel is not None:
             return c * kernel(density.values[None])[0]
         points = self.space.points

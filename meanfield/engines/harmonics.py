@@ -173,14 +173,6 @@ class HarmonicEngine(ZonalEngine):
         fixed_cost, token_cost, degree_cost = self.transform
         return self.transforms * (fixed_cost + token_cost * n + degree_cost * self.degree**2)
 
-    def coordinates(self, x: np.ndarray) -> np.ndarray:
-        """Coordinates of the tokens for the transforms."""
-        return self.scattered.coordinates(x)
-
-    def modes(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Coefficients of the measures, (R, modes)."""
-        return self.scattered.moments(coordinates, masses)
-
     @abstractmethod
     def fields(
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
@@ -261,8 +253,8 @@ class HarmonicEngine(ZonalEngine):
         """
         if isinstance(x, Dual):
             return self._velocity_along(x, masses, *computed)
-        coordinates = self.coordinates(x)
-        self.intermediate = modes = self.modes(coordinates, masses)
+        coordinates = self.scattered.coordinates(x)
+        self.intermediate = modes = self.scattered.moments(coordinates, masses)
         velocity, denominators = self.fields(x, coordinates, modes)
         if denominators is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
@@ -276,7 +268,7 @@ class HarmonicEngine(ZonalEngine):
         weights = self.drift.interaction(self.degree, self.dimension)
         weights = np.broadcast_to(weights, (len(x), self.degree + 1))
         finite = np.isfinite(weights[:, 0])
-        modes = self.modes(self.coordinates(x), masses)
+        modes = self.scattered.moments(self.scattered.coordinates(x), masses)
         powers = np.where(finite[:, None], self.powers(modes), 0.0)
         energies = 0.5 * np.einsum("rl,rl->r", np.where(finite[:, None], weights, 0.0), powers)
         return np.where(finite, energies, weights[:, 0])

@@ -16,6 +16,7 @@ from ..core.checks import check_memory
 from ..core.errors import MeanfieldError
 from ..core.kinds import ancestor
 from ..lowlevel.fourier import good_length
+from ..lowlevel.legendre import gauss
 from ..spaces import sphere_points
 from ..spaces.circle import Circle
 from ..spaces.contract import Space
@@ -316,12 +317,14 @@ class LinearKernel(Kernel):
         self._points, self._weights, self._A = space.points, space.weights, A
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        first = (functions * self._weights).reshape(-1, self._weights.size) @ self._points
-        return (first @ self._A @ self._points.T).reshape(functions.shape)
+        return self._applied(self._A, functions)
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
+        return self._applied(self._A.T, functions)
+
+    def _applied(self, A: np.ndarray, functions: np.ndarray) -> np.ndarray:
         first = (functions * self._weights).reshape(-1, self._weights.size) @ self._points
-        return (first @ self._A.T @ self._points.T).reshape(functions.shape)
+        return (first @ A @ self._points.T).reshape(functions.shape)
 
 
 # Makers of kernels -------------------------------------------------------------------------------
@@ -340,17 +343,17 @@ class Kernels(ABC):
         self.space, self.bounded = space, 0.0
         self._cache: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
-    def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
-        """Result of build(), from a cache of the last KEPT_KERNELS used for each name.
+    def remembered(self, key: Any, build: Callable[..., Any], *arguments: Any) -> Any:
+        """Result of build(*arguments), from a cache of the last KEPT_KERNELS used for each name.
 
         The key is the name, followed by numbers and arrays on which the result depends.
         """
         numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
-        kernels_of_key = self._cache.setdefault(key[0], {})
-        kernel = kernels_of_key.pop(numbers) if numbers in kernels_of_key else build()
-        kernels_of_key[numbers] = kernel  # the last one used is the last one in the table
-        if len(kernels_of_key) > KEPT_KERNELS:
-            del kernels_of_key[next(iter(kernels_of_key))]
+        of_name = self._cache.setdefault(key[0], {})
+        kernel = of_name.pop(numbers) if numbers in of_name else build(*arguments)
+        of_name[numbers] = kernel  # the last one used is the last one in the table
+        if len(of_name) > KEPT_KERNELS:
+            del of_name[next(iter(of_name))]
         return kernel
 
     @abstractmethod
@@ -374,13 +377,13 @@ class Kernels(ABC):
         harmonics that are kept are below a share `resolved` of the largest.
         """
 
-    @abstractmethod
-    def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
-        """Expansion of e^(<A x, y> + <y, form y>); None where it has too many harmonics."""
+    def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Any:
+        """`Expansion` of e^(<A x, y> + <y, form y>); None where it has too many harmonics."""
+        return self.exponential(A) if form is None else self.gaussian(A, form)
 
-    @abstractmethod
-    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
-        """Expansion of function(x, y); None where it has too many harmonics."""
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Any:
+        """`Expansion` of function(x, y); None where it has too many harmonics."""
+        return self.smooth(A, function)
 
 
 class CircleKernels(Kernels):
@@ -543,12 +546,6 @@ class SphereKernels(Kernels):
         degrees, scale = (16, 32, 48, 60, FINEST_DEGREE), np.zeros((3, 3))
         return self._first(A, function, degrees, scale, resolved=resolved)
 
-    def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
-        return self.exponential(A) if form is None else self.gaussian(A, form)
-
-    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
-        return self.smooth(A, function)
-
     def _first(
         self, A: np.ndarray, function: Callable[..., Any], degrees: Iterable[int],
         scale: np.ndarray, *, rest: np.ndarray | None = None, analytic: bool = False,
@@ -589,6 +586,11 @@ def of_points(
         return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
 
     return weights
+
+
+def potential_of_points(weights: Any, A: np.ndarray, beta: Any) -> Callable[..., Any]:
+    """Function (x, y) -> potential of weights at <A x, y>, (n, m), of points (n, d) and (m, d)."""
+    return lambda x, y: weights.potential(x @ A.T @ y.T, beta)
 
 
 def exponential_weights(
@@ -643,12 +645,6 @@ def _frames(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return Vt, U.T
 
 
-@lru_cache(maxsize=4)
-def _octant(degree: int) -> "_Octant":
-    """Cached quadrature for a degree; its table of harmonics takes longer than a kernel."""
-    return _Octant(degree)
-
-
 class _Octant:
     """Quadrature of S^2 symmetric under changes of sign of coordinates; stores points x, y, z > 0.
 
@@ -658,21 +654,11 @@ class _Octant:
 
     def __init__(self, degree: int) -> None:
         """Gauss nodes in the height and equal longitudes, in the octant x, y, z > 0."""
-        from ..lowlevel.legendre import gauss
-
         self.degree = degree
         half = degree // 2 + 1  # latitudes in the north, and longitudes in a quarter of the circle
         z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # latitudes in the north
         phi = (np.arange(half) + 0.5) * np.pi / (2 * half)
-        radius = np.sqrt((1 - z) * (1 + z))
-        self.points = np.stack(
-            [
-                np.outer(radius, np.cos(phi)).ravel(),
-                np.outer(radius, np.sin(phi)).ravel(),
-                np.repeat(z, half),
-            ],
-            axis=1,
-        )
+        self.points = sphere_points.on_rings(z, phi)
         self.weights = np.repeat(weights, half) / (4 * half)
         orders = sphere_points.orders_of(degree)
         l = sphere_points.degrees_of(degree)
@@ -740,6 +726,8 @@ class _Octant:
                 matrices.append((nodes, (matrix * twice[nodes]).T))
         return matrices
 
+
+_octant = lru_cache(maxsize=4)(_Octant)  # a table of harmonics takes longer than a kernel
 
 KERNELS_BY_SPACE: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
 

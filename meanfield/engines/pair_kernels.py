@@ -205,22 +205,16 @@ class PairField(DensityField):
     @cached_property
     def kernel(self) -> LowRank:
         """The matrix of k from sources to points, (N d, M)."""
-
-        def rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return self.drift.values(x[:, None], y[None])
-
-        return self._matrix(rows, self.space.dimension)
+        values = self.drift.values
+        return self._matrix(lambda x, y: values(x[:, None], y[None]), self.space.dimension)
 
     @cached_property
     def weight(self) -> LowRank | None:
         """The matrix of z, (N, M); None for 1."""
+        weights = self.drift.weights
         if self.drift.weight is None:
             return None
-
-        def rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return self.drift.weights(x[:, None], y[None])[..., None]
-
-        return self._matrix(rows, 1)
+        return self._matrix(lambda x, y: weights(x[:, None], y[None])[..., None], 1)
 
     def _matrix(self, rows: Rows, components: int) -> LowRank:
         points = self.space.points, self._sources.points

@@ -115,8 +115,8 @@ def test_faint_tokens_are_summed_over_all_pairs(d):
     masses /= masses.sum()
     engine = MODES[d](Peaked(30.0))
     velocity = brute_force(Peaked, 30.0, x[0], masses[0])[0]
-    coordinates = engine.coordinates(x)
-    levels = engine.fields(x, coordinates, engine.modes(coordinates, masses))[1]
+    coordinates = engine.scattered.coordinates(x)
+    levels = engine.fields(x, coordinates, engine.scattered.moments(coordinates, masses))[1]
     assert levels[0, 0] < engine._lowest
     scale = np.abs(velocity).max(axis=1)
     assert (

@@ -69,8 +69,8 @@ def test_light_tokens_far_from_all_others(d):
     masses /= masses.sum()
     engine = ENGINES[d](mf.SA(100.0))
     expected = DirectSums(engine.drift).velocity(x, masses)
-    coordinates = engine.coordinates(x)
-    levels = engine.fields(x, coordinates, engine.modes(coordinates, masses))[1]
+    coordinates = engine.scattered.coordinates(x)
+    levels = engine.fields(x, coordinates, engine.scattered.moments(coordinates, masses))[1]
     assert np.flatnonzero(levels[0] < engine._lowest).tolist() == [0]
     assert np.linalg.norm(engine.velocity(x, masses) - expected, axis=2).max() < 1e-12
 
