@@ -8,11 +8,13 @@ import numpy as np
 from ..core.annotations import FromAbove
 from ..core.cached import cached_property
 from ..core.checks import check_memory, finite_array, real_array, require, whole_number
+from ..core.read_only import read_only
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length
 from ..states.points import UNIT, on_circles
-from .circle import Circle, _inverted
-from .contract import Space, bands_of, one_number, read_only
+from .circle import Circle, _inverted, primitive_of
+from .clusters import MEAN_ROUNDING
+from .contract import Space, bands_of, one_number
 from .density import Density
 from .torus_transforms import TorusGridTransforms, WaveRows, wave_rows
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 MOST_CIRCLES = 3
 PRODUCTS_AT_ONCE = 2**22  # complex numbers in sums over waves and points
-NO_MEAN = 1e-12  # lengths of means below this count as 0
 
 
 class WavesAt:
@@ -191,10 +192,7 @@ class Torus(Space):
         """
         from scipy.special import ive
 
-        angles = finite_array("mean", mean)
-        wanted = f"{self.circles} angles in radians, or one"
-        require("mean", mean, wanted, angles.shape in ((), (self.circles,)))
-        angles = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
+        angles = self._one_each("mean", mean)
         number = one_number("concentration", concentration, "concentration >= 0", 0)
         series = ive(np.arange(self.degree + 1), number) / ive(0, number)
         fits = np.isfinite(series).all()
@@ -251,11 +249,9 @@ class Torus(Space):
 
     def shortened(self, table: np.ndarray) -> np.ndarray:
         modes = table.shape[-1]
-        return (
-            table
-            if modes == self.degrees.size
-            else table[..., self.with_modes(modes).places(self.waves)]
-        )
+        if modes == self.degrees.size:
+            return table
+        return table[..., self.with_modes(modes).places(self.waves)]
 
     def check_points(self, who: str, points: np.ndarray) -> None:
         error = np.abs(np.hypot(points[..., ::2], points[..., 1::2]) - 1).max(initial=0)
@@ -274,7 +270,7 @@ class Torus(Space):
 
     def mean_direction(self, density: Density) -> np.ndarray:
         means = density.moment(1)
-        angles = np.where(np.abs(means) > NO_MEAN, np.angle(means), np.pi / 2)
+        angles = np.where(np.abs(means) > MEAN_ROUNDING, np.angle(means), np.pi / 2)
         return on_circles(angles)
 
     def tokens(self, points: np.ndarray, masses: np.ndarray | None = None) -> "TorusTokens":
@@ -290,13 +286,10 @@ class Torus(Space):
         if degree == self.degree:
             return coefficients.astype(self.dtype)
         other = self.with_degree(degree)
-        coarse, fine = (self, other) if self.degree < degree else (other, self)
-        places = fine.places(coarse.waves)
+        if degree < self.degree:
+            return coefficients[..., self.places(other.waves)].astype(self.dtype)
         result = np.zeros((*coefficients.shape[:-1], other.degrees.size), dtype=self.dtype)
-        if coarse is self:
-            result[..., places] = coefficients
-        else:
-            result[...] = coefficients[..., places]
+        result[..., other.places(self.waves)] = coefficients
         return result
 
     def places(self, waves: np.ndarray) -> np.ndarray:
@@ -333,11 +326,9 @@ class Torus(Space):
 
     def _spectrum(self, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Indices in half spectra of all modes; of modes k, and of -k where that is needed too."""
-        rows = self.rows
-        counts = self.degree + 1 - rows.first
-        here = np.repeat(rows.entries(length), counts) + self.waves[:, -1]
-        starts = (rows.place + rows.first)[rows.mirrored]
-        return here, starts, rows.entries(length, -1)[rows.mirrored]
+        rows, (row, last) = self.rows, self.rows.places
+        here, mirrored = rows.entries(length)[row] + last, rows.entries(length, -1)
+        return here, rows.place[rows.mirrored], mirrored[rows.mirrored]
 
     def synthesis(self, series: np.ndarray) -> np.ndarray:
         n, m = self.angles.size, self.circles
@@ -355,16 +346,10 @@ class Torus(Space):
         spectrum = np.fft.rfftn(grid, axes=tuple(range(1, m + 1)), norm="forward")
         return spectrum.reshape(len(values), -1).take(self._spectrum(n)[0], axis=1)
 
-    @cached_property
-    def _square(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and last wave number of every coefficient."""
-        counts = self.degree + 1 - self.rows.first
-        return np.repeat(np.arange(len(counts)), counts), self.waves[:, -1]
-
     def synthesis_at(self, series: np.ndarray, points: "np.ndarray | WavesAt") -> np.ndarray:
         at = points if isinstance(points, WavesAt) else WavesAt(self.rows, points)
         square = np.zeros((len(series), len(self.rows.waves), self.degree + 1), dtype=complex)
-        square[(slice(None), *self._square)] = self.parseval * series
+        square[(slice(None), *self.rows.places)] = self.parseval * series
         values = np.empty((len(series), at.count))
         for block, rows, last in at:
             for one, target in zip(square, values, strict=True):
@@ -380,17 +365,20 @@ class Torus(Space):
         square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
         for block, rows, last in points:
             square += (masses[block, None] * rows).conj().T @ last.conj()
-        series = square[self._square]
+        series = square[self.rows.places]
         series[0] = masses.sum()
         return series
 
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Translation by an angle in radians in each direction, (m,), or by one in all."""
-        angles = finite_array("rotation", rotation)
+        return coefficients * np.exp(-1j * self.waves @ self._one_each("rotation", rotation))
+
+    def _one_each(self, name: str, values: Any) -> np.ndarray:
+        """An angle in each direction, (m,), from m angles or one; `name` is for the message."""
+        angles = finite_array(name, values)
         wanted = f"{self.circles} angles in radians, or one"
-        require("rotation", rotation, wanted, angles.shape in ((), (self.circles,)))
-        shift = np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
-        return coefficients * np.exp(-1j * self.waves @ shift)
+        require(name, values, wanted, angles.shape in ((), (self.circles,)))
+        return np.broadcast_to(np.fmod(angles, 2 * np.pi), (self.circles,))
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """n independent points: each angle by inversion of its law, given the angles before."""
@@ -420,7 +408,7 @@ class Torus(Space):
 
     def _given_all_but_one(self, coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
         square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
-        square[self._square] = coefficients
+        square[self.rows.places] = coefficients
         result = np.empty((len(angles), self.degree + 1), dtype=complex)
         for block, rows, _ in WavesAt(self.rows, on_circles(np.pad(angles, ((0, 0), (0, 1))))):
             result[block] = rows @ square
@@ -430,9 +418,8 @@ class Torus(Space):
     @property
     def frame(self) -> np.ndarray:
         x, m = self.points, self.circles
-        frame = np.zeros((m, len(x), 2 * m))
-        for i in range(m):
-            frame[i, :, 2 * i], frame[i, :, 2 * i + 1] = -x[:, 2 * i + 1], x[:, 2 * i]
+        frame, i = np.zeros((m, len(x), 2 * m)), np.arange(m)
+        frame[i, :, 2 * i], frame[i, :, 2 * i + 1] = -x[:, 1::2].T, x[:, ::2].T
         return frame
 
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:
@@ -467,11 +454,8 @@ def _powers(z: np.ndarray, most: int) -> np.ndarray:
 
 def _conditional(series: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Angles (n,) at which the laws with Fourier series (n, modes) have these levels."""
-    k = np.arange(1, series.shape[1])
     law = series / series[:, :1].real
-    primitive = np.zeros_like(law)
-    primitive[:, 1:] = law[:, 1:] / (2j * np.pi * k)
-    offsets = 2 * np.sum(primitive[:, 1:] * (-1.0) ** k, axis=1).real
+    primitive, offsets = primitive_of(law)
     return _each_inverted(np.stack([primitive, law], axis=2), offsets, levels)
 
 

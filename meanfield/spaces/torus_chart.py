@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from ..states.points import along_circles, on_circles, turns
+from ..states.points import along_circles, on_circles, turns, unit
 from .chart import NodeChart, Nodes
-from .clusters import Cluster, clusters_among
+from .clusters import MEAN_ROUNDING, Cluster, clusters_among
 from .contract import Space
 
-NO_DIRECTION = 1e-12  # lengths of means below this count as 0
 USUAL_NODES = {1: 4096, 2: 4096, 3: 32768}  # by the number of angles
 
 
@@ -55,13 +54,11 @@ class TorusNodeChart(NodeChart):
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """The point of the mean directions of each angle; that of `limit` where there is none."""
-        pairs, limits = (
-            (masses @ self.points(coordinates)).reshape(-1, 2),
-            self.limit.reshape(-1, 2),
-        )
+        pairs = (masses @ self.points(coordinates)).reshape(-1, 2)
         lengths = np.linalg.norm(pairs, axis=1, keepdims=True)
-        found = lengths > NO_DIRECTION
-        return np.where(found, pairs / np.where(found, lengths, 1.0), limits).ravel()
+        found = lengths > MEAN_ROUNDING
+        directions = pairs / np.where(found, lengths, 1.0)
+        return np.where(found, directions, self.limit.reshape(-1, 2)).ravel()
 
     def clusters(
         self, coordinates: np.ndarray, masses: np.ndarray, *, radius: float, least: float
@@ -69,8 +66,4 @@ class TorusNodeChart(NodeChart):
         size = self._circles**0.5  # radius of the sphere on which the points are
         u = self.points(coordinates) / size
         found = clusters_among(u, masses, radius=radius / size, least=least)
-        pairs = [(one.point.reshape(-1, 2), one.mass) for one in found]
-        return [
-            Cluster((pair / np.linalg.norm(pair, axis=1, keepdims=True)).ravel(), mass)
-            for pair, mass in pairs
-        ]
+        return [Cluster(unit(point.reshape(-1, 2)).ravel(), mass) for point, mass in found]

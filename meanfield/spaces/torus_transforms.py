@@ -62,6 +62,12 @@ class WaveRows:
         return index * (length // 2 + 1)
 
     @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and last wave number of every coefficient, (modes,) each."""
+        row = np.repeat(np.arange(len(self.waves)), self.degree + 1 - self.first)
+        return row, np.arange(row.size) - self.place[row]
+
+    @cached_property
     def all(self) -> np.ndarray:
         """All waves, (modes, m)."""
         parts = []
