@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, require, whole_number
-from ..core.read_only import ReadOnlyArrays
+from ..core.read_only import ReadOnlyArrays, read_only
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
 from ..models.zonal import ZonalDrift
@@ -493,10 +493,8 @@ def _at_gauss_nodes(
     nodes: int, dimension: int, order: int, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """`latitudinal` at Gauss nodes, as read-only arrays; the last 16 results are cached."""
-    tables = latitudinal(gauss(nodes, dimension)[0], dimension, order, degree)
-    for array in tables:
-        array.setflags(write=False)
-    return tables
+    values, slopes = latitudinal(gauss(nodes, dimension)[0], dimension, order, degree)
+    return read_only(values), read_only(slopes)
 
 
 class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):

@@ -17,14 +17,13 @@ from abc import ABCMeta
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-import numpy as np
-
 from .annotations import AnyObject, Parameters, PassedOn, TypeHint, UserValue
 from .calls import readable, refuse_abstract, refuse_wrong_names
 from .forms import Call, Form, nearest, shown
 from .identity import digest, is_cached, same
 from .libraries import of_library
 from .parameters import parameters_of, signature_of
+from .read_only import read_only
 
 if TYPE_CHECKING:
     from .descriptions import KindOf
@@ -169,9 +168,7 @@ class Kind(metaclass=KindType):
     def _set(self, **values: UserValue) -> None:
         """Set attributes of a frozen object; arrays become read-only."""
         for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, read_only(value))
 
     def __getstate__(self) -> Parameters:
         """The attributes without cached properties, which another thread may be computing."""

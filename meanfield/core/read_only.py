@@ -1,8 +1,15 @@
-"""Arrays that stay read-only when the objects that hold them are copied or pickled."""
+"""Read-only arrays, which stay so when the objects that hold them are copied or pickled."""
 
 import numpy as np
 
-from .annotations import Parameters
+from .annotations import Parameters, Values
+
+
+def read_only(value: Values) -> Values:
+    """Make an array that is shared read-only, and return it; other values as they are."""
+    if isinstance(value, np.ndarray):  # arrays with tangents are not shared
+        value.setflags(write=False)
+    return value
 
 
 class ReadOnlyArrays:
@@ -10,6 +17,4 @@ class ReadOnlyArrays:
 
     def __setstate__(self, state: Parameters) -> None:
         for name, value in state.items():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, read_only(value))

@@ -110,9 +110,7 @@ class RealTransform:
         long as this object exists.
     """
 
-    def __init__(
-        self, length: int | tuple[int, ...], rows: int, *, measure: bool = False
-    ) -> None:
+    def __init__(self, length: int | tuple[int, ...], rows: int, *, measure: bool = False) -> None:
         """Plan transforms of real rows: inverse ones of all rows, forward ones of one."""
         library, lengths = _library(), length if isinstance(length, tuple) else (length,)
         stride = -(-math.prod(lengths[:-1]) * (lengths[-1] // 2 + 1) // 4) * 4

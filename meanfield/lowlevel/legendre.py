@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.read_only import read_only
 from .compilation import INNER, SUBROUTINE, njit
 from .records import Layout, numbers_at
 from .simd import LANES, address_of, load, spread, store, sums_of
@@ -109,7 +110,7 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if dimension == 2:
         angles = np.pi * (np.arange(size) + 0.5) / size
-        return _read_only(np.cos(angles), np.full(size, 1 / size))
+        return read_only(np.cos(angles)), read_only(np.full(size, 1 / size))
     from scipy.linalg import eigvalsh_tridiagonal
 
     e = recurrence(size, 0, dimension)
@@ -117,15 +118,7 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     nodes = (nodes - nodes[::-1]) / 2
     with np.errstate(all="ignore"):  # p_l overflows where weights are 0
         nodes, weights = _newton_step(nodes, e, dimension)
-    return _read_only(nodes, weights / weights.sum())
-
-
-def _read_only(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights, read-only."""
-    for array in arrays:
-        array.setflags(write=False)
-    nodes, weights = arrays
-    return nodes, weights
+    return read_only(nodes), read_only(weights / weights.sum())
 
 
 def _newton_step(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from ..core.checks import common_shape, require
 from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, shown
+from ..core.read_only import read_only
 from .drift import Drift, Ensemble, rising
 from .parameters import Given, StateSizes
 from .zonal import ZonalDrift
@@ -51,11 +52,8 @@ class Sum(Drift):
                 f"{len(self.drifts)} drifts and {len(factors)} factors."
             )
         terms = [t for pair in zip(factors, self.drifts, strict=True) for t in _flat(*pair)]
-        for factor, _ in terms:
-            if isinstance(factor, np.ndarray):
-                factor.setflags(write=False)
         factors, drifts = zip(*terms, strict=True)
-        self._set(factors=factors, drifts=drifts)
+        self._set(factors=tuple(map(read_only, factors)), drifts=drifts)
         dimensions = {d.dimension for d in drifts} - {None}
         if len(dimensions) > 1:
             names = ", ".join(f"{d!r} for d = {d.dimension}" for d in drifts if d.dimension)

@@ -8,10 +8,10 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import check_memory, positive, real_array, require, whole_number
 from ..core.dual import Dual, value_of
+from ..core.read_only import read_only
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
 from .clusters import Cluster
-from .contract import read_only
 from .density import Density, checked_degree
 
 if TYPE_CHECKING:

@@ -7,11 +7,13 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory, complex_array, finite_array, plain_array, whole_number
+from ..core.read_only import read_only
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
+from ..states.points import along_circles, on_circles
 from .chart import LineChart, Nodes, graded_rule
 from .circle_transport import CircleTransport
-from .contract import Space, bands_of, one_number, orthogonal, read_only
+from .contract import Space, bands_of, one_number, orthogonal
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 from .torus_transforms import TorusGridTransforms
@@ -76,8 +78,7 @@ class Circle(Space):
     @staticmethod
     def embed(theta: Any) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
-        theta = finite_array("theta", theta)
-        return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+        return on_circles(finite_array("theta", theta)[..., None])
 
     # Densities -----------------------------------------------------------------------------
 
@@ -265,16 +266,20 @@ def sample_angles(coefficients: np.ndarray, n: int, rng: np.random.Generator) ->
     F is tabulated on 16 points per wavelength and inverted by Newton steps, or bisection where
     those leave the cell of the table, to about 1e-15. O(n K).
     """
-    k = np.arange(1, coefficients.size)
-    primitive = np.zeros(coefficients.size, dtype=complex)
-    primitive[1:] = coefficients[1:] / (2j * np.pi * k)
-    offset = 2 * np.sum(primitive[1:] * (-1.0) ** k).real
+    primitive, offset = primitive_of(coefficients)
     grid = np.linspace(-np.pi, np.pi, 16 * coefficients.size + 1)
     table = (grid + np.pi) / (2 * np.pi) + evaluate(primitive, grid) - offset
     level = rng.random(n)
     cell = np.clip(np.searchsorted(table, level, side="right") - 1, 0, grid.size - 2)
     series = np.stack([primitive, coefficients], axis=1)
     return _inverted(series, offset, grid, table, level, cell)
+
+
+def primitive_of(law: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Series (..., modes) of periodic primitives of laws c, divided by 2 pi; and values at -pi."""
+    k, primitive = np.arange(1, law.shape[-1]), np.zeros(law.shape, dtype=complex)
+    primitive[..., 1:] = law[..., 1:] / (2j * np.pi * k)
+    return primitive, 2 * np.sum(primitive[..., 1:] * (-1.0) ** k, axis=-1).real
 
 
 @njit(cache=True, nogil=True)
@@ -335,8 +340,7 @@ class CircleNodeChart(LineChart):
         return np.concatenate([side, -side]), np.tile(weights / 2, 2), [every_second]
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
-        angles = coordinates + self._origin
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return on_circles((coordinates + self._origin)[:, None])
 
     def variable(self, coordinates: np.ndarray) -> np.ndarray:
         return coordinates
@@ -356,8 +360,7 @@ class CircleNodeChart(LineChart):
         return evaluate(derivatives(series, orders), x)
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        x = self.points(coordinates)
-        return x[:, 0] * vectors[:, 1] - x[:, 1] * vectors[:, 0]
+        return along_circles(self.points(coordinates), vectors)[:, 0]
 
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
         return np.abs(rates)

@@ -20,6 +20,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..core.read_only import read_only
 from ..states.points import UNIT, check_unit, function_values
 from ..states.tokens import Tokens
 from .clusters import mean_direction
@@ -37,13 +38,6 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE_IN_BAND = 2.0**-60  # multipliers below this, relative to the largest, count as 0
 KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # cache of `Space.with_degree`
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Make an array that is shared read-only, and return it."""
-    if isinstance(array, np.ndarray):  # arrays with tangents are not shared
-        array.setflags(write=False)
-    return array
 
 
 def one_number(name: str, value: Any, expected: str, smallest: float = -np.inf) -> float:
@@ -150,7 +144,7 @@ class Space(Kind, family=True):
     radius: float = 1.0
     largest_degree: int = 4096
     halfway: bool = False
-    grids: ClassVar[type[GridTransforms]]
+    grids: ClassVar[Callable[..., GridTransforms]]
     transports: ClassVar[tuple[type[Transport], type[Transport]]] = GridTransport, GridTransport
 
     @property

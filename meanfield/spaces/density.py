@@ -19,6 +19,7 @@ from ..core.checks import (
 )
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
+from ..core.read_only import read_only
 from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.tokens import Tokens
 from .validity import (
@@ -210,9 +211,7 @@ class Density(State):
     @cached_property
     def values(self) -> np.ndarray:
         """Values at `space.points`, shape (*ensemble, N)."""
-        values = self.space.to_values(self.coefficients)
-        values.setflags(write=False)
-        return values
+        return read_only(self.space.to_values(self.coefficients))
 
     def at(self, points: Any) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""

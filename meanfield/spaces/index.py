@@ -26,6 +26,7 @@ from ..core.checks import (
 from ..core.errors import MeanfieldError
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
+from ..core.read_only import read_only
 
 FEW_NODES = 5  # nodes on a piece from which the tail is that of two coefficients
 MOST_HERMITE_NODES = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
@@ -191,12 +192,12 @@ class Positions(Index):
     @cached_property
     def nodes(self) -> np.ndarray:
         nodes = self._rule[0].ravel()
-        return _read_only(np.concatenate([[0.0], nodes]) if self.sink else nodes)
+        return read_only(np.concatenate([[0.0], nodes]) if self.sink else nodes)
 
     @cached_property
     def weights(self) -> np.ndarray:
         weights = (1 - self.sink) * self._rule[1].ravel()
-        return _read_only(np.concatenate([[self.sink], weights]) if self.sink else weights)
+        return read_only(np.concatenate([[self.sink], weights]) if self.sink else weights)
 
     def _columns(self, piece: int) -> slice:
         """Indices of the nodes of a piece, as a slice; node 0 is the sink, if there is one."""
@@ -394,7 +395,7 @@ class NormalIndex(Index):
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:
         x, w = np.polynomial.hermite_e.hermegauss(self.count)
-        return _read_only(self.centre + self.width * x), _read_only(w / w.sum())
+        return read_only(self.centre + self.width * x), read_only(w / w.sum())
 
     @property
     def nodes(self) -> np.ndarray:
@@ -414,8 +415,3 @@ def _values_in(s: Any, expected: str, fits: Callable[[np.ndarray], Any]) -> np.n
     require("s", s, expected, plain_array("s", s).dtype != bool, TypeError)
     require("s", s, expected, values.size > 0 and fits(values).all())
     return values
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    array.setflags(write=False)
-    return array

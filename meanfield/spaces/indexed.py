@@ -15,9 +15,10 @@ from ..core.checks import (
     whole_number,
 )
 from ..core.errors import MeanfieldError
+from ..core.read_only import read_only
 from ..states.contract import Arrays
 from ..states.tokens import Tokens
-from .contract import Space, read_only
+from .contract import Space
 from .density import Density
 from .index import Index
 from .validity import NEGATIVE_SHARE, expanded

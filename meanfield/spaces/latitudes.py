@@ -12,12 +12,12 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
+from ..core.read_only import read_only
 from ..lowlevel import legendre
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import BLOCK, RULES, analyse, fold, synthesise, unfold
 from ..lowlevel.records import Field, Layout, Record, floats, numbers_at
 from ..lowlevel.simd import LANES, aligned
-from .contract import read_only
 
 NEGLIGIBLE_LEGENDRE = 2.0**-60
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory, real_array, require, whole_number
+from ..core.read_only import read_only
 from ..lowlevel.fourier import good_length
+from ..states.points import unit
 from . import sphere_points
 from .chart import HarmonicChart, Multipliers, Nodes, graded_rule
-from .contract import Space, orthogonal, read_only
+from .contract import Space, orthogonal
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
@@ -64,11 +66,11 @@ class Sphere(Space):
         self.degree = whole_number("degree", degree)
         subject = f"degree = {self.degree}: a density and its values"
         check_memory(subject, (50, self.degree + 1, self.degree + 1), "degree")
-        orders = sphere_points.orders_of(self.degree)
-        self.orders = read_only(orders)
-        first = np.cumsum(np.arange(self.degree + 2, 1, -1)) - (self.degree + 2)
-        degrees = np.arange(orders.size) - (first - np.arange(self.degree + 1))[orders]
-        self._set(degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
+        orders, degrees = (
+            sphere_points.orders_of(self.degree),
+            sphere_points.degrees_of(self.degree),
+        )
+        self._set(orders=orders, degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
 
     @cached_property
     def _latitudes(self) -> Latitudes:
@@ -85,13 +87,10 @@ class Sphere(Space):
 
     @cached_property
     def points(self) -> np.ndarray:
-        z, phi = self.z[:, None], self.longitudes
+        z, phi = self.z, self.longitudes
         subject = f"points of degree {self.degree}, {z.size} x {phi.size} of them"
         check_memory(subject, (8, z.size, phi.size), "degree")
-        radius, points = np.sqrt((1 - z) * (1 + z)), np.empty((z.size, phi.size, 3))
-        points[..., 0], points[..., 1] = radius * np.cos(phi), radius * np.sin(phi)
-        points[..., 2] = z
-        return read_only(points.reshape(-1, 3))
+        return read_only(sphere_points.on_rings(z, phi))
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -236,16 +235,17 @@ class Sphere(Space):
         matrix = rotation.as_matrix() if hasattr(rotation, "as_matrix") else rotation
         matrix = orthogonal(matrix, 3, "an orthogonal matrix (3, 3)", reflections=True)
         members = coefficients.reshape(-1, self.degrees.size)
-        rotated = [sphere_points.rotate(member, self.degree, matrix) for member in members]
-        return np.reshape(rotated, coefficients.shape)
+        rotated = sphere_points.rotation(self.degree, matrix)
+        return np.reshape([rotated(member) for member in members], coefficients.shape)
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return sphere_points.sample_points(coefficients, self.degree, n, rng)
 
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
         pairs = zip(points, masses, strict=True)
-        series = [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
-        result = np.array(series)
+        result = np.array(
+            [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
+        )
         result[:, 0] = masses.sum(axis=1)  # to rounding, as fast transforms are not
         return result
 
@@ -389,7 +389,7 @@ class SphereNodeChart(HarmonicChart):
         return np.arctan2(sines, coordinates @ point)
 
     def projected(self, coordinates: np.ndarray) -> np.ndarray:
-        return coordinates / np.linalg.norm(coordinates, axis=1, keepdims=True)
+        return unit(coordinates)
 
 
 # pyshtools ------------------------------------------------------------------------------------

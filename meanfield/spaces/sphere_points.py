@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.read_only import read_only
 from ..lowlevel.compilation import WITHIN, njit
 from ..lowlevel.legendre import recurrence
 from .latitudes import sample_heights
@@ -27,17 +28,20 @@ def orders_of(degree: int) -> np.ndarray:
 @lru_cache(maxsize=16)
 def degrees_of(degree: int) -> np.ndarray:
     """The degree l of every coefficient."""
-    degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-    degrees.setflags(write=False)
-    return degrees
+    return read_only(np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)]))
 
 
 @lru_cache(maxsize=16)
 def factors(degree: int) -> np.ndarray:
     """Ratio (modes,) of the coefficients of a function here and in ducc0."""
-    ratios = np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
-    ratios.setflags(write=False)
-    return ratios
+    return read_only(np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree))
+
+
+def on_rings(heights: np.ndarray, longitudes: np.ndarray) -> np.ndarray:
+    """Points (n, 3) at all longitudes of the rings at some heights, ring by ring."""
+    radius = np.sqrt((1 - heights) * (1 + heights))
+    x, y = np.outer(radius, np.cos(longitudes)), np.outer(radius, np.sin(longitudes))
+    return np.stack([x.ravel(), y.ravel(), np.repeat(heights, longitudes.size)], axis=1)
 
 
 def _angles(points: np.ndarray) -> np.ndarray:
@@ -302,13 +306,8 @@ class Rings:
         return adjoint_synthesis(map=values, **kind, **self._options) * factors(degree)
 
 
-def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:
-    """Series (modes,) of the pushforward by an orthogonal matrix (3, 3), exact."""
-    return rotation(degree, matrix)(coefficients)
-
-
 def rotation(degree: int, matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Function that applies `rotate` with one matrix to a series (modes,)."""
+    """Function of a series (modes,): its pushforward by an orthogonal matrix (3, 3), exact."""
     from ducc0.sht import rotate_alm
 
     before = after = factors(degree)  # of ducc0's harmonics

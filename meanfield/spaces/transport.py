@@ -140,9 +140,6 @@ class GridTransforms:
     size: int
     compiled: tuple[CompiledFunction, CompiledFunction, CompiledFunction, CompiledFunction]
 
-    def __init__(self, space: "Space", points: int) -> None:
-        raise NotImplementedError
-
     def _enter(self, record: Record) -> None:
         """Set the record of numbers and arrays that is the context of the four functions."""
         self._record = record

@@ -11,11 +11,13 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory, real_array, require, whole_number
 from ..core.dual import differentiable
 from ..core.errors import MeanfieldError
+from ..core.read_only import read_only
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence, values_at_the_pole
+from ..states.points import unit
 from .chart import LineChart, Nodes, graded_rule
 from .clusters import MEAN_ROUNDING, Cluster, cap_at
-from .contract import Space, bands_of, read_only
+from .contract import Space, bands_of
 from .density import Density
 from .latitudes import Latitudes, sample_heights
 from .linearised import GridTransport
@@ -214,8 +216,7 @@ class Zonal(Space):
 
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         x = sample_heights(coefficients, self.dimension, rng.random(n))
-        equatorial = rng.standard_normal((n, self.dimension - 1))
-        equatorial /= np.linalg.norm(equatorial, axis=1, keepdims=True)
+        equatorial = unit(rng.standard_normal((n, self.dimension - 1)))
         radius = np.sqrt((1 - x) * (1 + x))[:, None]
         return np.concatenate([radius * equatorial, x[:, None]], axis=1)
 

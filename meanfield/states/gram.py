@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.checks import check_memory, finite_array, positive, require
 from .contract import StatePart
-from .points import UNIT, Points
+from .points import UNIT, Points, unit
 from .tokens import Tokens, TokenSet, checked_masses
 
 
@@ -81,7 +81,7 @@ class Gram(TokenSet):
         x = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]  # those below 0 are rounding
         if len(self) == 1:
             x = np.concatenate([x, np.zeros_like(x)], axis=-1)
-        return Tokens(x / np.linalg.norm(x, axis=-1, keepdims=True), self.masses)
+        return Tokens(unit(x), self.masses)
 
 
 def sum_of_pairs(values: np.ndarray, masses: np.ndarray) -> np.ndarray:
