@@ -252,12 +252,12 @@ class TransportEquation(StationaryEquation):
         for factor, field in self._fields:
             if not field.drift.interacts:
                 (one,) = field.quotients(_unit_densities(basis, 0))
-                above = LinearFunction(factor * one.above[..., 0, basis.nodes])
+                above = LinearFunction(factor * one.numerators[..., 0, basis.nodes])
                 heads.append(VelocityPart(above))
                 continue
             for one in field.quotients(_unit_densities(basis)):
-                below = None if one.below is None else _tabulated(basis, one.below)
-                heads.append(VelocityPart(_tabulated(basis, factor * one.above), below))
+                below = None if one.denominators is None else _tabulated(basis, one.denominators)
+                heads.append(VelocityPart(_tabulated(basis, factor * one.numerators), below))
         if self.model.feedforward is not None:
             values = self.model.feedforward_on(basis.space)
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)

@@ -157,10 +157,10 @@ class CircleModes(HarmonicEngine):
             none, series = np.empty((0, *x.shape)), np.stack(rows, axis=1)
             self._divide(x, coordinates, none[..., 0], series, velocity, none, denominators)
             return velocity, denominators[0] if self.normalised else None
-        above, below = self._terms
+        numerator, divisor = self._terms
         stored = denominators[0] if self.normalised else np.empty((0, 0))
-        series = below * modes if self.normalised else np.empty((0, 0), complex)
-        work = partial(_velocities, x, above * modes, series, velocity, stored)
+        series = divisor * modes if self.normalised else np.empty((0, 0), complex)
+        work = partial(_velocities, x, numerator * modes, series, velocity, stored)
         self.threads.share(work, len(x) * parts_of(x))
         return velocity, denominators[0] if self.normalised else None
 
@@ -252,14 +252,14 @@ def _power_moments(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _velocities(
-    x: np.ndarray, above: np.ndarray, below: np.ndarray, velocity: np.ndarray,
+    x: np.ndarray, numerator: np.ndarray, divisor: np.ndarray, velocity: np.ndarray,
     denominators: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill velocities (R, n, 2) and denominators (R, n) for tasks first, ..., last - 1.
 
-        velocity = i z Re sum_k above_k z^k / denominator,   denominator = Re sum_k below_k z^k
+        velocity = i z Re sum_k numerator_k z^k / Re sum_k divisor_k z^k
 
-    with the series `above` and `below` (R, K + 1); the denominator is 1 if `below` is empty.
+    with the series `numerator` and `divisor` (R, K + 1); without division if `divisor` is empty.
     """
     parts = parts_of(x)
     z, im, speed = np.empty((2, CIRCLE_BLOCK)), np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
@@ -268,10 +268,10 @@ def _velocities(
         r, part = task // parts, task % parts
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, z)
-            _real_parts(real[:size], imaginary[:size], above[r], speed[:size], im[:size])
-            if below.size > 0:
+            _real_parts(real[:size], imaginary[:size], numerator[r], speed[:size], im[:size])
+            if divisor.size > 0:
                 values = denominators[r, begin : begin + size]
-                _real_parts(real[:size], imaginary[:size], below[r], values, im[:size])
+                _real_parts(real[:size], imaginary[:size], divisor[r], values, im[:size])
                 for i in range(size):
                     speed[i] /= values[i]
             for i in range(size):
@@ -373,8 +373,8 @@ def _quotients(
             angle = angles[a, r, begin + i]
             by = change[i] + values[1, i] * angle
             if divided:
-                below = values[half + 2 + a, i] + values[half + 1, i] * angle
-                by = (by - speed[i] * below) / values[half, i]
+                change_of_denominator = values[half + 2 + a, i] + values[half + 1, i] * angle
+                by = (by - speed[i] * change_of_denominator) / values[half, i]
             changes[a, r, begin + i, 0] = -by * sines[i] - speed[i] * angle * cosines[i]
             changes[a, r, begin + i, 1] = by * cosines[i] - speed[i] * angle * sines[i]
 

@@ -247,8 +247,8 @@ class DensityHead:
 class Slope(NamedTuple):
     """Derivatives by a parameter of numerators, (d - 1, n, N), and denominators, (n, N) or None."""
 
-    above: np.ndarray
-    below: np.ndarray | None
+    numerator: np.ndarray
+    denominator: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -259,9 +259,9 @@ class Quotient:
 
     Attributes
     ----------
-    above : ndarray, (d - 1, r, N)
+    numerators : ndarray, (d - 1, r, N)
         Numerators.
-    below : ndarray, (r, N), or None
+    denominators : ndarray, (r, N), or None
         Denominators; None for 1.
     least : ndarray or float
         Lower bound that replaces smaller denominators; the derivative of the bound is 0.
@@ -269,12 +269,12 @@ class Quotient:
         Derivatives by parameters, for the first functions.
     transposed : callable
         transposed(F, s), of F (d - 1, N) and s (N,) or None for 0, returns the coefficients
-        (modes,) in L^2 of the linear form f -> sum_x w (<F, above> + s below), in which numerator
-        and denominator are those of f.
+        (modes,) in L^2 of the linear form f -> sum_x w (<F, numerator> + s denominator), in which
+        numerator and denominator are those of f.
     """
 
-    above: np.ndarray
-    below: np.ndarray | None = None
+    numerators: np.ndarray
+    denominators: np.ndarray | None = None
     least: Any = -np.inf
     by: dict[str, Slope] = field(default_factory=dict)
     transposed: Callable[[np.ndarray, np.ndarray | None], Any] = lambda F, s: 0.0
@@ -282,22 +282,24 @@ class Quotient:
     @cached_property
     def denominator(self) -> np.ndarray | float:
         """The denominator of the first function, bounded from below, (N,); 1.0 if there is none."""
-        return 1.0 if self.below is None else np.maximum(self.below[0], self.least)
+        return 1.0 if self.denominators is None else np.maximum(self.denominators[0], self.least)
 
     @cached_property
     def velocity(self) -> np.ndarray:
         """The velocity of the first function, (d - 1, N)."""
-        return self.above[:, 0] / self.denominator
+        return self.numerators[:, 0] / self.denominator
 
     @cached_property
     def moving(self) -> np.ndarray | None:
         """A mask of the points whose denominator is above its bound; None where it is 1."""
-        return None if self.below is None else self.below[0] > self.least
+        return None if self.denominators is None else self.denominators[0] > self.least
 
     @property
     def changes(self) -> np.ndarray:
         """Changes of the velocity of the first function along the others, (d - 1, r - 1, N)."""
-        return self._change(self.above[:, 1:], None if self.below is None else self.below[1:])
+        return self._change(
+            self.numerators[:, 1:], None if self.denominators is None else self.denominators[1:]
+        )
 
     def change_by(self, name: str) -> np.ndarray:
         """The derivative of the velocity of the first function by a parameter, (d - 1, N)."""

@@ -378,7 +378,7 @@ def row_sums(
 ) -> None:  # fmt: skip
     """Fill sums (1 + p, rows + 1, k) of k tokens of one system by whole rows of the Gram matrix.
 
-    Levels (1 + p, k) are filled too, unless they are empty. kernel(t) of inner products
+    Denominators (1 + p, k) are filled too, unless they are empty. kernel(t) of inner products
     (rows, sources) returns W', W'', Z; with tangents also Z', and two lists with the derivatives of
     W' and of Z by the parameter of each tangent. Z and Z' are None where Z = 1, derivatives are
     None for tangents without a parameter. W' and Z may have a factor in common that differs between

@@ -337,7 +337,7 @@ class AttentionField(DensityField):
                 quotients = self.quotients(functions, names, len(parts))
             except NotSmooth:  # `attention` then sums over the grid
                 return None
-            answers = [[_table(q.above, q.below, q.least) for q in quotients]]
+            answers = [[_table(q.numerators, q.denominators, q.least) for q in quotients]]
             answers += [[_table(*q.by[name]) for q in quotients] for name in names]
             blocks.append(answers)
             shares = [NEGLIGIBLE_COLUMN, *[NEGLIGIBLE_CHANGE] * len(names)]
@@ -381,9 +381,11 @@ def unit_coefficients(space: Space, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-def _table(above: np.ndarray, below: np.ndarray | None, floor: Any = -np.inf) -> VelocityTable:
+def _table(
+    numerators: np.ndarray, denominators: np.ndarray | None, floor: Any = -np.inf
+) -> VelocityTable:
     """Table of a velocity on the circle, from numerators and denominators of unit functions."""
-    return VelocityTable(above[0], below, max(0.0, float(np.max(floor))))
+    return VelocityTable(numerators[0], denominators, max(0.0, float(np.max(floor))))
 
 
 # Fields of drifts ------------------------------------------------------------------------------

@@ -189,8 +189,8 @@ def exponential_weights(
     rows of `denominators` (2, n).
     """
     size, (rows, width) = abs(beta), blocks.shape[1:]
-    m, below = masses[second : second + width], np.empty(width)
-    S, R = denominators[0, second : second + width], denominators[1, second : second + width]
+    m, inward_pulls = masses[second : second + width], np.empty(width)
+    columns = denominators[:, second : second + width]
     for i in range(rows):
         weights, mass, denominator, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
         for a in range(rates.size):
@@ -198,22 +198,22 @@ def exponential_weights(
             for j in range(width):
                 change[j] = beta * change[j] + rate * (weights[j] - 1)
         for j in range(width):
-            exponent, below[j] = beta * weights[j] - size, weights[j] - 1
+            exponent, inward_pulls[j] = beta * weights[j] - size, weights[j] - 1
             weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
-            below[j] *= weights[j]
+            inward_pulls[j] *= weights[j]
         if first == second:
-            weights[i], below[i] = 0.0, 0.0
+            weights[i], inward_pulls[i] = 0.0, 0.0
         for a in range(rates.size):
             change = blocks[1 + a, i]
             for j in range(width):
                 change[j] *= weights[j]
         for j in range(width):
             denominator += weights[j] * m[j]
-            inwards += below[j] * m[j]
+            inwards += inward_pulls[j] * m[j]
         if first != second:
             for j in range(width):
-                S[j] += weights[j] * mass
-                R[j] += below[j] * mass
+                columns[0, j] += weights[j] * mass
+                columns[1, j] += inward_pulls[j] * mass
         denominators[0, first + i] += denominator
         denominators[1, first + i] += inwards
 

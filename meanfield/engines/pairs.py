@@ -193,8 +193,8 @@ def single_sums(
 ) -> None:  # fmt: skip
     """Add the sums (1 + p, rows + 1, k) of k tokens, divided by the largest weight of each.
 
-    `tokens` (k,) are their indices; those at positions first, ..., last - 1 are summed. Levels are
-    at least the mass of one token, and do not underflow.
+    `tokens` (k,) are their indices; those at positions first, ..., last - 1 are summed.
+    Denominators are at least the mass of one token, and do not underflow.
     """
     n, scratch = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK))
     for k in range(first, last):

@@ -35,10 +35,10 @@ RULES = Layout(
         "width": int,  # latitudes with x > 0, a multiple of LANES
         "squares": int,  # address of x^2, (width,)
         "start": int,  # address of p_m, (orders, width): 0 where there is no latitude
-        "ladder": int,  # address of the recurrence of all orders, (5, steps): see `ladder`
+        "two_steps": int,  # address of the recurrence of all orders, (5, steps): see there
         "steps": int,
         "first": int,  # address of the index of the first latitude that is used, (orders,)
-        "rungs": int,  # address of the position of each order in the ladder, (orders,)
+        "first_steps": int,  # address of the position of each order in `two_steps`, (orders,)
         "work": int,  # address of a workspace, (2, width)
     },
 )
@@ -46,10 +46,10 @@ rules_at = RULES.at
 
 
 @njit(**INNER)
-def rung(rules: Any, row: int, m: int) -> Any:
-    """Pointer to the coefficients of order m in a row of the ladder: a, b, c, u or v."""
-    begin = numbers_at(rules.rungs, m, 0)[0]
-    return numbers_at(rules.ladder, row * rules.steps + begin, 0.0)
+def steps_of(rules: Any, row: int, m: int) -> Any:
+    """Pointer to the coefficients of order m in a row of `two_steps`: a, b, c, u or v."""
+    begin = numbers_at(rules.first_steps, m, 0)[0]
+    return numbers_at(rules.two_steps, row * rules.steps + begin, 0.0)
 
 
 def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
@@ -135,7 +135,7 @@ def _newton_step(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.n
     return (nodes - nodes[::-1]) / 2, 1 / total
 
 
-def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
+def two_steps(e: np.ndarray, pairs: int) -> np.ndarray:
     """Coefficients a, b, c, u, v for k = 0, ..., pairs - 1, (5, pairs), from e_m, e_{m+1}, ...
 
     Here e_0 stands for e_m. c is such that q_{k-1} has the factor 1 in the recurrence of q:
@@ -164,7 +164,7 @@ def fold(m: int, rules: Any, coefficients: np.ndarray, count: int, folded: np.nd
     folded : (4, size) result: real and imaginary parts for E, then for O; zeros are added up to
         a multiple of BLOCK, which is the number returned
     """
-    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
+    c, u, v = steps_of(rules, 2, m), steps_of(rules, 3, m), steps_of(rules, 4, m)
     even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
     half = count // 2
     n = (half + count % 2 + BLOCK - 1) // BLOCK * BLOCK
@@ -190,7 +190,7 @@ def unfold(m: int, rules: Any, folded: np.ndarray, pairs: int, coefficients: np.
 
     folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
     """
-    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
+    c, u, v = steps_of(rules, 2, m), steps_of(rules, 3, m), steps_of(rules, 4, m)
     re, im, factor = 0.0, 0.0, 0.0
     for k in range(pairs):
         row = folded[k]
@@ -219,7 +219,7 @@ def synthesise(m: int, rules: Any, folded: np.ndarray, n: int, sums: np.ndarray)
     for j in range(begin, end, 8 * LANES):
         for s in (s0, s1, s2, s3):
             store(s + j, spread(0.0))
-    a, b = rung(rules, 0, m), rung(rules, 1, m)
+    a, b = steps_of(rules, 0, m), steps_of(rules, 1, m)
     even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
     for k in range(0, n, BLOCK):
         a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
@@ -265,7 +265,7 @@ def analyse(m: int, rules: Any, values: np.ndarray, folded: np.ndarray, n: int) 
     n : number of q_k, even; further rows of `folded` are not written
     """
     begin, end = _begin(m, rules)
-    a, b, y, p, row = rung(rules, 0, m), rung(rules, 1, m), rules.squares, rules.work, end
+    a, b, y, p, row = steps_of(rules, 0, m), steps_of(rules, 1, m), rules.squares, rules.work, end
     q, target, zero = p + end, address_of(folded), spread(0.0)
     v0 = address_of(values)
     v1, v2, v3, v4 = v0 + row, v0 + 2 * row, v0 + 3 * row, v0 + 4 * row

@@ -115,8 +115,8 @@ class HarmonicChart(NodeChart):
             empty = np.empty((0, *coordinates.shape))
             return self.velocity_tangents(coordinates, masses, empty, empty, arguments[2:], [])[0]
         x, m, *tables = (value_of(each) for each in arguments)
-        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in arguments)
-        pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
+        moved, dm, dW, dZ = (changes_of(each, len(coordinates.changes)) for each in arguments)
+        pairs = list(zip(dW, [None] * len(dW) if normaliser is None else dZ, strict=True))
         moved = np.ascontiguousarray(moved)
         return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
 
@@ -190,15 +190,15 @@ class LineChart(HarmonicChart):
         ]
         rows = self.sums(x, *velocity_series(multipliers, by_multipliers, moments, moved))
         half = len(rows) if multipliers[1] is None else len(rows) // 2
-        v, by_v = self.sign * rows[0], changes
+        v, dv = self.sign * rows[0], changes
         if len(changes):
-            by_v = self.sign * (rows[2:half] + rows[1] * changes)
+            dv = self.sign * (rows[2:half] + rows[1] * changes)
         if multipliers[1] is not None:
-            level = rows[half]
-            v = v / level
+            denominator = rows[half]
+            v = v / denominator
             if len(changes):
-                by_v = (by_v - v * (rows[half + 2 :] + rows[half + 1] * changes)) / level
-        return v, by_v
+                dv = (dv - v * (rows[half + 2 :] + rows[half + 1] * changes)) / denominator
+        return v, dv
 
 
 def velocity_series(

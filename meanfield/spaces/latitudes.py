@@ -64,19 +64,19 @@ class Latitudes:
         return -(-(self.degree - order + 1) // (2 * BLOCK)) * BLOCK
 
     @cached_property
-    def rungs(self) -> np.ndarray:
-        """Index of the first column of each order in `ladder`, (orders + 2,)."""
+    def first_steps(self) -> np.ndarray:
+        """Index of the first column of each order in `two_steps`, (orders + 2,)."""
         sizes = [self.pairs(m) for m in range(self.orders + 1)]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @cached_property
-    def ladder(self) -> np.ndarray:
-        """The recurrence in steps of two degrees, (5, n): see `legendre.ladder`."""
-        table = aligned(5, self.rungs[-1])
+    def two_steps(self) -> np.ndarray:
+        """The recurrence in steps of two degrees, (5, n): see `legendre.two_steps`."""
+        table = aligned(5, self.first_steps[-1])
         for m in range(self.orders + 1):
             pairs = self.pairs(m)
             e = legendre.recurrence(m + 2 * pairs + 4, m, self.dimension)[m:]
-            table[:, self.rungs[m] : self.rungs[m + 1]] = legendre.ladder(e, pairs)
+            table[:, self.first_steps[m] : self.first_steps[m + 1]] = legendre.two_steps(e, pairs)
         return table
 
     @cached_property
@@ -102,10 +102,10 @@ class Latitudes:
             width=squares.size,
             squares=squares,
             start=start_values,
-            ladder=self.ladder,
-            steps=self.ladder.shape[1],
+            two_steps=self.two_steps,
+            steps=self.two_steps.shape[1],
             first=self.first,
-            rungs=self.rungs,
+            first_steps=self.first_steps,
             work=aligned(2, squares.size),
         )
 

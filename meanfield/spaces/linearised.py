@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array
-from ..lowlevel.records import Field, Layout, floats, integers
+from ..lowlevel.compilation import INNER, njit
+from ..lowlevel.records import Field, InCode, Layout, floats, integers
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import largest
 from .transport import FUNCTIONS, NO_MASS, Transport
@@ -45,12 +46,12 @@ class GridTransport(Transport):
     intermediate sums, take 7 to 16 % less time.
     """
 
-    _which = np.array([-1])  # index of the parameter that changes with each row, or -1
+    _parameters = np.array([-1])  # index of the parameter that changes with each row, or -1
     _measured = 1  # number of speeds that are recorded
 
     def _prepare(self) -> None:
         members, modes = self._shape
-        self._shape = members, len(self._which) * modes
+        self._shape = members, len(self._parameters) * modes
         self.transforms = transforms = self.space.transforms(self.points)
         columns = np.repeat(self.space.levels, self.dtype.itemsize // 8)
         self._shared: dict[str, Any] = {
@@ -61,14 +62,14 @@ class GridTransport(Transport):
             "pairs": int(self.pairs),
             "transforms": transforms.functions,
             "fastest": self.space.radius,
-            "above": np.ascontiguousarray(self.tables[0].real[:, columns]),
-            "across": self._across(columns),
-            "below": self.tables[1][:, columns].copy(),
+            "attraction": np.ascontiguousarray(self.tables[0].real[:, columns]),
+            "odd_attraction": self._odd_attraction(columns),
+            "normaliser": self.tables[1][:, columns].copy(),
         }
         self._fill(columns.size, transforms.components, transforms.size)
 
-    def _across(self, columns: np.ndarray) -> np.ndarray:
-        """Imaginary parts of multipliers, for the other float of a coefficient; empty if real."""
+    def _odd_attraction(self, columns: np.ndarray) -> np.ndarray:
+        """Imaginary multipliers, of the odd part of W, for the floats of coefficients; or empty."""
         attraction = self.tables[0]
         if attraction.dtype.kind != "c":
             return np.zeros((len(attraction), 0))
@@ -80,9 +81,9 @@ class GridTransport(Transport):
         record = LINEARISED_TANGENTS.filled(
             **self._shared,
             members=self._shape[0],
-            which=self._which,
-            moved=np.zeros(size),
-            kept=aligned(3 + components, points),
+            parameters=self._parameters,
+            product=np.zeros(size),
+            at_density=aligned(3 + components, points),
             values=aligned(2 + components, points),
             speed=self.speed[: self._measured],
         )
@@ -112,12 +113,13 @@ class LinearisedTangents(GridTransport):
         parameters: Sequence[int] = (), pairs: bool = False,
     ) -> None:  # fmt: skip
         zeros, variants = np.zeros(space.level_degrees.size), (tables, *changes)
-        above = np.array([t.attraction for t in variants])
-        below = np.array([zeros if t.normaliser is None else t.normaliser for t in variants])
+        attraction = np.array([t.attraction for t in variants])
+        normaliser = np.array([zeros if t.normaliser is None else t.normaliser for t in variants])
         # Bands are judged separately, as a derivative may be small compared with the drift.
-        above[space.level_degrees > space.bands(above)[:, None]] = 0
-        self._which = np.array([-1, *parameters])
-        super().__init__(space, above, None if tables.normaliser is None else below, 1, pairs)
+        attraction[space.level_degrees > space.bands(attraction)[:, None]] = 0
+        self._parameters = np.array([-1, *parameters])
+        divisor = None if tables.normaliser is None else normaliser
+        super().__init__(space, attraction, divisor, 1, pairs)
 
 
 class LinearisedAdjoint(LinearisedTangents):
@@ -142,17 +144,17 @@ LINEARISED_FIELDS: dict[str, Field] = {
     "fastest": float,  # length of points, which bounds means of points
     "transforms": FUNCTIONS,
     # Of W and of Z, for the floats of the coefficients, and their derivatives by parameters.
-    **dict.fromkeys(("above", "below"), floats("tables", "floats")),
-    "across": floats("tables", "crossed"),  # imaginary parts of W's multipliers; empty if real
+    **dict.fromkeys(("attraction", "normaliser"), floats("tables", "floats")),
+    "odd_attraction": floats("tables", "odd"),  # imaginary parts of W's multipliers; empty if real
 }
 LINEARISED_TANGENTS = Layout(
     "LinearisedTangents",
     {
         **LINEARISED_FIELDS,
         "members": int,  # each with its own tables, if there are no parameters
-        "which": integers("rows"),
-        "moved": floats("floats"),
-        "kept": floats("kept_rows", "size"),  # of u: its values, 1/B, dB/d(Z * u) / B, then v
+        "parameters": integers("rows"),
+        "product": floats("floats"),
+        "at_density": floats("density_rows", "size"),  # values of u, 1/B, dB/d(Z * u) / B, then v
         "values": floats("value_rows", "size"),  # of h: its values, A_h or the flux, B_h
         "speed": floats("measured"),
     },
@@ -174,63 +176,96 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     """Write N(u) and DN(u) h_i + dN/dp_i, (rows, modes), by products on a grid."""
     record = _tangents_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
-    normalised, pairs, rows = record.normalised, record.pairs, record.rows
-    functions = record.transforms
+    pairs, rows, transforms = record.pairs, record.rows, record.transforms
     states = float_array(source, (rows, 1 + pairs, modes))
     result = float_array(target, (rows, modes))
-    above, below, which, moved = record.above, record.below, record.which, record.moved
-    across = record.across
-    kept, values = record.kept, record.values
-    density, flux_at = values[0], address_of(values) + 8 * size
-    u, over, share = kept[0], kept[1], kept[2]
+    product, at_density, values = record.product, record.at_density, record.values
+    inner, fluxes_at = transforms.context, address_of(values) + 8 * size
+    denominator, base = values[1 + components], states[0, pairs]
     table = member if record.members > 1 and record.tables > 1 else 0
     for row in range(rows):
-        h, p = states[row, pairs], which[row] + 1
-        inner, values_at = functions.context, address_of(values) if row > 0 else address_of(kept)
-        evaluate(functions.values, inner, degree, address_of(states[row, 0]), values_at)
-        for k in range(modes):
-            moved[k] = above[table, k] * h[k]
-            if p > 0:
-                moved[k] += above[p, k] * states[0, pairs, k]
-        for k in range(record.crossed):
-            moved[k] += across[table, k] * h[k ^ 1]
-            if p > 0:
-                moved[k] += across[p, k] * states[0, pairs, k ^ 1]
-        evaluate(functions.gradient, inner, record.band, address_of(moved), flux_at)
-        under = values[1 + components]
-        if normalised:
-            for k in range(modes):
-                moved[k] = below[table, k] * h[k]
-                if p > 0:
-                    moved[k] += below[p, k] * states[0, pairs, k]
-            evaluate(functions.values, inner, degree, address_of(moved), address_of(under))
-        if row == 0 and normalised:
-            for j in range(size):
-                over[j] = 1 / (under[j] if under[j] > NO_MASS else NO_MASS)
-                share[j] = over[j] if under[j] > NO_MASS else 0.0
-        for i in range(components):
-            v, flux = kept[3 + i], values[1 + i]
-            if row == 0:
-                for j in range(size):
-                    v[j] = flux[j] * over[j] if normalised else flux[j]
-                    flux[j] = u[j] * v[j]
-            elif normalised:
-                for j in range(size):
-                    change = over[j] * flux[j] - share[j] * v[j] * under[j]
-                    flux[j] = density[j] * v[j] + u[j] * change
-            else:
-                for j in range(size):
-                    flux[j] = density[j] * v[j] + u[j] * flux[j]
-        evaluate(functions.divergence, inner, 0, flux_at, address_of(result[row]))
+        h, p = states[row, pairs], record.parameters[row] + 1
+        values_at = address_of(values) if row > 0 else address_of(at_density)
+        evaluate(transforms.values, inner, degree, address_of(states[row, 0]), values_at)
+        _clear(product)
+        _add_product(product, record.attraction, table, h, p, base, 0)
+        _add_product(product, record.odd_attraction, table, h, p, base, 1)
+        evaluate(transforms.gradient, inner, record.band, address_of(product), fluxes_at)
+        if record.normalised:
+            _clear(product)
+            _add_product(product, record.normaliser, table, h, p, base, 0)
+            evaluate(transforms.values, inner, degree, address_of(product), address_of(denominator))
+        if row == 0:
+            _fill_velocity(record, at_density, values, denominator)
+        else:
+            _fill_flux_changes(record, at_density, values, denominator)
+        evaluate(transforms.divergence, inner, 0, fluxes_at, address_of(result[row]))
     if record.measured > 0:
+        squares = values[0]
         for i in range(components):
-            v = kept[3 + i]
+            v = at_density[3 + i]
             for j in range(size):
-                density[j] = v[j] * v[j] + (density[j] if i > 0 else 0.0)
-        speed = np.sqrt(largest(density, size))
-        if normalised:
+                squares[j] = v[j] * v[j] + (squares[j] if i > 0 else 0.0)
+        speed = np.sqrt(largest(squares, size))
+        if record.normalised:
             speed = min(speed, record.fastest)  # more is rounding where Z * mu is 0
         record.speed[0] = max(record.speed[0], speed)
+
+
+@njit(**INNER)
+def _clear(values: np.ndarray) -> None:
+    for k in range(values.size):
+        values[k] = 0.0
+
+
+@njit(**INNER)
+def _add_product(
+    product: np.ndarray, multipliers: np.ndarray, table: int, h: np.ndarray, p: int,
+    base: np.ndarray, flip: int,
+) -> None:  # fmt: skip
+    """Add multipliers (tables, floats) times h and, for p > 0, their derivatives times `base`.
+
+    With `flip` = 1 real and imaginary parts of h and `base` are exchanged.
+    """
+    for k in range(multipliers.shape[1]):
+        product[k] += multipliers[table, k] * h[k ^ flip]
+        if p > 0:
+            product[k] += multipliers[p, k] * base[k ^ flip]
+
+
+@njit(**INNER, error_model="numpy")
+def _fill_velocity(
+    record: InCode, at_density: np.ndarray, values: np.ndarray, denominator: np.ndarray
+) -> None:
+    """Fill 1/B, its change and the velocity from the numerators in `values`, and these by u v."""
+    u, reciprocal, moving_reciprocal = at_density[0], at_density[1], at_density[2]
+    if record.normalised:
+        for j in range(u.size):
+            moves = denominator[j] > NO_MASS
+            reciprocal[j] = 1 / (denominator[j] if moves else NO_MASS)
+            moving_reciprocal[j] = reciprocal[j] if moves else 0.0
+    for i in range(record.components):
+        v, flux = at_density[3 + i], values[1 + i]
+        for j in range(u.size):
+            v[j] = flux[j] * reciprocal[j] if record.normalised else flux[j]
+            flux[j] = u[j] * v[j]
+
+
+@njit(**INNER)
+def _fill_flux_changes(
+    record: InCode, at_density: np.ndarray, values: np.ndarray, denominator: np.ndarray
+) -> None:
+    """Replace the numerators A_h in `values` by the fluxes h v + u (A_h - v B_h)/B."""
+    u, reciprocal, moving_reciprocal, h = at_density[0], at_density[1], at_density[2], values[0]
+    for i in range(record.components):
+        v, flux = at_density[3 + i], values[1 + i]
+        if record.normalised:
+            for j in range(u.size):
+                change = reciprocal[j] * flux[j] - moving_reciprocal[j] * v[j] * denominator[j]
+                flux[j] = h[j] * v[j] + u[j] * change
+        else:
+            for j in range(u.size):
+                flux[j] = h[j] * v[j] + u[j] * flux[j]
 
 
 @CompiledFunction
@@ -239,55 +274,60 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, tables = record.normalised, record.pairs, record.tables
-    functions = record.transforms
-    inner = functions.context
+    transforms, inner = record.transforms, record.transforms.context
     u = float_array(source, (2 + pairs, modes))[pairs]
     result = float_array(target, (1 + pairs, modes))
     numbers = float_array(target, ((1 + pairs) * modes + tables - 1,))[(1 + pairs) * modes :]
-    above, below, parseval, across = record.above, record.below, record.parseval, record.across
-    work, values = record.work, record.values
-    begin, moved, slope_at = address_of(values), work[2], address_of(values[2 + components])
-    density, under = values[0], values[1]
-    evaluate(functions.values, inner, degree, source, begin)
-    for k in range(modes):
-        moved[k] = above[0, k] * u[k]
-    for k in range(record.crossed):
-        moved[k] += across[0, k] * u[k ^ 1]
-    evaluate(functions.gradient, inner, record.band, address_of(moved), begin + 16 * size)
-    evaluate(functions.gradient, inner, degree, source + 8 * modes * (1 + pairs), slope_at)
+    attraction, normaliser, odd = record.attraction, record.normaliser, record.odd_attraction
+    parseval, work, values = record.parseval, record.work, record.values
+    begin, product, slope_at = address_of(values), work[2], address_of(values[2 + components])
+    evaluate(transforms.values, inner, degree, source, begin)
+    _clear(product)
+    _add_product(product, attraction, 0, u, 0, u, 0)
+    _add_product(product, odd, 0, u, 0, u, 1)
+    evaluate(transforms.gradient, inner, record.band, address_of(product), begin + 16 * size)
+    evaluate(transforms.gradient, inner, degree, source + 8 * modes * (1 + pairs), slope_at)
     if normalised:
-        for k in range(modes):
-            moved[k] = below[0, k] * u[k]
-        evaluate(functions.values, inner, degree, address_of(moved), address_of(under))
-    for j in range(size):
-        over = 1.0
-        if normalised:
-            over = 1 / (under[j] if under[j] > NO_MASS else NO_MASS)
-        along = 0.0
-        for i in range(components):
-            along += values[2 + i, j] * values[2 + components + i, j]
-            values[2 + components + i, j] *= density[j] * over
-        along *= over
-        if normalised:
-            under[j] = density[j] * over * along if under[j] > NO_MASS else 0.0
-        density[j] = along
-    evaluate(functions.analysis, inner, 2 if normalised else 1, begin, address_of(work))
-    evaluate(functions.divergence, inner, 0, slope_at, address_of(moved))
+        _clear(product)
+        _add_product(product, normaliser, 0, u, 0, u, 0)
+        evaluate(transforms.values, inner, degree, address_of(product), address_of(values[1]))
+    _fill_covectors(record, values)
+    evaluate(transforms.analysis, inner, 2 if normalised else 1, begin, address_of(work))
+    evaluate(transforms.divergence, inner, 0, slope_at, address_of(product))
     for k in range(modes):
         result[pairs, k] = 0.0
         result[0, k] = work[0, k]
-        result[pairs, k] += above[0, k] * moved[k]
+        result[pairs, k] += attraction[0, k] * product[k]
         if normalised:
-            result[pairs, k] -= below[0, k] * work[1, k]
-    for k in range(record.crossed):  # the transpose is the conjugate
-        result[pairs, k] -= across[0, k] * moved[k ^ 1]
+            result[pairs, k] -= normaliser[0, k] * work[1, k]
+    for k in range(record.odd):  # the transpose is the conjugate
+        result[pairs, k] -= odd[0, k] * product[k ^ 1]
     for p in range(1, tables):
         total = 0.0
         for k in range(modes):
-            change = above[p, k] * moved[k]
-            if record.crossed > 0:
-                change -= across[p, k] * moved[k ^ 1]
+            change = attraction[p, k] * product[k]
+            if record.odd > 0:
+                change -= odd[p, k] * product[k ^ 1]
             if normalised:
-                change -= below[p, k] * work[1, k]
+                change -= normaliser[p, k] * work[1, k]
             total += parseval[k] * u[k] * change
         numbers[p - 1] = total
+
+
+@njit(**INNER, error_model="numpy")
+def _fill_covectors(record: InCode, values: np.ndarray) -> None:
+    """Replace u, Z * u and grad l in `values` by <v, grad l>, u <v, grad l>/B and u grad l/B."""
+    components, density, denominator = record.components, values[0], values[1]
+    for j in range(record.size):
+        reciprocal = 1.0
+        if record.normalised:
+            reciprocal = 1 / (denominator[j] if denominator[j] > NO_MASS else NO_MASS)
+        along = 0.0
+        for i in range(components):
+            along += values[2 + i, j] * values[2 + components + i, j]
+            values[2 + components + i, j] *= density[j] * reciprocal
+        along *= reciprocal
+        if record.normalised:
+            weight = density[j] * reciprocal * along
+            denominator[j] = weight if denominator[j] > NO_MASS else 0.0
+        density[j] = along

@@ -66,11 +66,9 @@ class Sphere(Space):
         self.degree = whole_number("degree", degree)
         subject = f"degree = {self.degree}: a density and its values"
         check_memory(subject, (50, self.degree + 1, self.degree + 1), "degree")
-        orders, degrees = (
-            sphere_points.orders_of(self.degree),
-            sphere_points.degrees_of(self.degree),
-        )
-        self._set(orders=orders, degrees=degrees, parseval=np.where(orders == 0, 1.0, 2.0))
+        self.orders = read_only(sphere_points.orders_of(self.degree))
+        degrees = sphere_points.degrees_of(self.degree)
+        self._set(degrees=degrees, parseval=np.where(self.orders == 0, 1.0, 2.0))
 
     @cached_property
     def _latitudes(self) -> Latitudes:
@@ -315,8 +313,8 @@ class SphereNodeChart(HarmonicChart):
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
         velocity = sphere_points.gradient(attraction[degrees] * moments, degree, coordinates)
         if normaliser is not None:
-            level = (normaliser[degrees] * moments)[None]
-            velocity /= sphere_points.evaluate(level, degree, coordinates)[0, :, None]
+            denominator = (normaliser[degrees] * moments)[None]
+            velocity /= sphere_points.evaluate(denominator, degree, coordinates)[0, :, None]
         return velocity, changes
 
     def field_tangents(
@@ -338,44 +336,54 @@ class SphereNodeChart(HarmonicChart):
         """
         degree = multipliers[0].size - 1
         degrees = sphere_points.degrees_of(degree)
-        attraction: Any
-        normaliser: Any
         transforms = sphere_points.ScatteredTransforms(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
         moments = transforms.moments(masses) if moments is None else moments
         hessian = transforms.hessian(attraction * moments)
-        level, tilt = np.empty(0), np.empty((0, 0))
-        if normaliser is not None:
-            level = transforms.values(normaliser * moments)
-        if velocity is None:
-            gradient = transforms.gradient(attraction * moments)
-        else:
-            gradient = transforms.parts(velocity[None])[0] * (1.0 if normaliser is None else level)
-        if normaliser is not None:
-            ratio = normaliser[degrees > 0] / attraction[degrees > 0]
-            spread = np.ptp(ratio)  # 0 for exponential kernels
-            if spread <= PROPORTIONAL_WEIGHTS * np.abs(ratio).max():
-                tilt = ratio[0] * gradient
-            else:
-                tilt = transforms.gradient(normaliser * moments)
-        v, by_v = velocity, np.empty(changes.shape)
+        field = self._quotient(transforms, attraction, normaliser, moments, velocity)
+        gradient, denominator, _ = field
+        v, dv = velocity, np.empty(changes.shape)
         if v is None:
             v = np.empty(coordinates.shape)
-            sphere_points.embed_quotient(transforms.frame, gradient, level, v)
+            sphere_points.embed_quotient(transforms.frame, gradient, denominator, v)
         tangents = transforms.parts(changes) / transforms.frame[4]
         for a, dm in enumerate(by_masses):
             moved = transforms.moment_changes(masses * tangents[a])
             if dm.any():
                 moved = moved + transforms.moments(dm)
-            by_attraction, by_normaliser = by_multipliers[a]
-            dg = transforms.gradient(attraction * moved + by_attraction[degrees] * moments)
-            by_level = np.empty(0)
+            dW, dZ = by_multipliers[a]
+            by_gradient = transforms.gradient(attraction * moved + dW[degrees] * moments)
+            by_denominator = np.empty(0)
             if normaliser is not None:
-                by_level = transforms.values(normaliser * moved + by_normaliser[degrees] * moments)
-            sphere_points.embed_change(
-                transforms.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, by_v[a]
-            )
-        return v, by_v, np.inf if normaliser is None else float(np.min(level))
+                by_denominator = transforms.values(normaliser * moved + dZ[degrees] * moments)
+            moving = tangents[a], by_gradient, by_denominator
+            sphere_points.embed_change(transforms.frame, field, hessian, moving, dv[a])
+        return v, dv, np.inf if normaliser is None else float(np.min(denominator))
+
+    @staticmethod
+    def _quotient(
+        transforms: sphere_points.ScatteredTransforms, attraction: Any, normaliser: Any,
+        moments: np.ndarray, velocity: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """Gradient of W * mu (2, n), Z * mu (n,) and its gradient; the last are empty if Z = 1.
+
+        The gradient of W * mu follows from the velocity where that is known.
+        """
+        denominator, slope = np.empty(0), np.empty((0, 0))
+        if normaliser is not None:
+            denominator = transforms.values(normaliser * moments)
+        if velocity is None:
+            gradient = transforms.gradient(attraction * moments)
+        else:
+            factor = 1.0 if normaliser is None else denominator
+            gradient = transforms.parts(velocity[None])[0] * factor
+        if normaliser is not None:
+            ratio = normaliser[1:] / attraction[1:]
+            if np.ptp(ratio) <= PROPORTIONAL_WEIGHTS * np.abs(ratio).max():  # exponential kernels
+                slope = ratio[0] * gradient
+            else:
+                slope = transforms.gradient(normaliser * moments)
+        return gradient, denominator, slope
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         radial = np.einsum("nd,nd->n", coordinates, vectors)

@@ -201,43 +201,42 @@ def _write_parts(frame: np.ndarray, vectors: np.ndarray, parts: np.ndarray) -> N
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def embed_quotient(
-    frame: np.ndarray, gradient: np.ndarray, level: np.ndarray, velocity: np.ndarray
+    frame: np.ndarray, gradient: np.ndarray, denominator: np.ndarray, velocity: np.ndarray
 ) -> None:
-    """Fill `velocity` (n, 3) with the gradient (2, n) divided by `level` (n,), if not empty."""
+    """Fill `velocity` (n, 3) with the gradient (2, n), over `denominator` (n,) if not empty."""
     for i in range(len(velocity)):
-        part = 1.0 / level[i] if level.size > 0 else 1.0
+        part = 1.0 / denominator[i] if denominator.size > 0 else 1.0
         _embed(frame, i, part * gradient[0, i], part * gradient[1, i], 0.0, velocity[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def embed_change(
-    frame: np.ndarray, gradient: np.ndarray, hessian: tuple[np.ndarray, np.ndarray],
-    level: np.ndarray, tilt: np.ndarray, vectors: np.ndarray, by_gradient: np.ndarray,
-    by_level: np.ndarray, change: np.ndarray,
+    frame: np.ndarray, field: tuple[np.ndarray, ...], hessian: tuple[np.ndarray, ...],
+    moving: tuple[np.ndarray, ...], change: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill `change` (n, 3) with the derivative of the result of `embed_quotient`.
 
     Parameters
     ----------
+    field : three ndarrays, (2, n), (n,) and (2, n)
+        Gradient, denominator, and gradient of the denominator; the last are empty if it is 1.
     hessian : (ndarray, ndarray)
         Result of `ScatteredTransforms.hessian` for the potential of the gradient.
-    tilt : ndarray, (2, n)
-        Gradient of `level`.
-    vectors : ndarray, (2, n)
-        Tangents of the points.
-    by_gradient, by_level : ndarray, (2, n) and (n,)
-        Derivatives of the gradient and of `level` at fixed points.
+    moving : three ndarrays, (2, n), (2, n) and (n,)
+        Tangents of the points; derivatives of gradient and denominator at fixed points.
     """
-    trace, apart = hessian
+    gradient, denominator, slope = field
+    trace, traceless = hessian
+    tangents, by_gradient, by_denominator = moving
     for i in range(len(change)):
-        south, east = vectors[0, i], vectors[1, i]
-        mean, unlike, mixed = 0.5 * trace[i], 0.5 * apart[0, i], -0.5 * apart[1, i]
+        south, east = tangents[0, i], tangents[1, i]
+        mean, unlike, mixed = 0.5 * trace[i], 0.5 * traceless[0, i], -0.5 * traceless[1, i]
         along = by_gradient[0, i] + (mean - unlike) * south + mixed * east
         across = by_gradient[1, i] + mixed * south + (mean + unlike) * east
         inwards = -(gradient[0, i] * south + gradient[1, i] * east)
-        if level.size > 0:
-            part = 1.0 / level[i]
-            by = (by_level[i] + tilt[0, i] * south + tilt[1, i] * east) * part
+        if denominator.size > 0:
+            part = 1.0 / denominator[i]
+            by = (by_denominator[i] + slope[0, i] * south + slope[1, i] * east) * part
             along = (along - gradient[0, i] * by) * part
             across = (across - gradient[1, i] * by) * part
             inwards *= part
@@ -250,9 +249,9 @@ def _embed(
 ) -> None:
     """Fill a vector (3,) from its components to the south, to the east and outwards."""
     cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
-    level = south * height + outwards * radius
-    vector[0] = level * cosine - east * sine
-    vector[1] = level * sine + east * cosine
+    horizontal = south * height + outwards * radius
+    vector[0] = horizontal * cosine - east * sine
+    vector[1] = horizontal * sine + east * cosine
     vector[2] = outwards * height - south * radius
 
 

@@ -26,7 +26,7 @@ from ..lowlevel.batched_fft import (
 )
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, SUBROUTINE, njit
-from ..lowlevel.legendre import RULES, analyse, fold, recurrence, rung, synthesise
+from ..lowlevel.legendre import RULES, analyse, fold, recurrence, steps_of, synthesise
 from ..lowlevel.records import Field, InCode, Layout, floats, integers, numbers_at
 from ..lowlevel.simd import (
     LANES,
@@ -224,7 +224,7 @@ def divergence(record: InCode, result: np.ndarray) -> None:
         last = record.orders - 1 - m
         pairs, at = (last + 3) // 2, target + 16 * begin
         analyse(m, rules, record.sums[m], unfolded, (pairs + 1) // 2 * 2)
-        c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
+        c, u, v = steps_of(rules, 2, m), steps_of(rules, 3, m), steps_of(rules, 4, m)
         up, down = record.slopes[0, begin + 1 :], record.slopes[1, begin + 1 :]
         factor, order = 0.0, float(m)
         even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree

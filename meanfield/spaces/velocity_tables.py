@@ -74,9 +74,9 @@ class VelocityTable:
     @classmethod
     def joined(cls, tables: Sequence[Self]) -> Self:
         """One table of the columns of several."""
-        levels = [table.denominator for table in tables if table.denominator is not None]
+        denominators = [table.denominator for table in tables if table.denominator is not None]
         rows = np.concatenate([table.numerator for table in tables])
-        return cls(rows, np.concatenate(levels) if levels else None, tables[0].least)
+        return cls(rows, np.concatenate(denominators) if denominators else None, tables[0].least)
 
     def trimmed(self, share: float) -> Self:
         """Table without the last columns whose entries are at most `share` times the largest."""
@@ -96,8 +96,8 @@ class VelocityTable:
     @property
     def by_factor(self) -> Self:
         """Derivative of c times this velocity by the number c."""
-        level = self.denominator
-        return replace(self, denominator=None if level is None else np.zeros_like(level[:1]))
+        constant = None if self.denominator is None else np.zeros_like(self.denominator[:1])
+        return replace(self, denominator=constant)
 
     def scaled(self, factor: float) -> Self:
         """The table of the velocity times a factor."""
@@ -184,10 +184,10 @@ class TableTransport(Transport):
         }
         self._fill(np.array([-1, *parameters], dtype=np.int64))
 
-    def _fill(self, which: np.ndarray) -> None:
-        shape = len(which), self.points
-        v, above, below = (aligned(*shape) for _ in range(3))
-        record = TABLE_TANGENTS.filled(**self._shared, which=which, v=v, above=above, below=below)
+    def _fill(self, parameters: np.ndarray) -> None:
+        shape = len(parameters), self.points
+        rows = {name: aligned(*shape) for name in ("v", "numerators", "denominators")}
+        record = TABLE_TANGENTS.filled(**self._shared, **rows, parameters=parameters)
         self._enter(_tangents, record)
 
 
@@ -197,7 +197,7 @@ class TableAdjoint(TableTransport):
     In the output the inner products <l, dN/dp_i> are floats after the coefficients of DN(u)* l.
     """
 
-    def _fill(self, which: np.ndarray) -> None:
+    def _fill(self, parameters: np.ndarray) -> None:
         work, back = aligned(7, self.points), np.zeros(2 * self._modes)
         self._enter(_adjoint, TABLE_ADJOINT.filled(**self._shared, work=work, back=back))
 
@@ -215,8 +215,8 @@ TABLE_TANGENTS = Layout(
     "TableTangents",
     {
         **TABLE_FIELDS,
-        "which": integers("rows"),
-        **dict.fromkeys(("v", "above", "below"), floats("rows", "length")),
+        "parameters": integers("rows"),
+        **dict.fromkeys(("v", "numerators", "denominators"), floats("rows", "length")),
     },
 )
 TABLE_ADJOINT = Layout(
@@ -234,21 +234,21 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     densities = complex_array(source, (rows, 1 + pairs, modes))[:, 0]
     result, fft = complex_array(target, (rows, modes)), record.fft
     spectrum, values = fft.spectrum[0], fft.values[0]
-    tables, entries, which = record.tables, record.entries, record.which
-    v, above, below = record.v, record.above, record.below
+    tables, entries, parameters = record.tables, record.entries, record.parameters
+    v, numerators, denominators = record.v, record.numerators, record.denominators
     first = member if record.bounds > 1 else 0
     for row in range(rows):
-        of = which[row] + 1 if row > 0 else first
+        table = parameters[row] + 1 if row > 0 else first
         for j in range(length):
-            v[row, j] = tables[of, j] if of > 0 or row == 0 else 0.0
-    _add_sums(v, tables, entries, first, 0, 0, which, parts)
+            v[row, j] = tables[table, j] if table > 0 or row == 0 else 0.0
+    _add_sums(v, tables, entries, first, 0, 0, parameters, parts)
     for h in range(1, record.count):
         for row in range(rows):
             for j in range(length):
-                above[row, j] = below[row, j] = 0.0
-        _add_sums(above, tables, entries, first, h, 0, which, parts)
-        _add_sums(below, tables, entries, first, h, 2, which, parts)
-        _quotient(v, above, below, record.least[first, h])
+                numerators[row, j] = denominators[row, j] = 0.0
+        _add_sums(numerators, tables, entries, first, h, 0, parameters, parts)
+        _add_sums(denominators, tables, entries, first, h, 2, parameters, parts)
+        _quotient(v, numerators, denominators, record.least[first, h])
     record.speed[0] = max(record.speed[0], largest(v[0], length))
     for row in range(rows):
         _write_padded(densities[row], spectrum)
@@ -278,7 +278,7 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
     spectrum, values, back, work = fft.spectrum[0], fft.values[0], record.back, record.work
     result, size = complex_array(target, (1 + pairs, modes)), 2 * modes * (1 + pairs)
     numbers = float_array(target, (size + velocities - 1,))[size:]
-    v, slope, flux, above, below = work[0], work[1], work[2], work[3], work[4]
+    v, slope, flux, numerator, denominators = work[0], work[1], work[2], work[3], work[4]
     F, s = work[5], work[6]
     _write_padded(series[0], spectrum)
     fill_values(fft)
@@ -299,36 +299,36 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
         back[i] = 0.0
     for h in range(count):
         for j in range(length):
-            above[j] = 0.0
+            numerator[j] = 0.0
             F[j] = flux[j]
         _accumulate(work[3:4], tables, entries[0, h, 1], entries[0, h, 0], parts)
         if h == 0:
             for j in range(length):
-                v[j] += above[j]
+                v[j] += numerator[j]
         else:
             for j in range(length):
-                below[j] = 0.0
+                denominators[j] = 0.0
             _accumulate(work[4:5], tables, entries[0, h, 3], entries[0, h, 2], parts)
             bound = record.least[0, h]
             for j in range(length):
-                level = max(below[j], bound)
-                quotient = above[j] / level
+                denominator = max(denominators[j], bound)
+                quotient = numerator[j] / denominator
                 v[j] += quotient
-                F[j] /= level
-                s[j] = -quotient * F[j] if below[j] > bound else 0.0
-        for of in range(velocities):
+                F[j] /= denominator
+                s[j] = -quotient * F[j] if denominators[j] > bound else 0.0
+        for table in range(velocities):
             total = 0.0
             for kind in range(0, 2 if h == 0 else 4, 2):
                 covector = F if kind == 0 else s
-                columns, at = entries[of, h, kind], entries[of, h, kind + 1]
+                columns, at = entries[table, h, kind], entries[table, h, kind + 1]
                 for i in range(columns):
                     part = _dot(tables[at + i], covector)
-                    if of == 0:
+                    if table == 0:
                         back[i] += part
                     else:
                         total += part * parts[0, i]
-            if of > 0:
-                numbers[of - 1] += total
+            if table > 0:
+                numbers[table - 1] += total
     for p in range(velocities - 1):
         numbers[p] /= length
     for j in range(length):
@@ -368,20 +368,24 @@ def _add_sums(
 
 
 @njit(**INNER, error_model="numpy")
-def _quotient(v: np.ndarray, above: np.ndarray, below: np.ndarray, least: float) -> None:
-    """Add the quotient q = above/below to the first row of v, and its changes to the others.
+def _quotient(
+    v: np.ndarray, numerators: np.ndarray, denominators: np.ndarray, least: float
+) -> None:
+    """Add the quotient q to the first row of v, and its changes to the others.
 
-    Overwrites the first rows of `above` and `below`. A denominator below `least` is replaced by it.
+    Overwrites the first rows of `numerators`, by q where it changes, and of `denominators`, by
+    reciprocals. A denominator below `least` is replaced by it.
     """
     for j in range(v.shape[1]):
-        moving = below[0, j] > least
-        over = 1 / (below[0, j] if moving else least)
-        quotient = above[0, j] * over
-        above[0, j], below[0, j] = quotient if moving else 0.0, over
+        moving = denominators[0, j] > least
+        reciprocal = 1 / (denominators[0, j] if moving else least)
+        quotient = numerators[0, j] * reciprocal
+        numerators[0, j], denominators[0, j] = quotient if moving else 0.0, reciprocal
         v[0, j] += quotient
     for row in range(1, len(v)):
         for j in range(v.shape[1]):
-            v[row, j] += (above[row, j] - above[0, j] * below[row, j]) * below[0, j]
+            change = numerators[row, j] - numerators[0, j] * denominators[row, j]
+            v[row, j] += change * denominators[0, j]
 
 
 @njit(**SUBROUTINE)

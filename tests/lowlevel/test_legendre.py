@@ -7,7 +7,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import assoc_legendre_p, gammaln
 
 from meanfield.lowlevel import legendre
-from meanfield.lowlevel.legendre import BLOCK, gauss, ladder, recurrence, rules_at
+from meanfield.lowlevel.legendre import BLOCK, gauss, recurrence, rules_at, two_steps
 from meanfield.spaces.latitudes import Latitudes
 
 EPS = np.finfo(float).eps
@@ -256,7 +256,7 @@ def test_a_step_of_two_degrees_is_two_steps_of_one(order, dimension):
         return
     x, pairs = np.linspace(0, 0.999, 12), 12
     e = recurrence(order + 2 * pairs + 4, order, dimension)
-    a, b, c, _, _ = ladder(e[order:], pairs)
+    a, b, c, _, _ = two_steps(e[order:], pairs)
     table = legendre_table(order + 2 * pairs, order, x, dimension)
     before, q = np.zeros_like(x), table[:, 0]
     for k in range(pairs):
@@ -268,7 +268,7 @@ def test_a_step_of_two_degrees_is_two_steps_of_one(order, dimension):
 def test_the_table_is_padded_to_whole_blocks():
     rules = Latitudes(4, 9, 9)
     assert [rules.pairs(m) for m in (0, 1, 2, 3, 9)] == [8, 8, 4, 4, 4] and BLOCK == 4
-    assert (np.diff(rules.rungs) == [rules.pairs(m) for m in range(10)]).all()
+    assert (np.diff(rules.first_steps) == [rules.pairs(m) for m in range(10)]).all()
     np.testing.assert_allclose(rules.sines_squared, 1 - rules.x**2, atol=4 * EPS)
 
 
@@ -281,5 +281,5 @@ def test_folding_keeps_the_size_of_coefficients():
             unit = np.zeros((2002, 2))
             unit[l] = 1
             fold(0, record.address, unit.ravel(), 2002, folded)
-            g = folded[2] / rules.ladder[2]
+            g = folded[2] / rules.two_steps[2]
             assert np.abs(g).max() <= 1.001 * np.sqrt(2) / recurrence(1, 0, dimension)[1]
