@@ -21,8 +21,8 @@ from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from ..states.points import unit
 from .attention import AttentionSums
-from .contract import SINGLE_THREAD, ZonalEngine
-from .direct import FEW_PAIRS, LOWEST_DENOMINATOR, DirectSums, projected
+from .contract import ZonalEngine
+from .direct import LOWEST_DENOMINATOR, DirectSums, projected, whole_output
 from .gram_pairs import within_one
 from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
@@ -124,8 +124,7 @@ class CausalSums(CausalEngine):
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Output sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i, (R, n, d), with the token itself."""
         columns, pulls = self._pulls(x, masses)
-        attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
-        return np.ascontiguousarray(attention[:, : x.shape[2]].swapaxes(1, 2))
+        return whole_output(columns, pulls, x.shape[2])
 
     def _pulls(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the tokens, and pulls divided by D_i, both (R, rows + 1, n)."""
@@ -152,11 +151,8 @@ class CausalSums(CausalEngine):
         beta, visible = float(np.asarray(self.drift.exponent)), earlier_masses(columns[:, -1])
         pulls = np.zeros_like(columns)
         tasks = len(columns) * -(-columns.shape[2] // PAIR_BLOCK)
-        threads = (
-            self.threads if len(columns) * columns.shape[2] ** 2 > FEW_PAIRS else SINGLE_THREAD
-        )
         work = partial(earlier_sums, columns, beta, pulls[:, None], more_than_three(columns))
-        threads.share(work, tasks)
+        self.threads.for_pairs(len(columns) * columns.shape[2] ** 2).share(work, tasks)
         if not self.drift.normalised:
             pulls *= np.exp(abs(beta))
             return pulls, visible if self.causal.is_mean(self.drift) else np.ones_like(visible)

@@ -82,9 +82,10 @@ class CausalModes(CausalEngine):
             denominators = (denominators + denominators_inside).reshape(replicas, -1)[:, :n]
             lowest = self._modes._lowest * _before(blocked[1].sum(axis=1).reshape(replicas, blocks))
             velocity /= np.where(denominators == 0, 1.0, denominators)[..., None]
-            self._replace_inaccurate(
-                x, masses, velocity, denominators < np.repeat(lowest, self.block, axis=1)[:, :n]
-            )
+            inaccurate = denominators < np.repeat(lowest, self.block, axis=1)[:, :n]
+            for r in np.flatnonzero(inaccurate.any(axis=1)):
+                tokens = np.flatnonzero(inaccurate[r])
+                velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
         elif self.causal.is_mean(self.drift):
             velocity /= earlier_masses(masses)[..., None]
         return velocity
@@ -114,14 +115,6 @@ class CausalModes(CausalEngine):
         numerators, _ = self._numerators.fields(x, coordinates, earlier)
         denominators = self._modes.denominators(coordinates, earlier) if self._normalised else None
         return numerators, denominators
-
-    def _replace_inaccurate(
-        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, small: np.ndarray
-    ) -> None:
-        """Replace the velocities of tokens in the mask `small` (R, n), from all pairs with them."""
-        for r in np.flatnonzero(small.any(axis=1)):
-            tokens = np.flatnonzero(small[r])
-            velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
 
 
 def _before(values: np.ndarray) -> np.ndarray:

@@ -19,6 +19,8 @@ from ..core.dual import Dual, changes_of, value_of
 from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
 
+FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than they save
+
 
 class Engine(ABC):
     """Sums over the tokens of R independent systems of n tokens each, under one drift.
@@ -148,6 +150,10 @@ class ThreadPool:
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def for_pairs(self, count: int) -> "ThreadPool":
+        """This pool, or a single thread for so few pairs that others cost more than they save."""
+        return self if count > FEW_PAIRS else SINGLE_THREAD
 
     def share(self, work: Callable[[int, int], object], count: int) -> None:
         """Call work(first, last) on consecutive shares of range(count), all at once.

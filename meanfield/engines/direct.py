@@ -25,7 +25,7 @@ from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import WITHIN, njit
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
-from .contract import SINGLE_THREAD, ThreadPool, ZonalEngine
+from .contract import ThreadPool, ZonalEngine
 from .gram_pairs import (
     Weigh,
     Workspace,
@@ -40,7 +40,6 @@ from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, loops over differences are faster than BLAS
 SMALL_SYSTEM = 1000  # threads do not share a system of at most this many tokens; bits depend on it
-FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than they save
 LOWEST_DENOMINATOR = 1e-280  # below this denominator, weights that underflow would matter
 ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
 PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds per pair: exponential kernel, other kernel
@@ -152,9 +151,7 @@ class DirectSums(ZonalEngine):
         if isinstance(x, Dual):
             return self._vectors_along(x, masses, whole=True)
         columns, d = columns_of(x, masses), x.shape[2]
-        pulls = self._pulls(columns, d)
-        attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
-        return np.ascontiguousarray(attention[:, :d].swapaxes(1, 2))
+        return whole_output(columns, self._pulls(columns, d), d)
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return 0.5 * np.einsum("rj,rj->r", masses, self.potential(x, masses))
@@ -287,8 +284,7 @@ class DirectSums(ZonalEngine):
             row_sums(*system, kernel, tokens, *results, threads)
 
     def _threads_for(self, columns: np.ndarray) -> ThreadPool:
-        replicas, _, n = columns.shape
-        return self.threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
+        return self.threads.for_pairs(len(columns) * columns.shape[2] ** 2)
 
     # Changes along tangents ----------------------------------------------------------------
 
@@ -441,6 +437,12 @@ def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
     """
     _project(columns, pulls, d)
     return np.ascontiguousarray(pulls[:, :d].swapaxes(1, 2))  # faster than loops of ours
+
+
+def whole_output(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
+    """Outputs D_i + u_i S_i, (R, n, d), from pulls D_i and sums of weights S_i, the last row."""
+    output = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
+    return np.ascontiguousarray(output[:, :d].swapaxes(1, 2))
 
 
 @njit(cache=True, nogil=True)

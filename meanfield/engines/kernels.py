@@ -444,16 +444,13 @@ class CircleKernels(Kernels):
         scale = fitted_scale(A, form, Circle(FITTED_POINTS).points)
         if scale is None:
             return None
+        return self.expanded_function(A, exponential_weights(A, scale, form), scale)
 
-        return self._expanded(exponential_weights(A, scale, form), scale)
-
-    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
-        return self._expanded(function, np.zeros((2, 2)))
-
-    @staticmethod
-    def _expanded(function: Callable[..., Any], scale: np.ndarray) -> Expansion | None:
+    def expanded_function(
+        self, A: np.ndarray, function: Callable[..., Any], scale: np.ndarray | None = None
+    ) -> Expansion | None:
         """Fourier expansion of a function of two points, on grids twice as fine until resolved."""
-        size = 64
+        size, scale = 64, np.zeros((2, 2)) if scale is None else scale
         while size**2 <= LARGEST_TABLE:
             points = Circle.embed(2 * np.pi * np.arange(size) / size)
             expansion = CircleExpansion(function(points, points), scale)

@@ -141,7 +141,7 @@ class TorusSums(Engine):
         waves, sums = self._waves, np.empty_like(x)
         for target, points, m in zip(sums, x, masses, strict=True):
             waves_at = WavesAt(waves.space.rows, points)
-            target[:] = waves.velocity(points, waves.space.empirical_at(waves_at, m), waves_at)
+            target[:] = waves.velocity(points, waves.space.point_masses(waves_at, m), waves_at)
         return sums
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:

@@ -172,10 +172,8 @@ class Circle(Space):
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return self.embed(sample_angles(coefficients, n, rng))
 
-    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        angles = np.arctan2(points[..., 1], points[..., 0])
-        pairs = zip(angles, masses, strict=True)
-        return np.array([moments_of_angles(*pair, self.degree) for pair in pairs])
+    def point_masses(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        return moments_of_angles(np.arctan2(points[:, 1], points[:, 0]), masses, self.degree)
 
     @cached_property
     def frame(self) -> np.ndarray:

@@ -129,7 +129,7 @@ class Space(Kind, family=True):
         "bands chart checked_point frame function_values judged minus_divergence mode_axes "
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
-        "next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
+        "point_masses next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
         "transports mode_dims split attraction normaliser interaction levels check_points "
         "harmonics tokens level_degrees radius shortened spherical directions"
     )
@@ -510,6 +510,11 @@ class Space(Kind, family=True):
 
         The first coefficient is the sum of the masses, to rounding.
         """
+        pairs = zip(points, masses, strict=True)
+        return np.stack([self.point_masses(*pair) for pair in pairs])
+
+    def point_masses(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients (modes,) of one measure, see `empirical`; MeanfieldError in other spaces."""
         raise MeanfieldError(f"{self!r} does not hold measures without a symmetry; use Sphere.")
 
     @abstractmethod

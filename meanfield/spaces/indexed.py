@@ -198,7 +198,7 @@ class IndexedSpace(Space):
         )
 
     chart = synthesis = analysis = synthesis_at = perturbation = density = indexed = _refuse
-    sample = gradient = minus_divergence = transport = transforms = empirical = _refuse
+    sample = gradient = minus_divergence = transport = transforms = point_masses = _refuse
     frame = property(_refuse)
 
 

@@ -239,13 +239,10 @@ class Sphere(Space):
     def sample(self, coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return sphere_points.sample_points(coefficients, self.degree, n, rng)
 
-    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        pairs = zip(points, masses, strict=True)
-        result = np.array(
-            [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
-        )
-        result[:, 0] = masses.sum(axis=1)  # to rounding, as fast transforms are not
-        return result
+    def point_masses(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        series = sphere_points.empirical_coefficients(points, masses, self.degree)
+        series[0] = masses.sum()  # to rounding, as fast transforms are not
+        return series
 
     def chart(self, limit: np.ndarray) -> "SphereNodeChart":
         return SphereNodeChart(self, limit)

@@ -356,14 +356,10 @@ class Torus(Space):
                 target[block] = np.einsum("nr,nr->n", rows, last @ one.T).real
         return values
 
-    def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        pairs = zip(points, masses, strict=True)
-        return np.stack([self.empirical_at(WavesAt(self.rows, x), m) for x, m in pairs])
-
-    def empirical_at(self, points: "WavesAt", masses: np.ndarray) -> np.ndarray:
-        """Coefficients (modes,) of the measure with masses (n,) at points."""
+    def point_masses(self, points: "np.ndarray | WavesAt", masses: np.ndarray) -> np.ndarray:
+        at = points if isinstance(points, WavesAt) else WavesAt(self.rows, points)
         square = np.zeros((len(self.rows.waves), self.degree + 1), dtype=complex)
-        for block, rows, last in points:
+        for block, rows, last in at:
             square += (masses[block, None] * rows).conj().T @ last.conj()
         series = square[self.rows.places]
         series[0] = masses.sum()

@@ -40,8 +40,7 @@ class TorusNodeChart(NodeChart):
         return on_circles(coordinates)
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        points = self.points(coordinates)
-        return self.space.with_degree(degree).empirical(points[None], masses[None])[0]
+        return self.space.with_degree(degree).point_masses(self.points(coordinates), masses)
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         return along_circles(self.points(coordinates), vectors)
