@@ -285,12 +285,9 @@ def field_engine(drift: MeanField, request: Request) -> FieldSums:
     return FieldSums(drift, request.asked.threads, whole=bool(request.whole_for))
 
 
-# Engines by the kind of the drift: kinds with a choice of engines, and kinds with one engine.
-CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
+ENGINES: dict[Any, Callable[..., Engine]] = {
     ZonalDrift: zonal_engine,
     Attention: attention_engine,
-}
-SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
     Hardmax: lambda drift, request: AttentionSums(drift, request.asked.threads),
     HigherOrder: lambda drift, request: MomentSums(drift),
     MeanField: field_engine,
@@ -298,13 +295,14 @@ SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
     Pointwise: lambda drift, request: PointValues(drift),
 }
 
+KINDS_WITH_A_CHOICE = ZonalDrift, Attention  # of engines; other kinds of drifts have one
+
 
 def _kind_of(drift: Drift) -> type[Drift]:
-    """The class of CHOSEN_ENGINES or SINGLE_ENGINES from which the drift is derived."""
-    kinds: list[Any] = [*CHOSEN_ENGINES, *SINGLE_ENGINES]
-    kind: type[Drift] | None = ancestor(type(drift), kinds)
+    """The class of ENGINES from which the drift is derived."""
+    kind: type[Drift] | None = ancestor(type(drift), ENGINES)
     if kind is None:
-        names = ", ".join(engine_class.__name__ for engine_class in kinds)
+        names = ", ".join(drift_class.__name__ for drift_class in ENGINES)
         raise MeanfieldError(
             f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
             "classes derived from them."
@@ -356,7 +354,7 @@ def engine_for(
     factors, parts = zip(*drift.terms, strict=True)
     if parts == (drift,):
         return _engine_of(drift, request)
-    choose = [_kind_of(term) in CHOSEN_ENGINES for term in parts]
+    choose = [_kind_of(term) in KINDS_WITH_A_CHOICE for term in parts]
     other = Automatic(threads=summation.threads) if any(choose) else summation
     engines = [
         _engine_of(term, request if chooses else replace(request, asked=other))
@@ -368,14 +366,12 @@ def engine_for(
 def _engine_of(drift: Drift, request: Request) -> Engine:
     """The engine of a single drift, not of a sum of drifts."""
     kind = _kind_of(drift)
-    if kind in CHOSEN_ENGINES:
-        return CHOSEN_ENGINES[kind](drift, request)
-    if not request.asked.leaves_open:
+    if not (kind in KINDS_WITH_A_CHOICE or request.asked.leaves_open):
         raise ValueError(
             f"{type(drift).__name__} has one way to sum over tokens; leave out engine = "
             f"{request.asked!r}, or give engines.Automatic(threads=...)."
         )
-    return SINGLE_ENGINES[kind](drift, request)
+    return ENGINES[kind](drift, request)
 
 
 def _by_members(drift: ZonalDrift, summation: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:

@@ -143,17 +143,15 @@ class DensityHead:
             )
         return self.summed(kernel, normalised=False, factor=factor, scale=np.exp(kernel.top))
 
-    def summed(self, kernel: Kernel, **options: Any) -> Any:
-        """Output from the integrals int k (y, 1) factor mu dsigma of a kernel.
+    def summed(
+        self, kernel: Kernel, *, normalised: bool, factor: Any = 1.0, scale: Any = None,
+        floor: Any = None,
+    ) -> Any:  # fmt: skip
+        """Output from the integrals int k (y, 1) factor mu dsigma of a kernel, see `_answered`."""
+        sums = self._sums(kernel, factor * self.density.moments)
+        return self._answered(sums, normalised, scale, floor)
 
-        Options are `factor`, and those of `_answered`.
-        """
-        factor = options.pop("factor", 1.0)
-        return self._answered(self._sums(kernel, factor * self.density.moments), **options)
-
-    def _answered(
-        self, sums: np.ndarray, *, normalised: bool, scale: Any = None, floor: Any = None
-    ) -> Any:
+    def _answered(self, sums: np.ndarray, normalised: bool, scale: Any, floor: Any) -> Any:
         """Output from integrals (d + 1, ..., N), the last of which is the denominator.
 
         Integrals that are not divided are multiplied by `scale`; `floor` is a lower bound of the
@@ -353,19 +351,21 @@ class QuotientHead(DensityHead):
         head: Any = super().by_distance()
         return replace(head, dA=2 * self.K.T @ self.Q, dform=-self.K.T @ self.K)
 
-    def summed(self, kernel: Kernel, **options: Any) -> Any:
+    def summed(
+        self, kernel: Kernel, *, normalised: bool, factor: Any = 1.0, scale: Any = None,
+        floor: Any = None,
+    ) -> Any:  # fmt: skip
         """`Quotient` by an expanded kernel, and changes by beta of the first `rows`."""
-        factor = options.pop("factor", 1.0)
         moments = factor * self.density.moments
         parts = kernel.parts(moments.reshape(-1, moments.shape[-1]))
         sums = kernel.of_parts(parts).reshape(moments.shape)
-        quotient = self._answered(sums, **options)
+        quotient = self._answered(sums, normalised, scale, floor)
         changes = None
         if self.rows:
             parts = parts.reshape(*moments.shape[:2], -1)
             first = (array[:, : self.rows] for array in (moments, parts, sums))
             changes = self._by_beta(kernel, *first)
-        return self._complete(quotient, kernel, factor, options, changes)
+        return self._complete(quotient, kernel, changes, normalised, factor, scale)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
         """`Quotient` with weights `kernel`, and changes by beta of the first `rows`."""
@@ -400,7 +400,7 @@ class QuotientHead(DensityHead):
             changes = self._sums(LinearKernel(space, self._slope_of_A), first)
             changes = np.concatenate([changes, changes[:1]])  # a denominator that is not used
         kernel = LinearKernel(space, self.A)
-        return self._complete(quotient, kernel, 1.0, {"normalised": False}, changes)
+        return self._complete(quotient, kernel, changes, normalised=False)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
         raise NotSmooth  # u and w depend on the density
@@ -452,10 +452,10 @@ class QuotientHead(DensityHead):
         return Slope(self._along(pulls), changes[-1] if normalised else None)
 
     def _complete(
-        self, quotient: Quotient, kernel: Kernel, factor: Any, options: dict[str, Any], changes: Any
-    ) -> Quotient:
+        self, quotient: Quotient, kernel: Kernel, changes: Any, normalised: bool,
+        factor: Any = 1.0, scale: Any = None,
+    ) -> Quotient:  # fmt: skip
         """The quotient with its transpose, and derivatives by beta if `changes` is not None."""
-        normalised, scale = options["normalised"], options.get("scale")
         transposed = partial(self._transposed, kernel, factor, 1.0 if scale is None else scale)
         by = {} if changes is None else {"beta": self._slope(changes, normalised, scale)}
         return replace(quotient, by=by, transposed=transposed)
