@@ -22,7 +22,7 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import IN_ANY_ORDER, INNER, SUBROUTINE, WITHIN, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values
-from ..lowlevel.records import Field, Layout, floats, integers
+from ..lowlevel.records import Field, InCode, Layout, floats, integers
 from ..lowlevel.simd import aligned
 from .circle_transport import largest, minus_derivative
 from .transport import Transport
@@ -198,8 +198,9 @@ class TableAdjoint(TableTransport):
     """
 
     def _fill(self, parameters: np.ndarray) -> None:
-        work, back = aligned(7, self.points), np.zeros(2 * self._modes)
-        self._enter(_adjoint, TABLE_ADJOINT.filled(**self._shared, work=work, back=back))
+        work, gradient = aligned(7, self.points), np.zeros(2 * self._modes)
+        record = TABLE_ADJOINT.filled(**self._shared, work=work, gradient=gradient)
+        self._enter(_adjoint, record)
 
 
 TABLE_FIELDS: dict[str, Field] = {
@@ -220,7 +221,7 @@ TABLE_TANGENTS = Layout(
     },
 )
 TABLE_ADJOINT = Layout(
-    "TableAdjoint", {**TABLE_FIELDS, "work": floats(7, "length"), "back": floats("floats")}
+    "TableAdjoint", {**TABLE_FIELDS, "work": floats(7, "length"), "gradient": floats("floats")}
 )
 _tangents_at, _adjoint_at = TABLE_TANGENTS.at, TABLE_ADJOINT.at
 
@@ -271,23 +272,21 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
     """Write DN(u)* l and <l, dN/dp_i> for N(u) = -(u v)', with v and its changes by tables."""
     record = _adjoint_at(context)
     modes, pairs, length = record.modes, record.pairs, record.length
-    velocities, count = record.velocities, record.count
+    velocities, tables, entries = record.velocities, record.tables, record.entries
     series = complex_array(source, (2 + pairs, modes))
     parts = float_array(source, (2 + pairs, 2 * modes))[pairs : pairs + 1]
-    fft, tables, entries = record.fft, record.tables, record.entries
-    spectrum, values, back, work = fft.spectrum[0], fft.values[0], record.back, record.work
+    fft, gradient, work = record.fft, record.gradient, record.work
+    spectrum, values = fft.spectrum[0], fft.values[0]
     result, size = complex_array(target, (1 + pairs, modes)), 2 * modes * (1 + pairs)
     numbers = float_array(target, (size + velocities - 1,))[size:]
-    v, slope, flux, numerator, denominators = work[0], work[1], work[2], work[3], work[4]
-    F, s = work[5], work[6]
+    v, slope, flux, numerator, denominator = work[0], work[1], work[2], work[3], work[4]
     _write_padded(series[0], spectrum)
     fill_values(fft)
     for j in range(length):
         flux[j] = values[j]
-    for k in range(fft.stride):
-        spectrum[k] = 0.0
+    _write_padded(series[1 + pairs], spectrum)
     for k in range(modes):
-        spectrum[k] = complex(-k * series[1 + pairs, k].imag, k * series[1 + pairs, k].real)
+        spectrum[k] = complex(-k * spectrum[k].imag, k * spectrum[k].real)
     fill_values(fft)
     for j in range(length):
         slope[j] = values[j]
@@ -296,39 +295,15 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
     for p in range(1, velocities):
         numbers[p - 1] = _dot(tables[p], flux)
     for i in range(2 * modes):
-        back[i] = 0.0
-    for h in range(count):
+        gradient[i] = 0.0
+    for h in range(record.count):
         for j in range(length):
-            numerator[j] = 0.0
-            F[j] = flux[j]
+            numerator[j] = denominator[j] = 0.0
         _accumulate(work[3:4], tables, entries[0, h, 1], entries[0, h, 0], parts)
-        if h == 0:
-            for j in range(length):
-                v[j] += numerator[j]
-        else:
-            for j in range(length):
-                denominators[j] = 0.0
+        if h > 0:
             _accumulate(work[4:5], tables, entries[0, h, 3], entries[0, h, 2], parts)
-            bound = record.least[0, h]
-            for j in range(length):
-                denominator = max(denominators[j], bound)
-                quotient = numerator[j] / denominator
-                v[j] += quotient
-                F[j] /= denominator
-                s[j] = -quotient * F[j] if denominators[j] > bound else 0.0
-        for table in range(velocities):
-            total = 0.0
-            for kind in range(0, 2 if h == 0 else 4, 2):
-                covector = F if kind == 0 else s
-                columns, at = entries[table, h, kind], entries[table, h, kind + 1]
-                for i in range(columns):
-                    part = _dot(tables[at + i], covector)
-                    if table == 0:
-                        back[i] += part
-                    else:
-                        total += part * parts[0, i]
-            if table > 0:
-                numbers[table - 1] += total
+        _add_covectors(work, h, record.least[0, h])
+        _pull_back(record, h, work[5:7], parts[0], numbers)
     for p in range(velocities - 1):
         numbers[p] /= length
     for j in range(length):
@@ -338,7 +313,49 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
         weight = 1 / (length if k == 0 else 2 * length)  # that of L^2
         result[pairs, k] = 0.0
         result[0, k] = spectrum[k] / length
-        result[pairs, k] += complex(weight * back[2 * k], weight * back[2 * k + 1])
+        result[pairs, k] += complex(weight * gradient[2 * k], weight * gradient[2 * k + 1])
+
+
+@njit(**INNER, error_model="numpy")
+def _add_covectors(work: np.ndarray, h: int, bound: float) -> None:
+    """Add the velocity of table h to v; fill its covectors of numerator and denominator.
+
+    Table 0 has no denominator. A denominator below `bound` is replaced by it.
+    """
+    v, flux, numerator, denominator = work[0], work[2], work[3], work[4]
+    of_numerator, of_denominator = work[5], work[6]
+    for j in range(v.size):
+        of_numerator[j], quotient = flux[j], numerator[j]
+        if h > 0:
+            bounded = max(denominator[j], bound)
+            quotient = numerator[j] / bounded
+            of_numerator[j] /= bounded
+            moves = denominator[j] > bound
+            of_denominator[j] = -quotient * of_numerator[j] if moves else 0.0
+        v[j] += quotient
+
+
+@njit(**INNER)
+def _pull_back(
+    record: InCode, h: int, covectors: np.ndarray, parts: np.ndarray, numbers: np.ndarray
+) -> None:
+    """Add the transpose of table h times its covectors to the gradient by the density.
+
+    Derivatives of the table by parameters add their values at the density to `numbers`.
+    """
+    for velocity in range(record.velocities):
+        total = 0.0
+        for kind in range(1 if h == 0 else 2):
+            columns = record.entries[velocity, h, 2 * kind]
+            first = record.entries[velocity, h, 2 * kind + 1]
+            for i in range(columns):
+                part = _dot(record.tables[first + i], covectors[kind])
+                if velocity == 0:
+                    record.gradient[i] += part
+                else:
+                    total += part * parts[i]
+        if velocity > 0:
+            numbers[velocity - 1] += total
 
 
 @njit(**INNER)
