@@ -711,16 +711,20 @@ class _Octant:
         )
         values = np.array([function(x, x * sign) for sign in group])
         # f = sum part harmonic, with the parts of conj(Y) as harmonics, doubled for orders > 0
-        twice = np.where(self._orders > 0, 2.0, 1.0)
-        live = (self._orders > 0) | (np.arange(twice.size) % 2 == 0)  # order 0: real parts only
-        ways = self.characters(group)
+        weights = np.where(self._orders > 0, 2.0, 1.0)
+        is_part = (self._orders > 0) | (
+            np.arange(weights.size) % 2 == 0
+        )  # order 0: real parts only
+        characters = self.characters(group)
         matrices = []
-        for way in np.unique(ways, axis=1).T:
-            nodes = np.flatnonzero(live & (ways == way[:, None]).all(axis=0))
+        for character in np.unique(characters, axis=1).T:
+            nodes = np.flatnonzero(is_part & (characters == character[:, None]).all(axis=0))
             if nodes.size:
                 factors = weighted[:, nodes]
-                matrix = len(group) * (factors.T @ np.tensordot(way, values, axes=1) @ factors)
-                matrices.append((nodes, (matrix * twice[nodes]).T))
+                matrix = len(group) * (
+                    factors.T @ np.tensordot(character, values, axes=1) @ factors
+                )
+                matrices.append((nodes, (matrix * weights[nodes]).T))
         return matrices
 
 

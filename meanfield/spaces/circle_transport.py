@@ -35,7 +35,7 @@ class CircleTransport(Transport):
         self._enter(
             _transport,
             CIRCLE.filled(
-                apart=self._apart,
+                measure_offset=self._measure_offset,
                 band=self.band,
                 length=self.length,
                 fft=self._fft.record,
@@ -49,7 +49,7 @@ class CircleTransport(Transport):
 CIRCLE = Layout(
     "CircleTransport",
     {
-        **dict.fromkeys(("apart", "band", "length"), int),
+        **dict.fromkeys(("measure_offset", "band", "length"), int),
         "fft": TRANSFORM,
         "velocity": complexes("tables", "modes"),  # multipliers of v = W'
         "normaliser": floats("tables", "modes"),
@@ -66,7 +66,7 @@ def _transport(context: int, member: int, source: int, target: int) -> None:
     modes, length, fft = record.modes, record.length, record.fft
     spectrum, values, quotient = fft.spectrum, fft.values, fft.rows == 3
     density, result = complex_array(source, (modes,)), complex_array(target, (modes,))
-    moving = complex_array(source + record.apart, (modes,))
+    moving = complex_array(source + record.measure_offset, (modes,))
     table = member if record.tables > 1 else 0
     velocity, normaliser = record.velocity[table], record.normaliser[table]
     for row in range(fft.rows):

@@ -288,10 +288,10 @@ class Positions(Index):
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
-        influence = self._seen(causal, self.order)
+        influence = self._causal_integrals(causal, self.order)
         if causal.decay is not None:  # compare two quadrature rules
-            influence = self._seen(causal, self.order + 2 * DECAY_NODES)
-            coarse = self._seen(causal, self.order + DECAY_NODES)
+            influence = self._causal_integrals(causal, self.order + 2 * DECAY_NODES)
+            coarse = self._causal_integrals(causal, self.order + DECAY_NODES)
             error = np.abs(influence - coarse).max() / (np.abs(influence).max() or 1.0)
             expected = f"smooth, but two rules for its integrals differ by {error:.1g}"
             is_smooth, advice = error <= DECAY_TOLERANCE, "A jump is a window."
@@ -299,12 +299,12 @@ class Positions(Index):
         if mean:
             sums = influence.sum(axis=1, keepdims=True)
             s, fits = self.nodes[np.argmin(sums)], (sums > 0).all()
-            blind_spot = f"position {s:g} sees nothing: decay is 0, or the window too short"
-            require("causal", causal, "seen from every position", fits, advice=blind_spot)
+            advice = f"position {s:g} sees nothing: decay is 0, or the window too short"
+            require("causal", causal, "seen from every position", fits, advice=advice)
             influence /= sums
         return influence
 
-    def _seen(self, causal: Any, order: int) -> np.ndarray:
+    def _causal_integrals(self, causal: Any, order: int) -> np.ndarray:
         """Integrals (P, P) of `causal`, by a Gauss rule with `order` nodes on each piece."""
         influence = np.zeros((len(self),) * 2)
         window = np.inf if causal.window is None else causal.window

@@ -66,7 +66,7 @@ class SphereTransport(Transport):
         weights = self.latitudes.weights / (2 * self.length)
         record = SPHERE.filled(
             **values,
-            apart=self._apart,
+            measure_offset=self._measure_offset,
             band=self.band,
             attraction=self.tables[0],
             normaliser=self.tables[1],
@@ -119,7 +119,7 @@ SPHERE = Layout(
     "SphereTransport",
     {
         **SPHERE_FIELDS,
-        **dict.fromkeys(("apart", "band"), int),
+        **dict.fromkeys(("measure_offset", "band"), int),
         **dict.fromkeys(("attraction", "normaliser"), floats("tables", "orders")),
         "weights": floats(2, "half"),
         **dict.fromkeys(("spectra", "values"), floats("fields", "plane")),
@@ -148,7 +148,7 @@ def _transport(context: int, member: int, source: int, target: int) -> None:
     record = _sphere_at(context)
     orders, band, fields = record.orders, record.band, record.fields
     modes = orders * (orders + 1) // 2
-    density, moving = source, source + record.apart
+    density, moving = source, source + record.measure_offset
     table = member if record.tables > 1 else 0
     attraction, normaliser = record.attraction[table], record.normaliser[table]
     sums, slopes, series = record.sums, record.sums_of_v, record.series

@@ -84,7 +84,7 @@ class Transport:
         It is 0 if the density moves itself, and else the size of its coefficients.
         """
         self.pairs = pairs
-        self._apart = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
+        self._measure_offset = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
 
     def _enter(self, compiled: CompiledFunction, record: Record) -> None:
         """Set the compiled function, and the record of numbers and arrays that is its context."""

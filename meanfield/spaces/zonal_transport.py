@@ -40,7 +40,7 @@ class PolynomialTransport(Transport):
         size = modes + band // 2 + 2  # coefficients beyond do not affect the modes kept
         count = LANES * (band // 2 + 2)
         record = POLYNOMIAL.filled(
-            apart=self._apart,
+            measure_offset=self._measure_offset,
             band=band,
             dimension=dimension,
             rates=rates,
@@ -57,7 +57,7 @@ class PolynomialTransport(Transport):
 POLYNOMIAL = Layout(
     "PolynomialTransport",
     {
-        **dict.fromkeys(("apart", "band", "dimension"), int),
+        **dict.fromkeys(("measure_offset", "band", "dimension"), int),
         "rates": floats("tables", "modes"),
         "e": floats("e_size"),  # see `legendre.recurrence`
         "x": floats("count"),
@@ -75,7 +75,7 @@ def _polynomial(context: int, member: int, source: int, target: int) -> None:
     modes, band, d = record.modes, record.band, record.dimension
     size, count = record.size, record.count
     density, result = float_array(source, (modes,)), float_array(target, (modes,))
-    moving = float_array(source + record.apart, (modes,))
+    moving = float_array(source + record.measure_offset, (modes,))
     rates = record.rates[member if record.tables > 1 else 0]
     e, x, sums, slopes, padded = record.e, record.x, record.sums, record.slopes, record.padded
     for l in range(size):
