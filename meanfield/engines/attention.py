@@ -76,24 +76,12 @@ class AttentionSums(Engine):
             If Sinkhorn weights are not balanced, or a parameter is a function that a file did
             not hold.
         """
-        matrices = self.drift.at(t, x.shape[2])
-        shapes = {name: matrices[name].shape for name in AXES if name in matrices}
-        ensembles = {name: shape[: -len(AXES[name])] for name, shape in shapes.items()}
-        positions = self.drift.positions
+        matrices, positions = self.drift.at(t, x.shape[2]), self.drift.positions
         if positions is not None and at is not None:
             raise MeanfieldError(
                 f"{self.drift!r} is known at tokens, which have positions; other points have none."
             )
-        beta = matrices.pop("beta", np.array(1.0))
-        for name, shape in {**ensembles, "beta": beta.shape}.items():
-            if shape not in ((), (1,), (len(x),)):
-                raise ValueError(
-                    f"{name} of ensemble shape {shape} is not one for each of {len(x)} replicas. "
-                    "Give one for all, or as many as there are replicas."
-                )
-        beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1) if beta.ndim else beta
-        if self._rates is not None:
-            beta = Dual(beta, np.multiply.outer(self._rates, np.ones(beta.shape)))
+        beta = self._beta_of(matrices, len(x))
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             points = x if at is None else at
             shape = len(x), points.size // (len(x) * x.shape[2]), x.shape[2]
@@ -103,17 +91,37 @@ class AttentionSums(Engine):
                 q = of_head(matrix, "Q", points.reshape(shape))
                 if positions is not None:
                     q, k = positions.turned(q), positions.turned(k)
-                head = Head(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
-                if positions is not None:
-                    head = replace(head, terms=positions.of_head(number))
-                if at is not None:
-                    head = replace(head, token_queries=of_head(matrix, "Q", x))
+                head = Head(
+                    *(q, k, v, masses, beta, self.threads),
+                    causal=self.drift.causal,
+                    token_queries=None if at is None else of_head(matrix, "Q", x),
+                    terms=None if positions is None else positions.of_head(number),
+                )
                 pulled = self.drift.attend(self._prepared(head, number, matrix, x, points))
                 pulls.append(times(pulled, matrix["output"]) if "output" in matrix else pulled)
             total: Any = sum(pulls[1:], pulls[0])
             if "output_bias" in matrices:
                 total = total + matrices["output_bias"][..., None, :]
             return total.reshape(points.shape)
+
+    def _beta_of(self, matrices: dict[str, np.ndarray], replicas: int) -> Values:
+        """Remove beta from the matrices; return it, of shape () or (R, 1, 1), with changes.
+
+        Raises ValueError unless beta and all matrices are one for all replicas or for each.
+        """
+        shapes = {name: matrices[name].shape for name in AXES if name in matrices}
+        ensembles = {name: shape[: -len(AXES[name])] for name, shape in shapes.items()}
+        beta = matrices.pop("beta", np.array(1.0))
+        for name, shape in {**ensembles, "beta": beta.shape}.items():
+            if shape not in ((), (1,), (replicas,)):
+                raise ValueError(
+                    f"{name} of ensemble shape {shape} is not one for each of {replicas} replicas. "
+                    "Give one for all, or as many as there are replicas."
+                )
+        beta = np.broadcast_to(beta, (replicas,)).reshape(-1, 1, 1) if beta.ndim else beta
+        if self._rates is not None:
+            return Dual(beta, np.multiply.outer(self._rates, np.ones(beta.shape)))
+        return beta
 
     def _prepared(
         self, head: "Head", number: int, matrix: Any, x: np.ndarray, at: np.ndarray

@@ -47,6 +47,9 @@ class Engine(ABC):
     takes_velocities: ClassVar[bool] = False
     drift: Any
 
+    def __init__(self, drift: Any) -> None:
+        self.drift = drift
+
     def of_members(self, members: np.ndarray) -> Self:
         """The engine of some of the systems, by their indices (R',); itself under one drift."""
         if not self.drift.shape:
@@ -104,7 +107,8 @@ class ZonalEngine(Engine):
     intermediate: np.ndarray | None = None
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
-        self.drift, self.threads = drift, ThreadPool(threads)
+        super().__init__(drift)
+        self.threads = ThreadPool(threads)
 
     @abstractmethod
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray: ...

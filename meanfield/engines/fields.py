@@ -39,6 +39,7 @@ class DensityField(ABC):
 
     def __init__(self, drift: Any, space: Space) -> None:
         self.drift, self.space, self._bounded = drift, space, 0.0
+        self._derivatives: dict[str, Any] = {}  # by parameters of the drift
 
     @property
     def bounded(self) -> float:
@@ -99,10 +100,6 @@ class ZonalField(DensityField):
 
     drift: ZonalDrift
 
-    def __init__(self, drift: Any, space: Space) -> None:
-        super().__init__(drift, space)
-        self._cache: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
-
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
         attraction = self.space.attraction(self.drift)[self.space.levels]
@@ -147,11 +144,11 @@ class ZonalField(DensityField):
 
     def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Derivatives of the multipliers of W and of Z by a parameter, cached; None where Z = 1."""
-        if name not in self._cache:
+        if name not in self._derivatives:
             rows = table_changes(self.drift, name, self.space)
             changes = [row[self.space.levels] for row in rows]
-            self._cache[name] = changes[0], changes[1] if len(changes) > 1 else None
-        return self._cache[name]
+            self._derivatives[name] = changes[0], changes[1] if len(changes) > 1 else None
+        return self._derivatives[name]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         """Tables of the velocity and its derivatives on the circle; None if they are too large."""
@@ -210,10 +207,6 @@ class ZonalField(DensityField):
 class PointField(DensityField):
     """Field of a drift that is a function of points, whatever the density is."""
 
-    def __init__(self, drift: Any, space: Space) -> None:
-        super().__init__(drift, space)
-        self._cache: dict[str, np.ndarray] = {}
-
     @cached_property
     def _values(self) -> np.ndarray:
         """Values (N, d) of the field at grid points; MeanfieldError if not finite."""
@@ -243,7 +236,7 @@ class PointField(DensityField):
 
     def _slope(self, name: str) -> np.ndarray:
         """Derivative by a parameter of the function at the points, by differences, cached."""
-        if name not in self._cache:
+        if name not in self._derivatives:
             value = float(self.drift.parameters[name])
             unit = min(1.0, abs(value)) or 1.0
 
@@ -251,8 +244,8 @@ class PointField(DensityField):
                 return self.drift.replace(**{name: value + unit * h}).values(self.space.points)
 
             of = f"{type(self.drift).__name__} by {name}"
-            self._cache[name] = derivative_at_zero(values, of) / unit
-        return self._cache[name]
+            self._derivatives[name] = derivative_at_zero(values, of) / unit
+        return self._derivatives[name]
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
         return self._values

@@ -123,8 +123,7 @@ class HarmonicEngine(ZonalEngine):
             self._pairs = DirectSums(drift, threads)
             self._lowest = HARMONIC_ROUNDING / tolerance * (np.abs(self.normaliser) @ harmonics)
         self.attraction = drift.attraction(self.degree, d)
-        coarsest = tolerance / 30 if self.normaliser is None else 0.0
-        self.accuracy = max(coarsest, FINEST_ACCURACY)
+        self.accuracy = FINEST_ACCURACY if self.normalised else max(tolerance / 30, FINEST_ACCURACY)
         self.scattered = self.transforms_of(self.degree, self.accuracy, self.threads)
 
     def of_members(self, members: np.ndarray) -> Self:

@@ -24,9 +24,6 @@ class MomentSums(Engine):
     name = "moments"
     tangential = False
 
-    def __init__(self, drift: HigherOrder) -> None:
-        self.drift = drift
-
     def attention(self, t: float, x: Values, masses: Values) -> Values:
         """The velocities (R, n, 2); there is no radial part."""
         return self.drift.at_points(x, self.drift.moments(x, masses))

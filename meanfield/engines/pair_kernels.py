@@ -50,9 +50,6 @@ class PairSums(Engine):
     name = "pairs"
     tangential = False
 
-    def __init__(self, drift: PairKernel) -> None:
-        self.drift = drift
-
     def attention(self, t: float, x: Values, masses: Values) -> Values:
         """The sums (R, n, d)."""
         if isinstance(x, Dual) or isinstance(masses, Dual):

@@ -26,6 +26,10 @@ from .validity import NEGATIVE_SHARE, expanded
 PROPOSAL_ROUNDS = 1000  # largest number of rounds of proposals for a sample
 RESOLVED_INDEX_TAIL = 1e-3  # a larger tail in the index is visible in figures, whatever rtol is
 
+# Attributes that are those of the slice space, and those that are repeated for each node.
+OF_SLICES = "dimension degree spherical radius dtype axisymmetric largest_degree halfway".split()
+OF_MODES = "degrees", "levels", "laplacian"
+
 
 def _slicewise(name: str) -> Any:
     """Method that applies the method `name` of the slice space to the slices of its first argument.
@@ -68,20 +72,11 @@ class IndexedSpace(Space):
         count = len(index)
         check_memory("densities at all nodes", (count, 16, space.degrees.size), "degree or nodes")
         self._set(
+            **{name: getattr(space, name) for name in OF_SLICES},
+            **{name: np.tile(getattr(space, name), count) for name in OF_MODES},
             slice_space=space,
             index=index,
-            dimension=space.dimension,
-            degree=space.degree,
-            degrees=np.tile(space.degrees, count),
-            levels=np.tile(space.levels, count),
-            laplacian=np.tile(space.laplacian, count),
-            spherical=space.spherical,
-            radius=space.radius,
             parseval=np.outer(index.weights, space.parseval).ravel(),
-            dtype=space.dtype,
-            axisymmetric=space.axisymmetric,
-            largest_degree=space.largest_degree,
-            halfway=space.halfway,
         )
 
     def split(self, flat: np.ndarray) -> np.ndarray:
