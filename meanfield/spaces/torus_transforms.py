@@ -94,22 +94,33 @@ _torus_at = TORUS_GRID.at
 
 
 @njit(**INNER)
+def _row_of(record: Any, row: int, highest: int, series: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Parts of the half spectrum and of a series up to a degree, for the waves of a row."""
+    first, end, entry = record.first[row], highest + 1, record.entry[row]
+    place = record.place[row]
+    return record.fft.spectrum[0, entry + first : entry + end], series[place + first : place + end]
+
+
+@njit(**INNER)
 def _torus_values(record: Any, number: int, source: int, target: int, along: int) -> None:
     """Write at `target` the values of a series, or of its derivative `along` a direction >= 0."""
     fft, series = record.fft, complex_array(source, (record.modes,))
     spectrum, last = fft.spectrum[0], record.components - 1
-    for k in range(fft.stride):
+    for k in range(number + 1, fft.stride):  # the first row, of waves (0, k), is written whole
         spectrum[k] = 0.0
     for row in range(record.rows):
         if record.degree[row] > number:
             continue
-        entry, place, mirrored = record.entry[row], record.place[row], record.mirrored[row]
-        for k in range(record.first[row], number + 1):
-            c = series[place + k]
-            if along >= 0:
-                wave = k if along == last else record.waves[along, row]
-                c = complex(-wave * c.imag, wave * c.real)
-            spectrum[entry + k] = c
+        modes, coefficients = _row_of(record, row, number, series)
+        wave, step = 0.0, 0.0
+        if along == last:
+            wave, step = float(record.first[row]), 1.0
+        elif along >= 0:
+            wave = record.waves[along, row]
+        for i in range(modes.size):
+            c, k = coefficients[i], wave + step * i
+            modes[i] = complex(-k * c.imag, k * c.real) if along >= 0 else c
+        entry, mirrored = record.entry[row], record.mirrored[row]
         if mirrored >= 0:
             spectrum[mirrored] = spectrum[entry].conjugate()
     call(fft.inverse, fft.inverse_plan, address_of(spectrum), target)
@@ -131,32 +142,32 @@ def _gradient_on_torus(context: int, number: int, source: int, target: int) -> N
 def _analysis_on_torus(context: int, number: int, source: int, target: int) -> None:
     """Write coefficients (number, modes) of functions (number, size) on the grid of a torus."""
     record = _torus_at(context)
-    fft, modes, size = record.fft, record.modes, record.size
-    spectrum, result = fft.spectrum[0], complex_array(target, (number, modes))
+    fft, size = record.fft, record.size
+    result = complex_array(target, (number, record.modes))
     for i in range(number):
-        call(fft.forward, fft.forward_plan, source + 8 * size * i, address_of(spectrum))
+        call(fft.forward, fft.forward_plan, source + 8 * size * i, address_of(fft.spectrum))
         for row in range(record.rows):
-            entry, place = record.entry[row], record.place[row]
-            for k in range(record.first[row], record.highest + 1):
-                result[i, place + k] = spectrum[entry + k] / size
+            modes, coefficients = _row_of(record, row, record.highest, result[i])
+            for k in range(modes.size):
+                coefficients[k] = modes[k] / size
 
 
 @CompiledFunction
 def _divergence_on_torus(context: int, number: int, source: int, target: int) -> None:
     """Write coefficients (modes,) of -div of a vector field (components, size) on the grid."""
     record = _torus_at(context)
-    fft, modes, size, last = record.fft, record.modes, record.size, record.components - 1
-    spectrum, result = fft.spectrum[0], complex_array(target, (modes,))
-    for k in range(modes):
+    fft, size, last = record.fft, record.size, record.components - 1
+    result = complex_array(target, (record.modes,))
+    for k in range(record.modes):
         result[k] = 0.0
     for along in range(record.components):
-        call(fft.forward, fft.forward_plan, source + 8 * size * along, address_of(spectrum))
+        call(fft.forward, fft.forward_plan, source + 8 * size * along, address_of(fft.spectrum))
         for row in range(record.rows):
-            entry, place = record.entry[row], record.place[row]
-            for k in range(record.first[row], record.highest + 1):
-                factor = (k if along == last else record.waves[along, row]) / size
-                c = spectrum[entry + k]
-                result[place + k] += complex(factor * c.imag, -factor * c.real)
+            modes, coefficients = _row_of(record, row, record.highest, result)
+            first, wave = record.first[row], record.waves[along, row]
+            for i in range(modes.size):
+                factor = (first + i if along == last else wave) / size
+                coefficients[i] += complex(factor * modes[i].imag, -factor * modes[i].real)
 
 
 class TorusGridTransforms(GridTransforms):
