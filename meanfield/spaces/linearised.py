@@ -181,19 +181,16 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
     result = float_array(target, (rows, modes))
     product, at_density, values = record.product, record.at_density, record.values
     inner, fluxes_at = transforms.context, address_of(values) + 8 * size
-    denominator, base = values[1 + components], states[0, pairs]
+    denominator, base, odd = values[1 + components], states[0, pairs], record.odd_attraction
     table = member if record.members > 1 and record.tables > 1 else 0
     for row in range(rows):
         h, p = states[row, pairs], record.parameters[row] + 1
         values_at = address_of(values) if row > 0 else address_of(at_density)
         evaluate(transforms.values, inner, degree, address_of(states[row, 0]), values_at)
-        _clear(product)
-        _add_product(product, record.attraction, table, h, p, base, 0)
-        _add_product(product, record.odd_attraction, table, h, p, base, 1)
+        _fill_product(product, record.attraction, odd, table, h, p, base)
         evaluate(transforms.gradient, inner, record.band, address_of(product), fluxes_at)
         if record.normalised:
-            _clear(product)
-            _add_product(product, record.normaliser, table, h, p, base, 0)
+            _fill_product(product, record.normaliser, odd[:, :0], table, h, p, base)
             evaluate(transforms.values, inner, degree, address_of(product), address_of(denominator))
         if row == 0:
             _fill_velocity(record, at_density, values, denominator)
@@ -213,24 +210,23 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
 
 
 @njit(**INNER)
-def _clear(values: np.ndarray) -> None:
-    for k in range(values.size):
-        values[k] = 0.0
-
-
-@njit(**INNER)
-def _add_product(
-    product: np.ndarray, multipliers: np.ndarray, table: int, h: np.ndarray, p: int,
-    base: np.ndarray, flip: int,
+def _fill_product(
+    product: np.ndarray, multipliers: np.ndarray, odd: np.ndarray, table: int, h: np.ndarray,
+    p: int, base: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add multipliers (tables, floats) times h and, for p > 0, their derivatives times `base`.
+    """Fill `product` with multipliers times h plus, for p > 0, their derivatives times `base`.
 
-    With `flip` = 1 real and imaginary parts of h and `base` are exchanged.
+    The imaginary multipliers `odd`, (tables, floats) or (tables, 0), exchange real and imaginary
+    parts.
     """
-    for k in range(multipliers.shape[1]):
-        product[k] += multipliers[table, k] * h[k ^ flip]
+    for k in range(product.size):
+        product[k] = multipliers[table, k] * h[k]
         if p > 0:
-            product[k] += multipliers[p, k] * base[k ^ flip]
+            product[k] += multipliers[p, k] * base[k]
+    for k in range(odd.shape[1]):
+        product[k] += odd[table, k] * h[k ^ 1]
+        if p > 0:
+            product[k] += odd[p, k] * base[k ^ 1]
 
 
 @njit(**INNER, error_model="numpy")
@@ -282,14 +278,11 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
     parseval, work, values = record.parseval, record.work, record.values
     begin, product, slope_at = address_of(values), work[2], address_of(values[2 + components])
     evaluate(transforms.values, inner, degree, source, begin)
-    _clear(product)
-    _add_product(product, attraction, 0, u, 0, u, 0)
-    _add_product(product, odd, 0, u, 0, u, 1)
+    _fill_product(product, attraction, odd, 0, u, 0, u)
     evaluate(transforms.gradient, inner, record.band, address_of(product), begin + 16 * size)
     evaluate(transforms.gradient, inner, degree, source + 8 * modes * (1 + pairs), slope_at)
     if normalised:
-        _clear(product)
-        _add_product(product, normaliser, 0, u, 0, u, 0)
+        _fill_product(product, normaliser, odd[:, :0], 0, u, 0, u)
         evaluate(transforms.values, inner, degree, address_of(product), address_of(values[1]))
     _fill_covectors(record, values)
     evaluate(transforms.analysis, inner, 2 if normalised else 1, begin, address_of(work))
