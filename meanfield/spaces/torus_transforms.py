@@ -118,8 +118,8 @@ def _torus_values(record: Any, number: int, source: int, target: int, along: int
         elif along >= 0:
             wave = record.waves[along, row]
         for i in range(modes.size):
-            c, k = coefficients[i], wave + step * i
-            modes[i] = complex(-k * c.imag, k * c.real) if along >= 0 else c
+            c, factor = coefficients[i], wave + step * i
+            modes[i] = complex(-factor * c.imag, factor * c.real) if along >= 0 else c
         entry, mirrored = record.entry[row], record.mirrored[row]
         if mirrored >= 0:
             spectrum[mirrored] = spectrum[entry].conjugate()
