@@ -11,6 +11,7 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
+from ..derivatives.variation import alike
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result
 from ..solving import solve
@@ -72,7 +73,7 @@ def end_of(model: Transformer, start: Density, time: float, rtol: float) -> End:
     final: Any = solve(model, start, (0, time), until="steady", rtol=rtol, progress=False).final
     if (state := _state_at(model, final)) is not None:
         kind = "wave" if abs(state.speed) > TURNING else "state"
-        return _ended(model, kind, state.density, state.order_parameter, state.speed, np.nan)
+        return _ended(model, kind, state.density, state.order_parameter, state.speed)
     times = np.linspace(0, time, OUTPUTS)
     run: Any = solve(model, final, (0, time), t_eval=times, rtol=rtol, progress=False)
     away = np.array([l2_distance(one, final) for one in run.states])
@@ -88,7 +89,7 @@ def end_of(model: Transformer, start: Density, time: float, rtol: float) -> End:
                 over = order[: low + 1]
                 numbers = np.array([over.max(), np.nan, period])
                 return End("cycle", final, np.array([period, over.min(), over.max()]), numbers)
-    return _ended(model, NOWHERE, final, order[-1], np.nan, np.nan)
+    return _ended(model, NOWHERE, final, order[-1], np.nan)
 
 
 def _return(
@@ -115,13 +116,12 @@ def _state_at(model: Transformer, final: Density) -> Any:
     return state if near and state.stable else None
 
 
-def _ended(
-    model: Transformer, kind: str, density: Density, order: float, speed: float, period: float
-) -> End:
+def _ended(model: Transformer, kind: str, density: Density, order: float, speed: float) -> End:
+    """The end of a run at a state or wave, or nowhere."""
     basis = basis_of([model], density.space)
     basis = basis.finer(density.space.degree)
     m = basis.moments(density)[0]
-    return End(kind, density, basis.fingerprint(m), np.array([order, speed, period]))
+    return End(kind, density, basis.fingerprint(m), np.array([order, speed, np.nan]))
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ def _drawn(starts: Any, rng: Any, count: int) -> tuple[Density, ...]:
     fits = bool(found) and all(isinstance(one, Density) and not one.shape for one in found)
     require("starts", starts, wanted, fits, TypeError)
     space = found[0].space
-    same = all(one.space.with_degree(space.degree) == space for one in found)
+    same = all(alike(one.space, space) for one in found)
     require("starts", starts, wanted, same)
     return tuple(found)
 
