@@ -164,23 +164,15 @@ class PointGroup:
 
     def _closed(self) -> np.ndarray:
         """All products of the generators, (n, 3, 3)."""
-        elements = {self._key(np.eye(3)): np.eye(3)}
-        new = [np.eye(3)]
-        while new:
-            products = [g @ element for element in new for g in self.generators]
-            new = []
-            for element in products:
-                if self._key(element) not in elements:
-                    elements[self._key(element)] = element
-                    new.append(element)
-            wanted = f"generators of a finite group of at most {LARGEST_GROUP} elements"
+        elements, known = [np.eye(3)], {_rounded(np.eye(3))}
+        wanted = f"generators of a finite group of at most {LARGEST_GROUP} elements"
+        for element in elements:  # the list grows
+            for product in (g @ element for g in self.generators):
+                if _rounded(product) not in known:
+                    known.add(_rounded(product))
+                    elements.append(product)
             require("symmetry", "more", wanted, len(elements) <= LARGEST_GROUP)
-        return np.array(list(elements.values()))
-
-    @staticmethod
-    def _key(matrix: np.ndarray) -> tuple[Any, ...]:
-        """Rounded entries, equal for equal matrices."""
-        return tuple(np.round(matrix, 6).ravel() + 0.0)
+        return np.array(elements)
 
     @cached_property
     def numbers_up_to(self) -> np.ndarray:
@@ -260,16 +252,13 @@ class PointGroup:
         """Bases, rows of harmonics with degrees, of invariants and of the other classes."""
         from scipy.sparse import block_diag, csr_array
 
-        blocks = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
+        trivial = 0.0 if len(self.generators) else 1.0
+        blocks = [trivial * np.eye(2 * l + 1) for l in range(1, degree + 1)]
         for g in self.generators:
             for block, action in zip(blocks, actions(g, degree), strict=True):
                 block += (action + action.T) / (2 * len(self.generators))
         parts: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for block in blocks:
-            if not len(self.generators):
-                parts[0].append(np.eye(len(block)))
-                parts[1].append(np.zeros((0, len(block))))
-                continue
             values, vectors = np.linalg.eigh(block)
             for part, chosen in zip(
                 parts, (values > 1 - INVARIANT, values <= 1 - INVARIANT), strict=True
@@ -282,7 +271,7 @@ class PointGroup:
             orders.append((block_diag([*map(csr_array, part)], format="csr"), degrees))
             orders[-1][0].eliminate_zeros()
         rest, degrees = orders.pop()
-        classes = self._classes(parities_of_harmonics(degree))
+        classes = self._classes(_all_harmonics(degree).parities.astype(int))
         of_rows = classes[rest.indices[rest.indptr[:-1]]] if rest.shape[0] else degrees
         for number in self.classes[: self.orders - 1]:
             here = np.flatnonzero(of_rows == number)
@@ -313,17 +302,6 @@ class PointGroup:
                 signs = np.sign(diagonal)
                 signs_of_elements += [signs * other for other in signs_of_elements]
         return signs_of_elements[1:]
-
-
-def parities_of_harmonics(degree: int) -> np.ndarray:
-    """Whether the real harmonics are odd in x, in y and in z, 1 or 0, (N, 3).
-
-    The order within a degree is m = 0, cos(phi), sin(phi), cos(2 phi), ...
-    """
-    l = np.repeat(np.arange(1, degree + 1), 2 * np.arange(1, degree + 1) + 1)
-    position = np.arange(l.size) - (l**2 - 1)
-    order, sine = (position + 1) // 2, (position > 0) & (position % 2 == 0)
-    return np.stack([(order + sine) % 2, sine.astype(int), (l + order) % 2], axis=1)
 
 
 def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
@@ -563,6 +541,11 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
         every = _all_harmonics(self.degree)
         return Density(every.space, every.series(self.mixing.T @ (self.sizes * m)))
+
+
+def _rounded(matrix: np.ndarray) -> tuple[Any, ...]:
+    """Entries of a matrix without rounding errors, equal for equal matrices."""
+    return tuple(np.round(matrix, 6).ravel() + 0.0)
 
 
 def canonical(vectors: np.ndarray) -> np.ndarray:

@@ -32,7 +32,6 @@ REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest
 FINITE_TURN = 1e-6  # angle from which a rotation in a step of Newton's method is finite
 ROTATION_ROUNDING = 1e-8  # smaller infinitesimal rotations of a state are rounding
 FORWARD = np.array([1.0, 0.618, 0.287, 0.137, 0.071, 0.039])  # no two images are equally far
-PARITY_POINTS = 5  # number of points at which parities are determined
 
 
 class Symmetries(NamedTuple):
@@ -132,17 +131,12 @@ class AllHarmonics:
 
     @cached_property
     def parities(self) -> np.ndarray:
-        """Parities (N, d), from values at a few points and their images under changes of sign."""
-        rng = np.random.default_rng(0)
-        x = rng.standard_normal((PARITY_POINTS, self.space.dimension))
-        x /= np.linalg.norm(x, axis=1, keepdims=True)
-        series = self.series(np.eye(self.degrees.size), 0.0)
-        here = self.space.at(series, x)
-        odd = []
-        for k in range(self.space.dimension):
-            there = self.space.at(series, x * np.where(np.arange(x.shape[1]) == k, -1, 1))
-            odd.append((here * there).sum(axis=1) < 0)
-        return np.array(odd).T
+        """Parities (N, d) of the cosines and sines of m phi, on S^2 times a function of z."""
+        space: Any = self.space
+        sine = self._parts % 2
+        order = (space.degrees if space.dimension == 2 else space.orders)[self._parts // 2]
+        in_each = [order + sine, sine, self.degrees + order][: space.dimension]
+        return np.column_stack(in_each) % 2 == 1
 
     def operator(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Operator on the harmonics, (N, N), and on the constant, (N,).

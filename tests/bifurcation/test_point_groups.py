@@ -9,6 +9,7 @@ from meanfield.bifurcation.bases import basis_on
 from meanfield.bifurcation.families import equation_of
 from meanfield.bifurcation.newton import newton
 from meanfield.bifurcation.point_groups import Invariants, point_group
+from meanfield.bifurcation.reflections import all_harmonics
 
 SPHERE = mf.Sphere(12)
 ORDERS = {"none": 1, "Ci": 2, "Cs": 2, "C3": 3, "C2v": 4, "C3h": 6, "S4": 4, "D3": 6, "D2h": 8,
@@ -172,3 +173,14 @@ def test_a_branch_of_triangles_and_its_file(tmp_path):
     again = mf.load(found.save(tmp_path / "diagram.nc"))
     assert again.data.identical(found.data)
     np.testing.assert_array_equal(again.symmetry, group)
+
+
+@pytest.mark.parametrize("space", [mf.Circle(7), mf.Sphere(1), mf.Sphere(6)], ids=repr)
+def test_parities_of_harmonics_are_their_signs_at_mirror_images(space):
+    harmonics, points = all_harmonics(space), np.array([[0.3, -0.5, 0.8], [-0.7, 0.2, 0.6]])
+    points = points[:, : space.dimension]
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    unit = harmonics.series(np.eye(harmonics.degrees.size), 0.0)
+    for odd, mirror in zip(harmonics.parities.T, np.eye(space.dimension), strict=True):
+        image = np.where(odd, -1.0, 1.0)[:, None] * space.at(unit, points)
+        np.testing.assert_allclose(space.at(unit, points * (1 - 2 * mirror)), image, atol=1e-12)
