@@ -12,7 +12,17 @@ from .bases import fold_of
 from .branch_matching import AMPLITUDE, CROSSINGS, LEAST_AMPLITUDE, Branch, FollowedBranches, sized
 from .continuation import SHORT_STEPS, CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, at_one_place, meeting
-from .normal_forms import CLOSEST, LARGE_SHARE, VANISHES, Onset, Ray, Rays, neutral_at, rays
+from .normal_forms import (
+    CLOSEST,
+    LARGE_SHARE,
+    VANISHES,
+    Neutral,
+    Onset,
+    Ray,
+    Rays,
+    neutral_at,
+    rays,
+)
 from .reflections import ROTATION_ROUNDING
 from .stability import neutral_among
 
@@ -93,11 +103,11 @@ class BranchSearch:
         form, curve, basis = onset.form, self.curve, self.curve.basis
         for degree, distance in form.close.items():
             if distance > VANISHES:
-                self._blur(onsets_of([form.degree, degree]), distance)
+                self._report_close(onsets_of([form.degree, degree]), distance)
         slow, equation = onset.slow(basis.degrees), curve.at(onset.coordinate)[0]
         found = rays(equation, form, onset.paces) if form.close and not slow else None
         if slow or (found is not None and found.order == "degenerate"):
-            self._undecided(onsets_of([form.degree, *form.close]))
+            self._report_undecided(onsets_of([form.degree, *form.close]))
         amplitude = float(np.clip(form.scale / AMPLITUDE_PART, LEAST_AMPLITUDE, AMPLITUDE))
         for ray in _rays_of(curve, onset, found):
             row, way = (np.append(f(ray.direction, basis.sizes), 0.0) for f in (mul, truediv))
@@ -107,7 +117,7 @@ class BranchSearch:
                 z = np.append(m, onset.ahead(ray.linear, ray.quadratic, t))
                 begun = curve.solved(z, row, t)
                 if begun is None:
-                    self._miss(f"the onset of degree {form.degree}", onset.value)
+                    self._report_missing(f"the onset of degree {form.degree}", onset.value)
                 elif not self.branches.knows(curve, begun, amplitude):
                     start = curve.point(begun, sign * way)
                     yield from self.followed(start, curve, -1, form.degree, amplitude)
@@ -135,7 +145,7 @@ class BranchSearch:
             elif (
                 branch.end not in ENDS_OUTSIDE and branch.points[-1].tangent[-1] < 0
             ):  # on its way down
-                self._miss(f"the onset of degree {branch.degree}", onset.value)
+                self._report_missing(f"the onset of degree {branch.degree}", onset.value)
 
     def from_edge(
         self, curve: StationaryCurve, z: np.ndarray, edge: float, degree: int
@@ -277,7 +287,7 @@ class BranchSearch:
             if short > SHORT_STEPS and not branch.end:
                 branch.end = "short steps"
                 for sentence in curve.sentences_of_kinks(new.z):
-                    self._say(sentence)
+                    self._report(sentence)
             step = proposal
             yield
 
@@ -335,49 +345,23 @@ class BranchSearch:
         begins = begun is not None and np.linalg.norm(sized(begun.point.z, z) - z) < NEAR_UNIFORM
         if basis.symmetric or begins or special.kind not in (*CROSSINGS, "Hopf"):
             return [], []
-        degrees = _almost_neutral(curve, z)
+        degrees, number = _almost_neutral(curve, z), self.branches.index(parent)
         if special.kind == "Hopf" and len(degrees) > PAIR:
-            self._undecided(onsets_of(degrees, self.branches.index(parent)))
+            self._report_undecided(onsets_of(degrees, number))
         if special.kind == "Hopf" or len(degrees) < PAIR:
             return [], []
-        p, ends, spans = z[-1], [], []
-        small = ALONG * curve.rate(z)
-        for step in (small, -small):
-            start = z + step * tangent / (tangent[-1] or np.inf)
-            end = curve.at_value(start, curve.value(p + step))
-            ends += [] if end is None else [end]
-        starts, alone = [], len(ends) == 2
-        for group in basis.steady:
-            inner = curve.among(basis.keeping(group))
-            moved, change = 0.0 * z, -np.eye(len(z) - 1)
-            if alone:
-                moved = np.subtract(*ends) / (2 * small)
-                change = np.subtract(*map(inner.jacobian, ends))[:, :-1] / (2 * small)
-            equation, kappa = inner.at(p)
-            neutral = neutral_at(equation, kappa, z[:-1], change)
-            if neutral is None:
-                continue
-            what = onsets_of(neutral.degrees, self.branches.index(parent))
-            found = neutral.rays() if alone else Rays([], False)
+        starts, spans = [], []
+        for inner, neutral, found, slope in _neutral_groups(curve, z, tangent):
+            what = onsets_of(neutral.degrees, number)
             if found.order == "degenerate":
-                self._undecided(what)
+                self._report_undecided(what)
             elif neutral.distance > VANISHES:
-                self._blur(what, neutral.distance)
+                self._report_close(what, neutral.distance)
             for ray in found.rays:
-                way = np.append(ray.direction / basis.sizes, 0.0)
-                starts.append((inner, z, way + ray.linear * moved))
+                direction = np.append(ray.direction / basis.sizes, 0.0)
+                starts.append((inner, z, direction + ray.linear * slope))
                 spans.append(basis.sizes[:, None] * neutral.right)
-        if not starts:
-            return [], []
-        near = 2 * CLOSEST * curve.rate(z)
-        beside = [one for one in parent.specials if _beside(one, special, near)]
-        ways = [(one, _neutral(curve, one)[1]) for one in beside]
-        spanned = [
-            one for one, way in ways
-            if max(float(((way @ span) ** 2).sum()) for span in spans) > LARGE_SHARE
-        ]  # fmt: skip
-        same = [special, *spanned]
-        return starts, [one for one in beside if any(at_one_place(one, other) for other in same)]
+        return starts, _coinciding(curve, parent, special, z, spans) if starts else []
 
     def _second_axis(
         self, curve: StationaryCurve, special: Special, z: np.ndarray
@@ -404,7 +388,7 @@ class BranchSearch:
             return
         size, way = _neutral(curve, special)
         if size > NEUTRAL:
-            self._miss("another one where it loses a reflection", special.point.value)
+            self._report_missing("another one where it loses a reflection", special.point.value)
             return
         yield curve.among(basis.without(special.order)), z, np.append(way / basis.sizes, 0.0)
 
@@ -426,7 +410,7 @@ class BranchSearch:
             begun = curve.solved(z, direction, float(direction @ z))
             if begun is None:
                 where = f"the bifurcation on branch {parent + curve.basis.symmetric}"
-                self._miss(where, curve.value(place[-1]))
+                self._report_missing(where, curve.value(place[-1]))
             elif not self.branches.knows(curve, begun, near, fresh):
                 start = curve.point(begun, sign * direction)
                 degree = self.branches[parent].degree
@@ -458,32 +442,32 @@ class BranchSearch:
         sizes = np.where(sizes > LEAST_AMPLITUDE, sizes, np.sqrt(sizes))
         return min(AMPLITUDE, float(sizes.min(initial=np.inf)) / CLEARANCE_PART)
 
-    def _miss(self, where: str, value: float) -> None:
+    def _report_missing(self, where: str, value: float) -> None:
         """Add a sentence about a bifurcating branch that was not found."""
-        self._say(
+        self._report(
             f"a branch that leaves {where}, {self.curve.parameter} = {value:.6g}, was not found: "
             "look for states beyond it with stationary_states."
         )
 
-    def _blur(self, what: str, distance: float) -> None:
+    def _report_close(self, what: str, distance: float) -> None:
         """Add a sentence about onsets so close that they are treated as one.
 
         `distance` is that of the values of log kappa, whatever the parameter.
         """
-        self._say(
+        self._report(
             f"{what} differ by {distance:.1e} of kappa, and count as one: "
             "branches that cross at amplitudes as small as that are not told from those that begin "
             "there."
         )
 
-    def _undecided(self, what: str) -> None:
+    def _report_undecided(self, what: str) -> None:
         """Add a sentence about coinciding onsets whose branches are not determined."""
-        self._say(
+        self._report(
             f"{what} coincide, and their normal form up to third order does not decide which "
             "branches begin there: look for states near the onset with stationary_states."
         )
 
-    def _say(self, sentence: str) -> None:
+    def _report(self, sentence: str) -> None:
         """Add a sentence about what is missing, once."""
         if sentence not in self.missing:
             self.missing.append(sentence)
@@ -512,6 +496,48 @@ def _almost_neutral(curve: StationaryCurve, z: np.ndarray) -> list[int]:
     return found
 
 
+def _neutral_groups(
+    curve: Any, z: np.ndarray, tangent: np.ndarray
+) -> Iterator[tuple[StationaryCurve, Neutral, Rays, np.ndarray]]:
+    """Curves of less symmetry on which several perturbations of a state are neutral, and these.
+
+    Also their rays, none if the branch does not go on to both sides, and dz/dp of the branch by
+    central differences.
+    """
+    p, small = z[-1], ALONG * curve.rate(z)
+    starts = [(step, z + step * tangent / (tangent[-1] or np.inf)) for step in (small, -small)]
+    ends = [curve.at_value(start, curve.value(p + step)) for step, start in starts]
+    known = all(end is not None for end in ends)
+    slope = np.subtract(*ends) / (2 * small) if known else 0.0 * z
+    for group in curve.basis.steady:
+        inner, change = curve.among(curve.basis.keeping(group)), -np.eye(len(z) - 1)
+        if known:
+            change = np.subtract(*map(inner.jacobian, ends))[:, :-1] / (2 * small)
+        equation, kappa = inner.at(p)
+        if (neutral := neutral_at(equation, kappa, z[:-1], change)) is not None:
+            yield inner, neutral, neutral.rays() if known else Rays([], False), slope
+
+
+def _coinciding(
+    curve: StationaryCurve, parent: Branch, special: Special, z: np.ndarray,
+    spans: list[np.ndarray],
+) -> list[Special]:  # fmt: skip
+    """Special points of a branch whose perturbations are among those neutral at one of them.
+
+    `spans` (N, k) have in columns, of norm 1 in L^2, the perturbations that are neutral together.
+    """
+    near = 2 * CLOSEST * curve.rate(z)
+    others = (one for one in parent.specials if one.kind in CROSSINGS)
+    close = [one for one in others if abs(one.point.p - special.point.p) <= near]
+    modes = [(one, _neutral(curve, one)[1]) for one in close]
+    spanned = [
+        one for one, mode in modes
+        if max(float(((mode @ span) ** 2).sum()) for span in spans) > LARGE_SHARE
+    ]  # fmt: skip
+    same = [special, *spanned]
+    return [one for one in close if any(at_one_place(one, other) for other in same)]
+
+
 def _neutral(curve: StationaryCurve, special: Special) -> tuple[float, np.ndarray]:
     """The eigenvalue of the neutral perturbation of a special point, and its vector in L^2, (N,).
 
@@ -530,11 +556,6 @@ def _neutral(curve: StationaryCurve, special: Special) -> tuple[float, np.ndarra
     way = np.zeros(len(basis.degrees))
     way[part.members] = np.linalg.svd(plane - turned.T @ (turned @ plane))[0][:, 0]
     return float(sizes[least[-1]] / np.abs(values).max()), way
-
-
-def _beside(one: Special, other: Special, near: float) -> bool:
-    """Whether two special points of a branch are so near in p that they may count as one."""
-    return one.kind in CROSSINGS and abs(one.point.p - other.point.p) <= near
 
 
 def _origin(curve: StationaryCurve, way: np.ndarray, points: list[Special]) -> Special | None:

@@ -26,6 +26,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
+from ..derivatives.variation import alike
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption, Progress
 from ..models import Drift, Transformer, ZonalDrift
@@ -219,6 +220,7 @@ def branches(
         )
     saved_values = _checked_places(save_at, span)
     measures = _checked_observables(observables, space, name)
+    stop = stop_of(until, lambda branch: state_at(branch.curve, branch.points[-1].z))
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
         **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
@@ -230,7 +232,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            begun, stop_of(until, _last_state))  # fmt: skip
+                            begun, stop)  # fmt: skip
             diagram = search.diagram(curve, measures)
         diagram.special_points[:] = filter(_of_stable_states, diagram.special_points)
         finer = cache(curve.finer)
@@ -416,11 +418,6 @@ def stop_of(until: Any, state: Callable[[Any], Any]) -> Callable[[Any], bool]:
     return lambda branch: sum(special.kind == "fold" for special in branch.specials) >= until
 
 
-def _last_state(branch: Branch) -> StationaryState:
-    """The state of the last point of a branch."""
-    return state_at(branch.curve, branch.points[-1].z)
-
-
 def _checked_starts(
     starts: Any, span: tuple[float, float], space: Space
 ) -> Iterator[tuple[float, Density]]:
@@ -434,7 +431,7 @@ def _checked_starts(
         several = not isinstance(densities, Density) and isinstance(densities, Iterable)
         for density in densities if several else [densities]:
             density = getattr(density, "density", density)
-            fits = isinstance(density, Density) and density.space.with_degree(space.degree) == space
+            fits = isinstance(density, Density) and alike(density.space, space)
             require("starts", density, f"densities on {space!r}", fits, TypeError)
             yield value, density
 

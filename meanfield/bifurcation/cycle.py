@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -362,10 +362,10 @@ def basis_of_cycles(models: list[Transformer], space: Space) -> Reflected:
     return kind(space, models[0].noise, Symmetries((0,), tuple(sorted(planes))))
 
 
-class Resolution:
+class Resolution(NamedTuple):
     """Choice of mesh and degree for a tolerance.
 
-    Parameters
+    Attributes
     ----------
     tolerance : float
     most : int
@@ -374,15 +374,15 @@ class Resolution:
         Largest number of intervals.
     """
 
-    def __init__(self, tolerance: float, most: int, intervals: int):
-        self.tolerance, self.most, self.intervals = tolerance, most, intervals
+    tolerance: float
+    most: int
+    intervals: int
 
     def improved(self, curve: CycleCurve, z: Array) -> tuple[CycleCurve, Orbit] | None:
         """A finer curve, or a coarser one, and the orbit interpolated there; None if it suits."""
         orbit, motion, mesh = curve.orbit(z), curve.motion, curve.mesh
-        adapted = mesh.adapted(
-            orbit.stages, MARGIN * self.tolerance, FEWEST_INTERVALS, self.intervals
-        )
+        aim = MARGIN * self.tolerance
+        adapted = mesh.adapted(orbit.stages, aim, FEWEST_INTERVALS, self.intervals)
         error, count = mesh.errors(orbit.stages).max(), len(mesh.ends)
         degree, limit = motion.basis.degree, TAIL * self.tolerance
         tail = motion.tail(orbit.stages, orbit.p, limit)

@@ -34,7 +34,7 @@ from .derivatives import point_derivative
 from .families import checked_source, equation_of, is_isotropic, saved_basis, source_of
 from .normal_forms import NormalForm, normal_form, order_of, weak_transition
 from .stability import GROWING_RATE
-from .stationary import StationaryState, check_stationary, state_at
+from .stationary import StationaryState, check_stationary, state_at, state_on_branch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -347,6 +347,27 @@ class Diagram(Result):
                 "see the onsets, special('bifurcation', 0), the folds, special('fold'), and "
                 "stable_ranges()."
             )
+        onset = self._first_onset(equation, strength)
+        equal = (s for s in self.special("transition") if s.status == "converged")
+        first = min(
+            (s for s in equal if s.value < onset.value), key=lambda s: s.value, default=None
+        )
+        if first is not None:
+            return Transition("discontinuous", first.value, onset.value, _jump(first.state),
+                              self._hysteresis(onset.value, first.branch))  # fmt: skip
+        form = normal_form(equation, onset.degree)
+        order, hysteresis = self._order(onset.value, equation, form), self._hysteresis(onset.value)
+        if order != "discontinuous":
+            stable = (begin for number, begin, _ in self.stable_ranges() if number)
+            others = [begin for begin in stable if begin < onset.value * (1 - EDGE_OF_RANGE)]
+            hysteresis = (min(others), onset.value) if others else None
+        return transition_at(onset.value, order, equation, form, hysteresis, strength)
+
+    def _first_onset(self, equation: Any, strength: float) -> SpecialPoint:
+        """The lowest onset of the uniform state.
+
+        Raises ValueError without one, or if it is not the first onset of the model.
+        """
         onset = min(self.special("bifurcation", 0), key=lambda s: s.value, default=None)
         if onset is None:
             low, high = self.span
@@ -359,24 +380,7 @@ class Diagram(Result):
                 f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset "
                 "of this diagram: take a range, and degrees, with its first one."
             )
-        equal = (s for s in self.special("transition") if s.status == "converged")
-        first = min(
-            (s for s in equal if s.value < onset.value), key=lambda s: s.value, default=None
-        )
-        if first is not None:
-            moments, basis = np.abs(first.state.legendre_moments), first.state.equation.basis
-            if not basis.symmetric:  # all harmonics of a degree together
-                moments = np.sqrt(np.bincount(basis.degrees, moments**2))[1:]
-            jump = float(moments[moments > PRESENT_MOMENT][0])
-            return Transition("discontinuous", first.value, onset.value, jump,
-                              self._hysteresis(onset.value, first.branch))  # fmt: skip
-        form = normal_form(equation, onset.degree)
-        order, hysteresis = self._order(onset.value, equation, form), self._hysteresis(onset.value)
-        if order != "discontinuous":
-            stable = (begin for number, begin, _ in self.stable_ranges() if number)
-            others = [begin for begin in stable if begin < onset.value * (1 - EDGE_OF_RANGE)]
-            hysteresis = (min(others), onset.value) if others else None
-        return transition_at(onset.value, order, equation, form, hysteresis, strength)
+        return onset
 
     def _isotropic(self) -> tuple[Any, float]:
         """The equation under isotropic noise, and the c of noise that is c times the Laplacian.
@@ -529,11 +533,7 @@ class Diagram(Result):
             basis = saved_basis(self.space, self.noise, self.symmetries, self.symmetry)
             basis = basis.finer(degree)
             basis, m = basis.fitted(basis.padded(np.array(moments)))
-            equation, text = equation_of(self.drift, basis), "A point of a branch."
-            model = equation.model_at(kappa)
-            return StationaryState(
-                model, "converged", text, [np.nan], m, equation, basis.axis, value
-            )
+            return state_on_branch(equation_of(self.drift, basis), kappa, m, value)
         curve = self.curve(degree)
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
         z = np.append(m, curve.coordinate(value))
@@ -548,6 +548,14 @@ class Diagram(Result):
                  f"{self.data.sizes['point']} points"]  # fmt: skip
         lines += [f"  {special!r}" for special in self.special_points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
+
+
+def _jump(state: StationaryState) -> float:
+    """Size of the first moment of a state that is not 0, of all harmonics of one degree."""
+    moments, basis = np.abs(state.legendre_moments), state.equation.basis
+    if not basis.symmetric:
+        moments = np.sqrt(np.bincount(basis.degrees, moments**2))[1:]
+    return float(moments[moments > PRESENT_MOMENT][0])
 
 
 def transition_at(

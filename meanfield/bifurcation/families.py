@@ -278,7 +278,7 @@ class EquationFamily:
         self._remember()
 
     def at(self, value: float) -> Any:
-        """The equation at a value of the parameter; the last 8 are cached.
+        """The equation at a value of the parameter; the last 12 are cached.
 
         Raises
         ------
@@ -317,10 +317,6 @@ class EquationFamily:
             if self.span[0] <= value <= self.span[1]:
                 raise
             raise OutsideDomain(str(error)) from error
-
-    def finer(self, degree: int) -> Self:
-        """The family truncated at another degree."""
-        return self.among(self.basis.finer(degree))
 
     def among(self, basis: Any) -> Self:
         """The family in another basis."""
@@ -432,8 +428,7 @@ def parameters_of(source: Any) -> list[str]:
     names = [*source.drift.parameters, "kappa", "reaction"]
     for part in ("noise", "frequency"):
         described = getattr(getattr(source, part), "described", {})
-        numbers = (name for name, value in described.items() if np.ndim(value) == 0)
-        names += [f"{part}.{name}" for name in numbers if _is_number(described[name])]
+        names += [f"{part}.{name}" for name, value in described.items() if _is_number(value)]
     return names
 
 
@@ -450,7 +445,9 @@ def value_of(source: Any, name: str) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"
+    """Whether the value of a parameter is one real number."""
+    array = np.asarray(value)
+    return isinstance(value, float | np.ndarray) and not array.ndim and array.dtype.kind == "f"
 
 
 def with_parameter(source: Any, name: str, value: Any) -> Any:

@@ -14,6 +14,7 @@ from ..core.calls import checked_call
 from ..core.checks import generator, require
 from ..core.errors import StorageError
 from ..core.forms import Natural
+from ..derivatives.variation import alike
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
@@ -333,8 +334,8 @@ def _starts(
         starts = list(starts)
         require("starts", starts, "one density or more, or a number", bool(starts))
         for start in starts:
-            alike = isinstance(start, Density) and start.space.with_degree(space.degree) == space
-            require("starts", start, f"densities on {space!r}", alike, TypeError)
+            fits = isinstance(start, Density) and alike(start.space, space)
+            require("starts", start, f"densities on {space!r}", fits, TypeError)
             yield start, True
         return
     number = 0 if starts is None else starts

@@ -430,33 +430,10 @@ class CurveSearch:
         An executor computes the diagrams first, each as a separate job, which does not use the
         journal of saved results.
         """
-        family, where = self.family, self.family.name
-        if family.second_span is not None:
-            self.kappas = KappaRange(*family.second_span)
-        elif kappas is not None:
-            self.kappas = KappaRange(*range_of("kappa", kappas))
-        else:
-            without = [value for value in values if not np.isfinite(critical(family, value))]
-            if without:
-                raise MeanfieldError(
-                    f"At {where} = {without[0]:g} nothing attracts harmonics of degree 1, whose "
-                    "onset says where to look for lines. Give the range kappa=(first, last)."
-                )
-            first = self.basis.degrees == 1
-            diffusion = -float(np.diag(self.basis.diffusion[0])[first].mean())
-            strength = diffusion / (self.basis.dimension - 1)
-            self.kappas = KappaRange(BELOW * strength, ABOVE * strength, True)
+        where, self.kappas = self.family.name, self._range_of_kappa(values, kappas)
         starts_at: Callable[[float], Any] = self._starts
         if executor is not None:
-            ranges = {where: family.span}
-            if family.second_span is not None:
-                ranges[family.second] = family.second_span
-            given = family.drift, ranges, self.basis.noise, self.space
-            packed = partial(_packed_starts, *given, self.kappas)
-            work = Function(packed)
-            points = Grid.of({"value": values}, None).points(work.contents)
-            outcomes, _ = run_points(work, points, executor=executor, progress=False)
-            starts_at = dict(zip(values, map(_unpacked, outcomes), strict=True)).__getitem__
+            starts_at = self._starts_by(executor, values).__getitem__
         for value in values:
             starts, warnings, stopped = starts_at(value)
             self.missing += [f"at {where} = {value:g}, {warning}" for warning in warnings]
@@ -470,6 +447,36 @@ class CurveSearch:
         corners = [corner for _, curve, _ in self.curves for corner in curve.tricritical()]  # type: ignore[union-attr]
         kappas = {"kappas": list(self.kappas)}
         return self.result(NoisePhaseDiagram, [], corners, 1, kappas)  # type: ignore[return-value]
+
+    def _range_of_kappa(self, values: list[float], kappas: Any) -> KappaRange:
+        """Range of the second parameter, by default around the onset under isotropic noise."""
+        family = self.family
+        if family.second_span is not None:
+            return KappaRange(*family.second_span)
+        if kappas is not None:
+            return KappaRange(*range_of("kappa", kappas))
+        without = [value for value in values if not np.isfinite(critical(family, value))]
+        if without:
+            raise MeanfieldError(
+                f"At {family.name} = {without[0]:g} nothing attracts harmonics of degree 1, whose "
+                "onset says where to look for lines. Give the range kappa=(first, last)."
+            )
+        first = self.basis.degrees == 1
+        diffusion = -float(np.diag(self.basis.diffusion[0])[first].mean())
+        strength = diffusion / (self.basis.dimension - 1)
+        return KappaRange(BELOW * strength, ABOVE * strength, True)
+
+    def _starts_by(self, executor: Any, values: list[float]) -> dict[float, Any]:
+        """Results of `_starts` at values of the parameter, each computed as a separate job."""
+        family = self.family
+        ranges = {family.name: family.span}
+        if family.second_span is not None:
+            ranges[family.second] = family.second_span
+        given = family.drift, ranges, self.basis.noise, self.space, self.kappas
+        work = Function(partial(_packed_starts, *given))
+        points = Grid.of({"value": values}, None).points(work.contents)
+        outcomes, _ = run_points(work, points, executor=executor, progress=False)
+        return dict(zip(values, map(_unpacked, outcomes), strict=True))
 
     def _starts(self, value: float) -> tuple[list[CurveStart], list[str], bool]:
         """Special points of the diagram at a value, its warnings, and whether Ctrl-C stopped it."""

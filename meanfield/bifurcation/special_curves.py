@@ -462,10 +462,8 @@ class SpecialCurve(DenseCurve):
             if self.kind in ("fold", "Hopf"):
                 self._singular_points(last, taken, here)
             if end := self._at_onset(here, last, start):
-                return [
-                    *pieces,
-                    ([*points, *self._extrapolated_onset([start, *points], start)], end),
-                ]
+                points += self._extrapolated_onset([start, *points], start)
+                return [*pieces, (points, end)]
             first, second = float(last.tangent[-1]), float(here.tangent[-1])
             if first * second < 0:
                 forwards = lambda point: float(point.tangent[-1])  # noqa: E731
@@ -477,18 +475,23 @@ class SpecialCurve(DenseCurve):
             if not low <= here.value <= high:
                 edge = high if here.value > high else low
                 z = self.at_value(between(np.array([last.z, here.z]), edge), edge)
-                return [*pieces, ([*points, *([] if z is None else [z])], "range")]
-            first, second = kappas.at(self.family, here.value)
-            if not first <= self.level(here.z) <= second:
-                return [*pieces, (points, f"range of {self.family.second}")]
-            equation, m, mean = self.state(here.z)
-            tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
-            if not equation.resolves(m, mean.kappa, tail):
-                return [*pieces, (points, "unresolved")]
+                points += [] if z is None else [z]
+                return [*pieces, (points, "range")]
+            if end := self._beyond_reach(here, kappas):
+                return [*pieces, (points, end)]
             points.append(here.z)
             if following.at(self, self.kind, here.value) or count > MOST_CURVE_POINTS:
                 return [*pieces, (points, "interrupted" if following.stopped else "max_points")]
         return [*pieces, (points, "not continued")]
+
+    def _beyond_reach(self, here: CurvePoint, kappas: KappaRange) -> str:
+        """Why a curve ends before a point outside `kappas` or not resolved; empty elsewhere."""
+        low, high = kappas.at(self.family, here.value)
+        if not low <= self.level(here.z) <= high:
+            return f"range of {self.family.second}"
+        equation, m, mean = self.state(here.z)
+        tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
+        return "" if equation.resolves(m, mean.kappa, tail) else "unresolved"
 
     def amplitudes(self, z: np.ndarray, like: np.ndarray) -> np.ndarray:
         """Amplitudes in L^2 of the order of a state, which vanishes at an onset.

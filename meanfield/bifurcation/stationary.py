@@ -15,6 +15,7 @@ from ..core.checks import real, require
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
+from ..derivatives.variation import alike
 from ..dynamics.motion import MOTIONS
 from ..engines.fields import fields_of
 from ..lowlevel.blas import one_blas_thread
@@ -251,8 +252,14 @@ def state_at(
     rounding.
     """
     value = curve.value(z[-1]) if value is None else value
-    equation, kappa = curve.of_value(value)
-    m = equation.basis.padded(z[:-1])
+    return state_on_branch(*curve.of_value(value), z[:-1], value, axis)
+
+
+def state_on_branch(
+    equation: Any, kappa: float, m: np.ndarray, value: float, axis: Any = None
+) -> StationaryState:
+    """The state with these moments, those of high degree left out if 0, at a parameter value."""
+    m = equation.basis.padded(m)
     axis = equation.basis.axis if axis is None else axis
     residual = np.nan if equation.absent else equation.residual(m, kappa)
     text, model = "A point of a branch.", equation.model_at(kappa)
@@ -357,19 +364,7 @@ def state_near(
         )
         if known:
             iteration = iteration._replace(status="known")
-        times_negative = 0
-        while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
-            negativity = equation.negativity(equation.mean(iteration.x, kappa))
-            tail = equation.basis.tail(iteration.x, JUDGED_TAIL, equation.moving)
-            times_negative += negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL
-            if times_negative == 2:
-                break
-            if basis.degree >= most:
-                iteration = iteration._replace(status="unresolved")
-                break
-            equation = equation.finer(min(basis.next_degree, most))
-            basis = equation.basis
-            iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
+        equation, iteration = _refined(equation, kappa, iteration, tolerance, most)
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
     if not known and any(turned_alike(basis, one, m) for one in _excluded_moments(excluded, basis)):
         status = "known"
@@ -575,7 +570,7 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     fits = all(isinstance(state, StationaryState) for state in states)
     require("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
     for other in (state.density.space for state in states):
-        if other.with_degree(space.degree) != space:
+        if not alike(other, space):
             raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")
     return states
 
@@ -629,6 +624,28 @@ def _solved(
         return iteration
     last = newton(system, iteration.x, tolerance)
     return last._replace(residuals=[*iteration.residuals, *last.residuals[1:]])
+
+
+def _refined(
+    equation: Any, kappa: float, iteration: Iteration, tolerance: float, most: int
+) -> tuple[Any, Iteration]:
+    """Newton's method at higher degrees, up to `most`, until one resolves the state.
+
+    It ends too at a state that is clearly negative at two degrees with small last moments.
+    """
+    times_negative = 0
+    while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
+        basis = equation.basis
+        negativity = equation.negativity(equation.mean(iteration.x, kappa))
+        tail = basis.tail(iteration.x, JUDGED_TAIL, equation.moving)
+        times_negative += negativity > CLEARLY_NEGATIVE and tail <= JUDGED_TAIL
+        if times_negative == 2:
+            break
+        if basis.degree >= most:
+            return equation, iteration._replace(status="unresolved")
+        equation = equation.finer(min(basis.next_degree, most))
+        iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
+    return equation, iteration
 
 
 def _turned_by_rounding(equation: Any, kappa: float, iteration: Iteration) -> bool:

@@ -96,11 +96,11 @@ class LinearFunction(NamedTuple):
         if self.table is None:
             return np.zeros(len(part.members))
         table = self.table(part)
-        axes = tuple(range(masses.ndim))
-        kept = table if masses.ndim == 1 else table[: len(masses)]
-        own = masses if masses.ndim == 1 else masses[: len(table)]
-        other = (1,) if masses.ndim == 1 else (0, 2)
-        return self._factors(part) * np.tensordot(kept, own, (other, axes))
+        if masses.ndim == 1:
+            table, masses = table[None], masses[None]
+        count = min(len(table), len(masses))
+        sums = np.tensordot(table[:count], masses[:count], ((0, 2), (0, 1)))
+        return self._factors(part) * sums
 
 
 class VelocityPart(NamedTuple):

@@ -85,13 +85,11 @@ def displaced(state: StationaryState, mode: UnstableMode, size: float) -> Densit
     """
     basis, axis, (_, order, vector) = state.equation.basis, state.axis, mode
     change = size / np.linalg.norm(vector) * vector
-    if isinstance(basis, Reflected):
-        moments, members = state.legendre_moments.copy(), basis.of_order(order).members
+    if order == 0 or isinstance(basis, Reflected):
+        moments = state.legendre_moments.copy()
+        members = basis.of_order(order).members[: len(change)]  # modes may be of lower degree
         moments[members] += change / basis.sizes[members]
         return basis.density(moments, axis)
-    if order == 0:
-        change = basis.padded(change / basis.sizes[: len(change)])  # modes may be of lower degree
-        return basis.density(state.legendre_moments + change, axis)
     if isinstance(basis, OnCircle):
         here = state.density
         k = np.arange(1, len(change) + 1)

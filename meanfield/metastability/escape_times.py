@@ -346,11 +346,7 @@ def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:
         start = density.space.points[int(np.argmax(density.values))]
     start = finite_array("start", start)
     require("start", start, "a point (2,) of the circle", start.shape == (2,) and start.any())
-    theta = np.arctan2(start[1], start[0]) + np.linspace(-2 * pi, 2 * pi, 2 * TURN + 1)
-    x = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
-    along = np.stack([-x[:, 1], x[:, 0]], axis=-1)
-    velocity = sum((c * part(x) * along).sum(axis=-1) for c, part in model.drift.terms)
-    energy = -cumulative_simpson(velocity, x=theta, initial=0.0)
+    theta, velocity, energy = _two_turns(model.drift, start)
     wells, tops = (np.flatnonzero(found) + 1 for found in _turns(energy))
     inside = wells[(wells >= TURN // 2) & (wells < 3 * TURN // 2)]
     if len(inside) < 2:
@@ -382,6 +378,15 @@ def _of_one_token(state: StationaryState, n: int, start: Any) -> EscapeTime:
         log_time=-float(np.logaddexp.reduce(-kappa * rises - logs)),
         curvature=np.nan,
     )
+
+
+def _two_turns(drift: Any, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Angles from one turn before a point to one after it, and v and V = -int v dtheta there."""
+    theta = np.arctan2(middle[1], middle[0]) + np.linspace(-2 * pi, 2 * pi, 2 * TURN + 1)
+    x = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+    along = np.stack([-x[:, 1], x[:, 0]], axis=-1)
+    velocity = sum((c * part(x) * along).sum(axis=-1) for c, part in drift.terms)
+    return theta, velocity, -cumulative_simpson(velocity, x=theta, initial=0.0)
 
 
 def _turns(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

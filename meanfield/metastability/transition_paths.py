@@ -7,7 +7,6 @@ tangent to the path. Without a free energy the path up to each saddle is that of
 `least_actions`; from the saddle down it follows the flow.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -261,7 +260,8 @@ def transition_path(
             course, action, error = course_of_least_action(a, b, method, search)
         else:
             course = _of_least_energy(a, b, images, method, search)
-            action, error = _action_by_energies(course.passes), 0.0
+            rises = [one.barrier for one in course.passes]
+            action, error = 2 * sum(rises) if rises else np.nan, 0.0
         rows, lengths, residual = _images_of(course, images)
         table, densities = _table(course.frame, rows, lengths), course.frame.lifted(rows)
     return TransitionPath(
@@ -286,11 +286,6 @@ def _of_least_energy(
         return [one for one in string.passes if one.ends[0] and same_state(one.ends[0], here)]
 
     return manifold_course(a, b, lowest_passes(a, b, on_string), search.watch) or string
-
-
-def _action_by_energies(passes: Sequence[Saddle]) -> float:
-    """Twice the rises of F up to the saddles; nan without saddles."""
-    return 2 * sum(one.barrier for one in passes) if passes else np.nan
 
 
 def _check_ends(a: Any, b: Any) -> None:
