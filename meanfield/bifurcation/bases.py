@@ -83,7 +83,7 @@ class Basis(ReadOnlyArrays, ABC):
     dimension, order, degree : int
     orders : int
         Number of orders.
-    turning : int
+    rotation_order : int
         Order of the infinitesimal rotations of a state; -1 if these are determined otherwise.
     least, most, finest, unresolved
         See `Truncation`.
@@ -123,7 +123,7 @@ class Basis(ReadOnlyArrays, ABC):
     order: int
     degree: int
     orders: int
-    turning: int
+    rotation_order: int
     least: int
     most: int
     finest: int
@@ -150,7 +150,7 @@ class Basis(ReadOnlyArrays, ABC):
         return self.degrees * (self.degrees + self.dimension - 2.0)
 
     @property
-    def level_eigenvalues(self) -> np.ndarray:
+    def multiplier_eigenvalues(self) -> np.ndarray:
         """Eigenvalue of minus the Laplacian for each multiplier, that of the constant first."""
         l = np.arange(self.degree + 1)
         return l * (l + self.dimension - 2.0)
@@ -235,7 +235,7 @@ class Basis(ReadOnlyArrays, ABC):
         return np.tensordot(c, self.gradients, (0, 1))
 
     @property
-    def turnings(self) -> list[Any]:
+    def rotations(self) -> list[Any]:
         """Sparse matrices (N, N) of infinitesimal rotations that leave the symmetry of states."""
         return []
 
@@ -274,7 +274,7 @@ class Basis(ReadOnlyArrays, ABC):
         """Moments (N,) after a step of Newton's method (N,)."""
         return np.asarray(m + step)
 
-    def turned(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
+    def rotated(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
         """Moments of a state turned by an angle, by rotations that may change the model."""
         yield from ()
 
@@ -348,9 +348,9 @@ class Basis(ReadOnlyArrays, ABC):
         """The basis with the symmetries of a state, and the moments of the state in it."""
         return self, m
 
-    def rotations(self, m: np.ndarray) -> int:
+    def rotation_count(self, m: np.ndarray) -> int:
         """Number of infinitesimal rotations of a state with moments m that have this order."""
-        return int(self.order == self.turning and np.abs(m).max() >= UNIFORM_MOMENT)
+        return int(self.order == self.rotation_order and np.abs(m).max() >= UNIFORM_MOMENT)
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
         """Signs (N,) that turn the moments of a state into those of each mirror image.
@@ -514,7 +514,7 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
         Nodes: the component of a point along the axis.
     """
 
-    turning = 1
+    rotation_order = 1
     least, most, finest, unresolved = ON_CIRCLE
 
     def __init__(self, dimension: int, order: int, degree: int, nodes: int | None = None):

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import generator, real, real_array, require
 from ..core.forms import Natural, Positive
-from ..derivatives.variation import alike
+from ..derivatives.variation import comparable
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result
 from ..solving import solve
@@ -308,7 +308,7 @@ def _drawn(starts: Any, rng: Any, count: int) -> tuple[Density, ...]:
     fits = bool(found) and all(isinstance(one, Density) and not one.shape for one in found)
     require("starts", starts, wanted, fits, TypeError)
     space = found[0].space
-    same = all(alike(one.space, space) for one in found)
+    same = all(comparable(one.space, space) for one in found)
     require("starts", starts, wanted, same)
     return tuple(found)
 

@@ -147,7 +147,7 @@ class FollowedBranches(list[Branch]):
             m = basis.sizes * z[:-1] if basis.symmetric else basis.fingerprint(z[:-1])
             return np.append(m, z[-1] / rate)
 
-        parts = KNOWN_PART, FINGERPRINT_PART if basis.turnings else DIRECTION_PART
+        parts = KNOWN_PART, FINGERPRINT_PART if basis.rotations else DIRECTION_PART
         for number, branch in enumerate(self):
             points = np.array([seen(finest.padded(point.z)) for point in branch.points])
             most = near * parts[fresh is not None and number >= fresh]

@@ -383,7 +383,7 @@ class BranchSearch:
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
         """The curve of less symmetric states, or of waves that turn, by a neutral perturbation."""
         basis: Any = curve.basis
-        turns = special.kind == "Hopf" and bool(basis.turnings)  # a rotating wave begins
+        turns = special.kind == "Hopf" and bool(basis.rotations)  # a rotating wave begins
         if special.kind != "symmetry breaking" and not turns:
             return
         size, way = _neutral(curve, special)
@@ -549,7 +549,9 @@ def _neutral(curve: StationaryCurve, special: Special) -> tuple[float, np.ndarra
     part: Any = basis.of_order(special.order)
     values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
     sizes = np.abs(values.real if special.kind == "Hopf" else values)
-    _, strengths, turned = np.linalg.svd(part.sizes * part.turned(z[:-1]), full_matrices=False)
+    _, strengths, turned = np.linalg.svd(
+        part.sizes * part.rotation_tangents(z[:-1]), full_matrices=False
+    )
     turned = turned[strengths > ROTATION_ROUNDING]
     least = np.argsort(sizes)[: len(turned) + 1]
     plane = vectors[:, least].real

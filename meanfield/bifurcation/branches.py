@@ -26,7 +26,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
-from ..derivatives.variation import alike
+from ..derivatives.variation import comparable
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption, Progress
 from ..models import Drift, Transformer, ZonalDrift
@@ -231,8 +231,8 @@ def branches(
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
-            search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            begun, stop)  # fmt: skip
+            search = DiagramSearch(space, symmetry, degrees, secondary, stability, max_points,
+                                   following, begun, stop)  # fmt: skip
             diagram = search.diagram(curve, measures)
         diagram.special_points[:] = filter(_of_stable_states, diagram.special_points)
         finer = cache(curve.finer)
@@ -431,7 +431,7 @@ def _checked_starts(
         several = not isinstance(densities, Density) and isinstance(densities, Iterable)
         for density in densities if several else [densities]:
             density = getattr(density, "density", density)
-            fits = isinstance(density, Density) and alike(density.space, space)
+            fits = isinstance(density, Density) and comparable(density.space, space)
             require("starts", density, f"densities on {space!r}", fits, TypeError)
             yield value, density
 
@@ -455,7 +455,7 @@ def _checked_observables(
     return dict(own)
 
 
-class Search(NamedTuple):
+class DiagramSearch(NamedTuple):
     """Search for all branches of a diagram; the fields are arguments of `branches`."""
 
     space: Space
@@ -480,35 +480,35 @@ class Search(NamedTuple):
             curve, onsets, missing = chosen_onsets(curve, self.degrees)
             attracted = curve.at(curve.coordinate(low))[0].most_attracted
             orders = max(LEAST_ORDERS, curve.basis.damped_from(attracted) + 1) if orders else 0
-        growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
+        search = BranchSearch(curve, curve.reach, self.max_points, orders, high,
                         lambda: self.following.stopped, self.until, missing=missing)  # fmt: skip
         interrupted = False
-        for branch in self._all(growth, onsets):
+        for branch in self._all(search, onsets):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
             if self.following.at(branch, what, value) and not branch.end:
                 branch.end, interrupted = "interrupted", True
                 break
         if symmetric:
-            growth.branches.unify()
+            search.branches.unify()
         if curve.parameter == "kappa":
-            growth.cut(high)
-        branches = growth.branches
+            search.cut(high)
+        branches = search.branches
         if interrupted and all(branch.end != "interrupted" for branch in branches):
-            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
+            search.missing.append(INTERRUPTED.format(what="a branch above the range"))
         shown = [_uniform(curve), *branches] if symmetric else branches
         if shown[0].end not in ("", "range"):
             place = f"{curve.parameter} = {shown[0].points[-1].value:.6g}"
             why = END_SENTENCES.get(shown[0].end, f"has the end {shown[0].end!r} at {{place}}")
-            growth.missing.append(f"branch 0 {why.format(place=place)}.")
+            search.missing.append(f"branch 0 {why.format(place=place)}.")
         data, drift = _table(shown, observables), curve.drift
         named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
         data.attrs |= {"space": repr(self.space), "symmetry": group}
-        if growth.missing:
-            data.attrs["missing"] = growth.missing
-        if lower := [energy for energy in growth.lower if energy < 0]:
+        if search.missing:
+            data.attrs["missing"] = search.missing
+        if lower := [energy for energy in search.lower if energy < 0]:
             data.attrs["lower"] = lower
         here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
         ends = [branch.end for branch in shown[1:]]
@@ -516,40 +516,40 @@ class Search(NamedTuple):
                        self.symmetry, curve.parameter, curve.kappa, curve.basis.noise,
                        curve.basis.symmetries)  # fmt: skip
 
-    def _all(self, growth: BranchSearch, onsets: list[Onset]) -> Iterator[Branch]:
+    def _all(self, search: BranchSearch, onsets: list[Onset]) -> Iterator[Branch]:
         """Every branch, yielded after each new point.
 
         If the uniform density is not stationary, branch 0 is that of the disordered state.
         """
-        curve, done = growth.curve, 0
+        curve, done = search.curve, 0
         low, high = curve.span
         symmetric, in_kappa = curve.basis.symmetric, curve.parameter == "kappa"
         for onset in onsets:
-            yield from growth.from_uniform(onset)
+            yield from search.from_uniform(onset)
         if not symmetric:
             start = np.append(disordered_state(curve, low), curve.coordinate(low))
             upwards = np.append(np.zeros(len(start) - 1), 1.0)
-            yield from growth.followed(curve.point(start, upwards), curve)
-            yield from growth.from_branches(0, np.inf if self.secondary else 1)
-            done = len(growth.branches)
+            yield from search.followed(curve.point(start, upwards), curve)
+            yield from search.from_branches(0, np.inf if self.secondary else 1)
+            done = len(search.branches)
         for one, z in self._started(curve):
-            if not growth.branches.passes(one, z):
-                yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
+            if not search.branches.passes(one, z):
+                yield from search.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
         if not symmetric:
-            for one, z in states_apart(growth, high):
-                yield from growth.from_edge(one, z, high, 1)
+            for one, z in states_apart(search, high):
+                yield from search.from_edge(one, z, high, 1)
         elif self.degrees is None and in_kappa:
             degrees = [l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE]
             top = curve.reach[1]
             for onset in curve.onsets(degrees, (top, HIGHEST_ONSET * top)):
-                yield from growth.from_above(onset)  # its branches may come down into the range
+                yield from search.from_above(onset)  # its branches may come down into the range
         elif self.degrees is None:
             for value in curve.span:
-                yield from self._from_edge(growth, value)
+                yield from self._from_edge(search, value)
         if self.secondary:
-            yield from growth.from_branches(done)
+            yield from search.from_branches(done)
         if symmetric and in_kappa:
-            yield from self._apart(growth)
+            yield from self._apart(search)
 
     def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
         """Curve and z = (m, p) of the state reached from each of `starts`."""
@@ -571,40 +571,40 @@ class Search(NamedTuple):
             fitted, m = one.basis.fitted(one.basis.padded(m))
             yield one.among(fitted), np.append(m, curve.coordinate(value))
 
-    def _apart(self, growth: BranchSearch) -> Iterator[Branch]:
+    def _apart(self, search: BranchSearch) -> Iterator[Branch]:
         """Branches of clustered states at the first onset that lie on no branch so far."""
-        curve = growth.curve
+        curve = search.curve
         equation, _ = curve.at(0.0)
         strongest = equation.multipliers(curve.basis).max(initial=0.0)
         (low, high), onset = curve.span, 1 / strongest if strongest > 0 else np.inf
         if self.following.stopped or not low <= onset <= high:
             return
-        done = len(growth.branches)
+        done = len(search.branches)
         for state in clustered_states(curve, onset):
-            if growth.branches.passes(state.curve, state.z) or not (state.lower or state.stable):
+            if search.branches.passes(state.curve, state.z) or not (state.lower or state.stable):
                 continue
             if self.degrees is None and self.secondary:
-                yield from growth.through(state.curve, state.z, state.degree)
+                yield from search.through(state.curve, state.z, state.degree)
             elif state.lower or np.isnan(state.free_energy):
-                growth.missing.append(CLUSTERED_APART.format(onset=onset, degree=state.degree))
-                growth.lower.append(state.free_energy)
+                search.missing.append(CLUSTERED_APART.format(onset=onset, degree=state.degree))
+                search.lower.append(state.free_energy)
         if self.secondary:
-            yield from growth.from_branches(done)
+            yield from search.from_branches(done)
 
-    def _from_edge(self, growth: BranchSearch, value: float) -> Iterator[Branch]:
+    def _from_edge(self, search: BranchSearch, value: float) -> Iterator[Branch]:
         """Branches that start at one end of a range, from the states of a diagram in kappa."""
-        equation, kappa = growth.curve.at(value)
+        equation, kappa = search.curve.at(value)
         span = kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa
-        curve = curve_of(equation.source, growth.curve.basis, "kappa", span, None,
-                         growth.curve.max_step, growth.curve.journal)  # fmt: skip
+        curve = curve_of(equation.source, search.curve.basis, "kappa", span, None,
+                         search.curve.max_step, search.curve.journal)  # fmt: skip
         across = self.diagram(curve, {})
         warnings = across.data.attrs.get("missing", []) + across.cut_short(kappa)
-        place = f"at {growth.curve.parameter} = {value:.6g}"
-        growth.missing += [f"{place}, {warning}" for warning in warnings]
+        place = f"at {search.curve.parameter} = {value:.6g}"
+        search.missing += [f"{place}, {warning}" for warning in warnings]
         for _, state in states_on(across, kappa, curve.finer)[1:]:
-            curve, m = growth.curve.finer(state.equation.degree), state.legendre_moments
+            curve, m = search.curve.finer(state.equation.degree), state.legendre_moments
             degree = int(state.equation.degrees[np.abs(m).argmax()])
-            yield from growth.from_edge(curve, np.append(m, value), value, degree)
+            yield from search.from_edge(curve, np.append(m, value), value, degree)
 
 
 def _turned(branch: Branch, special: Special, branches: list[Branch]) -> bool:
@@ -612,7 +612,7 @@ def _turned(branch: Branch, special: Special, branches: list[Branch]) -> bool:
     origins = {id(other.origin) for other in branches}
     begun = [s for s in branch.specials if s.kind == "bifurcation" or id(s) in origins]
     values = [one.point.value for one in begun]
-    return bool(branch.curve.basis.turnings) and bool(
+    return bool(branch.curve.basis.rotations) and bool(
         np.isclose(values, special.point.value, rtol=SAME_VALUE, atol=0.0).any()
     )
 
@@ -677,26 +677,26 @@ def disordered_state(along: StationaryCurve, value: float) -> np.ndarray:
 
 
 def states_apart(
-    growth: BranchSearch, value: float
+    search: BranchSearch, value: float
 ) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
     """States that Newton's method reaches from guesses at a value, as (curve, (m, p)).
 
     Among the guesses are images of states under reflections that the model lacks. States are
     compared with each other, and with those of the branches, before they are resolved.
     """
-    basis: Any = growth.curve.basis
-    p, curves = growth.curve.coordinate(value), {basis.kept: growth.curve}
+    basis: Any = search.curve.basis
+    p, curves = search.curve.coordinate(value), {basis.kept: search.curve}
     missing = set(range(2**basis.dimension)) - set(basis.symmetries.reflections)
-    here = [basis.padded(z[:-1]) for branch in growth.branches for z in branch.across(p)]
+    here = [basis.padded(z[:-1]) for branch in search.branches for z in branch.across(p)]
     guesses = [*here, *basis.guesses(2 * basis.dimension)]
-    for branch in growth.branches:
+    for branch in search.branches:
         m = basis.padded(branch.points[-1].m)
         guesses += [np.where(basis.all.odd(r), -m, m) for r in sorted(missing)]
     seen: list[np.ndarray] = []
     for number, guess in enumerate(guesses):
         fitted, m = basis.fitted(guess)
         if fitted.kept not in curves:
-            curves[fitted.kept] = growth.curve.among(fitted)
+            curves[fitted.kept] = search.curve.among(fitted)
         curve = curves[fitted.kept]
         z = curve.at_value(np.append(m, p), value)
         if z is None:

@@ -227,9 +227,9 @@ class Cycle(Result):
         flow = flow_of(model, self._basis)
         p, states = flow.states.coordinate(float(model.kappa)), stages.reshape(-1, stages.shape[-1])
         rates, residuals = np.array([flow.rate(c, p) for c in states]), []
-        for turnings in combinations(self._basis.all.rotations, len(self.speeds)):
+        for generators in combinations(self._basis.all.rotations, len(self.speeds)):
             turned = [
-                speed * (A @ states.T).T for speed, A in zip(self.speeds, turnings, strict=True)
+                speed * (A @ states.T).T for speed, A in zip(self.speeds, generators, strict=True)
             ]
             in_frame = self.period * (rates - np.sum(turned, axis=0)).reshape(stages.shape)
             residuals.append(np.abs(self.mesh.residual(stages, in_frame)).max())
@@ -492,7 +492,7 @@ def _from_run(
         )
     mesh = Mesh(np.linspace(0, 1, FIRST_MESH + 1))
     stages = CubicSpline(run.t, every)(run.t[-1] - found * (1 - mesh.phases))
-    orbit = Orbit(stages, found, np.zeros(len(motion.turnings)), p)
+    orbit = Orbit(stages, found, np.zeros(len(motion.rotations)), p)
     return CycleCurve(motion, mesh, orbit, 1.0), orbit
 
 

@@ -117,10 +117,10 @@ class CycleBranch(Result):
         The cycle of each point.
     special_points : list of CycleSpecial
     ends : (str, str)
-        Why the branch ends, at its first and last point: "start", "range", "Hopf" (its amplitude
-        vanishes), "period doubling" (both halves of its orbits become equal), "SNIC" or
-        "homoclinic" (its period becomes infinite), "stopped" (by `until`), "unresolved", "not
-        continued", "max_points", "interrupted".
+        Why the branch ends, at its first and last point: "range", "Hopf" (its amplitude vanishes),
+        "period doubling" (both halves of its orbits become equal), "SNIC" or "homoclinic" (its
+        period becomes infinite), "stopped" (by `until`), "unresolved", "not continued",
+        "max_points", "interrupted".
     limits : (float, float)
         Estimates of the parameter at ends that are "Hopf", "period doubling", "SNIC" or
         "homoclinic"; else nan.
@@ -516,29 +516,27 @@ def _followed(
     cycle_of: Callable[[_Point], Cycle], name: str,
 ) -> CycleBranch:  # fmt: skip
     """The branch through a point; from an origin, (kind, value), in one direction only."""
-    sides = []
-    for sign in (1.0, -1.0) if origin is None else (1.0,):
+
+    def one_way(sign: float) -> tuple[list[_Point], _Follower]:
         begin = _Point(first.curve, first.point._replace(tangent=sign * first.point.tangent))
-        follower = followers()
-        step = min(first.curve.max_step, LONGEST_FIRST_STEP) / 4
-        sides.append((list(follower.points(begin, step)), follower))
-    ahead, follower = sides[0]
-    rows, ends, limits = [first, *ahead], ["start", follower.end], [np.nan, follower.limit]
-    specials = follower.specials
-    if origin is not None:
-        ends[0], limits[0] = origin
-    else:
-        behind, other = sides[1]
-        rows, ends[0], limits[0] = [*reversed(behind), *rows], other.end, other.limit
+        follower, step = followers(), min(first.curve.max_step, LONGEST_FIRST_STEP) / 4
+        return list(follower.points(begin, step)), follower
+
+    ahead, follower = one_way(1.0)
+    rows, specials = [first, *ahead], follower.specials
+    if origin is None:
+        behind, other = one_way(-1.0)
+        origin = other.end, other.limit
+        rows = [*reversed(behind), *rows]
         specials = [*reversed(other.specials), *specials]
     made = [cycle_of(row) for row in rows]
     found = [
         CycleSpecial(kind, name, row.point.value, row.orbit.period, multiplier, cycle_of(row))
         for kind, multiplier, row in specials
     ]
-    limits = [float(limit) for limit in limits]
-    return CycleBranch(_table(rows, made, name), made, found, (ends[0], ends[1]),
-                       (limits[0], limits[1]), name, follower.span)  # fmt: skip
+    (first_end, first_limit), last_limit = origin, float(follower.limit)
+    return CycleBranch(_table(rows, made, name), made, found, (first_end, follower.end),
+                       (float(first_limit), last_limit), name, follower.span)  # fmt: skip
 
 
 def _cycle_of(row: _Point, source: Any, name: str, resolution: Resolution) -> Cycle:
@@ -603,7 +601,7 @@ def _near_hopf(
     v = v * np.sqrt(2) / np.linalg.norm(v)
     mesh = Mesh(np.linspace(0, 1, 9))
     waves = (v * np.exp(2j * np.pi * mesh.phases)[..., None]).real
-    none = np.zeros(len(motion.turnings))
+    none = np.zeros(len(motion.rotations))
     orbit = Orbit(np.broadcast_to(c, waves.shape), 2 * np.pi / rate.imag, none, p)
     return _departed(CycleCurve(motion, mesh, orbit, max_step), waves, resolution)
 

@@ -59,9 +59,9 @@ class CoefficientFlow:
         self._sizes = self.basis.sizes
 
     @property
-    def turnings(self) -> list[Any]:
+    def rotations(self) -> list[Any]:
         """Generators A_i of the rotations under which the models are invariant."""
-        return self.basis.turnings
+        return self.basis.rotations
 
     def padded(self, states: Array) -> Array:
         """Coefficients (..., N) from those of another degree of truncation."""
@@ -78,7 +78,7 @@ class CoefficientFlow:
         m = c / self._sizes
         mean = equation.mean(m, kappa)
         change = (mean.moments - m) * self.basis.eigenvalues * self._sizes / kappa
-        for speed, turning in zip(mean.speeds, self.turnings, strict=True):
+        for speed, turning in zip(mean.speeds, self.rotations, strict=True):
             change = change + speed * (turning @ c)
         return change
 
@@ -87,8 +87,8 @@ class CoefficientFlow:
         equation, kappa = self.states.at(p)
         m = c / self._sizes
         matrix = equation.linearised(m, kappa, self.basis.even)
-        if self.turnings:
-            for speed, turning in zip(equation.mean(m, kappa).speeds, self.turnings, strict=True):
+        if self.rotations:
+            for speed, turning in zip(equation.mean(m, kappa).speeds, self.rotations, strict=True):
                 matrix = matrix + speed * turning.toarray()
         return matrix
 
@@ -130,7 +130,7 @@ class Linearised:
         n, k, size = orbit.stages.shape
         scaled = curve.mesh.lengths[:, None, None] * tableau.matrix
         forced = [scaled @ rates]
-        for turning in motion.turnings:
+        for turning in motion.rotations:
             turned = np.array([(turning @ states.T).T for states in orbit.stages])
             forced.append(-orbit.period * (scaled @ turned))
         change = np.zeros_like(rates)
@@ -140,7 +140,7 @@ class Linearised:
         columns = np.moveaxis(np.array(forced), 0, -1)  # (n, k, N, r + 2)
         start = np.tile(np.eye(size), (k, 1))
         self._inverse, self._responses = [], np.empty((n, k * size, size + columns.shape[-1]))
-        turned = sum(w * A.toarray() for w, A in zip(orbit.speeds, motion.turnings, strict=True))
+        turned = sum(w * A.toarray() for w, A in zip(orbit.speeds, motion.rotations, strict=True))
         for i, states in enumerate(orbit.stages):
             matrix = np.eye(k * size).reshape(k, size, k, size)
             for l, c in enumerate(states):
@@ -227,7 +227,7 @@ class CycleCurve(Curve):
         """Rows of the phase conditions, in time and in each rotation, (r + 1, size of z)."""
         stages, reference = self.reference.stages, self.reference
         rates = self._rates(reference)
-        along = [rates[:, -1], *((A @ stages[:, -1].T).T for A in self.motion.turnings)]
+        along = [rates[:, -1], *((A @ stages[:, -1].T).T for A in self.motion.rotations)]
         rows = np.zeros((len(along), reference.z.size))
         for row, direction in zip(rows, along, strict=True):
             entries = np.zeros(stages.shape)
@@ -242,7 +242,7 @@ class CycleCurve(Curve):
         for index in np.ndindex(rates.shape[:2]):
             c = orbit.stages[index]
             rates[index] = self.motion.rate(c, orbit.p)
-            for speed, turning in zip(orbit.speeds, self.motion.turnings, strict=True):
+            for speed, turning in zip(orbit.speeds, self.motion.rotations, strict=True):
                 rates[index] -= speed * (turning @ c)
         return rates
 
@@ -290,7 +290,7 @@ class CycleCurve(Curve):
         (monodromy,), orbit = point.rates, self.orbit(point.z)
         c = orbit.stages[-1, -1]
         rate = self._rates(Orbit(c[None, None], orbit.period, orbit.speeds, orbit.p))[0, 0]
-        shifts = np.column_stack([rate, *(A @ c for A in self.motion.turnings)])
+        shifts = np.column_stack([rate, *(A @ c for A in self.motion.rotations)])
         frame, sizes, _ = np.linalg.svd(shifts)
         count = int((sizes > SHIFT_ROUNDING * sizes[0]).sum())
         inside, across = frame[:, :count], frame[:, count:]

@@ -62,7 +62,7 @@ class NeutralPair(NamedTuple):
 def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPair:
     """The pair at a special point, at a value of the parameter of a curve."""
     density = point.state.density
-    if motion.turnings:
+    if motion.rotations:
         raise MeanfieldError(
             f"The model is invariant under rotations: at {point.parameter} = {point.value:.8g} no "
             "cycle begins, but rotating waves, which are branches of `branches` with a speed, and "

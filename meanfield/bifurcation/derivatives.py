@@ -110,7 +110,7 @@ class StationaryDerivative:
         Eigenvalues of rotations contribute 0.
         """
         state, (basis, values, vectors) = self.state, _spectrum(self.state, order)
-        turned = basis.rotations(state.legendre_moments)
+        turned = basis.rotation_count(state.legendre_moments)
         sizes = np.abs(values.real)
         least = LEAST_SINGULAR_VALUE * (state.equation.basis.dimension - 1) / state.kappa
         here = sizes <= max(least, np.sort(sizes)[turned])

@@ -202,15 +202,15 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
     c = PROBED_SIZE * np.random.default_rng(0).standard_normal(len(basis.degrees))
     c *= basis.degrees <= PROBED_DEGREE
     signs = [np.where(basis.all.odd(r), -1.0, 1.0) for r in of_noise.reflections]
-    turnings = [basis.all.rotations[plane] for plane in of_noise.planes]
-    changes = np.zeros((0, len(signs) + len(turnings), len(c)))
+    rotations = [basis.all.rotations[plane] for plane in of_noise.planes]
+    changes = np.zeros((0, len(signs) + len(rotations), len(c)))
     for part in parts:
         equation = transport_equation(part, basis)
         here = _force(equation, c)
-        slope = equation.linearised(c / basis.sizes, UNDAMPED, basis.even) if turnings else None
+        slope = equation.linearised(c / basis.sizes, UNDAMPED, basis.even) if rotations else None
         found = np.array([
             *(one * _force(equation, one * c) - here for one in signs),
-            *(slope @ (A @ c) - A @ here for A in turnings),
+            *(slope @ (A @ c) - A @ here for A in rotations),
         ])  # fmt: skip
         rounding = max(ASYMMETRIC_CHANGE * np.abs(here).max(), 1 / np.sqrt(UNDAMPED))
         found[np.abs(found).max(axis=1) <= rounding] = 0.0

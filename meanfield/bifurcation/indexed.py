@@ -191,7 +191,7 @@ class IndexedEquation(TransportEquation):
         self._frequencies = motion.frequencies
 
     @cached_property
-    def _turning(self) -> Any:
+    def _frequency_operator(self) -> Any:
         if not self._frequencies.any():
             return 0.0
         slices, functions = self.basis.all.slices, self.basis.all.functions

@@ -14,7 +14,7 @@ from ..core.calls import checked_call
 from ..core.checks import generator, require
 from ..core.errors import StorageError
 from ..core.forms import Natural
-from ..derivatives.variation import alike
+from ..derivatives.variation import comparable
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
@@ -334,7 +334,7 @@ def _starts(
         starts = list(starts)
         require("starts", starts, "one density or more, or a number", bool(starts))
         for start in starts:
-            fits = isinstance(start, Density) and alike(start.space, space)
+            fits = isinstance(start, Density) and comparable(start.space, space)
             require("starts", start, f"densities on {space!r}", fits, TypeError)
             yield start, True
         return

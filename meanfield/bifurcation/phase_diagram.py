@@ -29,7 +29,7 @@ from ..sweeps.execution import run_points
 from ..sweeps.points import Function, Grid
 from .bases import AXISYMMETRIC, ISOTROPIC
 from .branch_switching import BranchSearch
-from .branches import Following, Search, asked_degrees, varied
+from .branches import DiagramSearch, Following, asked_degrees, varied
 from .clustered_states import clustered_states
 from .continuation import StationaryCurve
 from .diagram import Diagram, SpecialPoint
@@ -313,8 +313,8 @@ class CurveSearch:
         """
         everything = degrees is None
         with Following(self.family.second, kappas, False) as on_branch:
-            search = Search(self.space, AXISYMMETRIC, degrees, everything, everything, ON_BRANCH,
-                            on_branch)  # fmt: skip
+            search = DiagramSearch(self.space, AXISYMMETRIC, degrees, everything, everything,
+                                   ON_BRANCH, on_branch)  # fmt: skip
             return search.diagram(self.line(value, kappas), {}), on_branch.stopped
 
     def line(self, value: float, kappas: tuple[float, float]) -> StationaryCurve:
@@ -348,7 +348,7 @@ class CurveSearch:
         for piece, ends in pieces:
             middle = (piece.points[0, -1] + piece.points[-1, -1]) / 2
             there = piece.at_value(between(piece.points, middle), middle)
-            q = None if there is None else piece.level(there)
+            q = None if there is None else piece.second_value(there)
             if q is not None and self._followed(start.kind, start.order, middle, q):
                 continue  # rotated states, beyond a point at which the states are uniform
             self.curves.append((start.kind, piece, ends))
@@ -372,7 +372,7 @@ class CurveSearch:
                         f"{self.family.second} = {point.kappa:.6g} were not found, where a "
                         "Bogdanov-Takens point is."
                     )
-                elif not self._followed("Hopf", hopf.order, first[-1], hopf.level(first)):
+                elif not self._followed("Hopf", hopf.order, first[-1], hopf.second_value(first)):
                     pieces = list(hopf.pieces(first, self.kappas, self.following))
                     self.curves += [("Hopf", piece, ends) for piece, ends in pieces]
                     self._begin_from_singular(hopf)
@@ -405,7 +405,7 @@ class CurveSearch:
             for z, change in zip(curve.points, curve.changes, strict=True):
                 r = np.linalg.norm(z[: curve.size][first])
                 rows.append(
-                    (name, what, curve.degree, curve.order, z[-1], curve.level(z), r, change)
+                    (name, what, curve.degree, curve.order, z[-1], curve.second_value(z), r, change)
                 )
         drift, name, second = self.family.drift, self.family.name, self.family.second
         names = ("curve", "kind", "degree", "order", name, second, "order_parameter", "change")

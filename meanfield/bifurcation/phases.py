@@ -147,7 +147,7 @@ class PhaseDiagram(Result):
         degree = self.degree if degree is None else degree
         if curve == "critical":
             return critical(self.family, beta, degree)
-        kappas = (self.family.level(z[-2]) for z in self._points(curve, beta, degree))
+        kappas = (self.family.second_value(z[-2]) for z in self._points(curve, beta, degree))
         return next(kappas, float("nan"))
 
     def _inside(self, beta: float) -> float:

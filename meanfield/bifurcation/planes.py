@@ -51,7 +51,7 @@ class KappaPlane(EquationFamily):
         basis = {"symmetries": self.basis.symmetries, "truncation": self.basis.degree}
         return {name: getattr(self, name) for name in names} | basis | {"noise": self.basis.noise}
 
-    def level(self, q: float) -> float:
+    def second_value(self, q: float) -> float:
         """The value of the second parameter at q."""
         return float(np.exp(q))
 
@@ -61,11 +61,11 @@ class KappaPlane(EquationFamily):
 
     def near(self, q: float) -> Span:
         """A range of the second parameter around q."""
-        return self.level(q) / 2, 2 * self.level(q)
+        return self.second_value(q) / 2, 2 * self.second_value(q)
 
     def equation(self, p: float, q: float) -> tuple[Any, float]:
         """Equation and kappa at (p, q); raises OutsideDomain if there is no equation."""
-        return self.at(p), self.level(q)
+        return self.at(p), self.second_value(q)
 
     def slopes(self, p: float, q: float, equation: Any, m: Array, mean: Any) -> Array:
         """dR/dq and dR/dp, (N, 2)."""
@@ -121,7 +121,7 @@ class ParameterPlane(KappaPlane):
         super()._remember()
         self._lines = lru_cache(RECENT_EQUATIONS)(self._both)
 
-    def level(self, q: float) -> float:
+    def second_value(self, q: float) -> float:
         return float(q)
 
     def coordinate(self, value: float) -> float:

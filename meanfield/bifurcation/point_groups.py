@@ -140,7 +140,7 @@ class PointGroup:
     ----------
     generators : ndarray, (k, 3, 3)
     elements : ndarray, (n, 3, 3)
-    turning : ndarray, (r, 3)
+    rotation_axes : ndarray, (r, 3)
         Axes of the rotations that commute with the group: three, one or none.
     """
 
@@ -159,7 +159,7 @@ class PointGroup:
         self.elements = self._closed()
         about = np.mean(np.linalg.det(self.elements)[:, None, None] * self.elements, axis=0)
         values, vectors = np.linalg.eigh((about + about.T) / 2)
-        self.turning = vectors.T[values > 0.5]
+        self.rotation_axes = vectors.T[values > 0.5]
         self._sorted: dict[int, list[Any]] = {}
 
     def _closed(self) -> np.ndarray:
@@ -340,7 +340,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         Indices of the nodes among the points of the grid.
     """
 
-    dimension, turning, refinement = 3, -1, 1.5
+    dimension, rotation_order, refinement = 3, -1, 1.5
     groups = GROUP_NAMES
     space: Sphere
 
@@ -476,14 +476,14 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
         return axes @ np.cross(self.space.points, field).T
 
     def tangents(self, m: np.ndarray) -> np.ndarray:
-        axes = self.group.turning
+        axes = self.group.rotation_axes
         if not axes.size:
             return np.zeros((0, len(m)))
         turned = self._analysed(self._turned(m, axes)) / self.sizes
         _, sizes, rows = np.linalg.svd(turned, full_matrices=False)
         return rows[sizes > max(TURNED * sizes[0], TURNED**2)]
 
-    def rotations(self, m: np.ndarray) -> int:
+    def rotation_count(self, m: np.ndarray) -> int:
         if not self.degrees.size:
             return 0
         turned = Invariants(self.group, self.space.degree, 0, self)._turned(m, np.eye(3))

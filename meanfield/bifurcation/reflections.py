@@ -248,7 +248,7 @@ class HarmonicsOfOrder:
     """
 
     def __init__(self, basis: "Reflected", order: int):
-        self.order, self._turnings = order, basis.turnings
+        self.order, self._rotations = order, basis.rotations
         self.members = np.flatnonzero(basis.orders_of_functions == order)
         self.degrees, self.sizes = basis.degrees[self.members], basis.sizes[self.members]
         self.eigenvalues, self._basis = basis.eigenvalues[self.members], basis
@@ -270,17 +270,17 @@ class HarmonicsOfOrder:
         """Matrix (n, n) of the integrals of <grad p_i, F> p_j for F (C, M) at the nodes."""
         return self._basis.all.advected(self, self._basis.nodes, flow)
 
-    def turned(self, m: np.ndarray) -> np.ndarray:
+    def rotation_tangents(self, m: np.ndarray) -> np.ndarray:
         """Moments (k, n) of the infinitesimal rotations of a state m in this order.
 
         Only rotations under which the model is invariant count.
         """
-        turned = [(matrix @ m)[self.members] for matrix in self._turnings]
+        turned = [(matrix @ m)[self.members] for matrix in self._rotations]
         return np.reshape(turned, (len(turned), self.members.size))
 
-    def rotations(self, m: np.ndarray) -> int:
+    def rotation_count(self, m: np.ndarray) -> int:
         """Dimension of the infinitesimal rotations of a state m in this order."""
-        turned = self.turned(m)
+        turned = self.rotation_tangents(m)
         return int(np.linalg.matrix_rank(turned, tol=ROTATION_ROUNDING)) if turned.size else 0
 
 
@@ -303,7 +303,7 @@ class Reflected(Basis):
     spaces: ClassVar[dict[type[Space], type["Reflected"]]] = {}
     harmonics: ClassVar[type[AllHarmonics]] = AllHarmonics
     symmetric, refinement = False, 1.5
-    order, turning = 0, -1
+    order, rotation_order = 0, -1
     bounds: ClassVar = {
         2: Truncation(32, 256, 512, 1e-12),
         3: Truncation(12, 40, 80, 1e-10),
@@ -340,7 +340,7 @@ class Reflected(Basis):
         return space.with_degree(max(cls.bounds[space.dimension].least, space.degree))
 
     @cached_property
-    def turnings(self) -> list[Any]:
+    def rotations(self) -> list[Any]:
         """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
         planes = self.symmetries.planes
         return [self.all.rotations[plane] for plane in planes] if planes else []
@@ -392,7 +392,7 @@ class Reflected(Basis):
     def _turns(self, group: tuple[int, ...]) -> bool:
         """Whether a rotation of the model maps an invariant function of a group to another one."""
         odd = np.any([self.all.odd(reflection) for reflection in group], axis=0)
-        inside = [matrix[~odd][:, ~odd] for matrix in self.turnings]
+        inside = [matrix[~odd][:, ~odd] for matrix in self.rotations]
         return any(np.abs(matrix).max() > REFLECTION_ROUNDING for matrix in inside)
 
     @cached_property
@@ -432,7 +432,7 @@ class Reflected(Basis):
         turning = sum(a * A for a, A in zip(angles / max(1.0, largest), rotations, strict=True))
         return np.asarray(expm_multiply(turning, c + across) / self.sizes)
 
-    def turned(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
+    def rotated(self, m: np.ndarray, angle: float) -> Iterator[np.ndarray]:
         """Moments of a state turned by an angle in each plane in which the model has no rotation.
 
         Planes in which it is invariant, or loses a reflection, are left out.
@@ -479,7 +479,7 @@ class Reflected(Basis):
         return list(images.values())
 
     def placements(self, m: np.ndarray) -> list[np.ndarray] | None:
-        turning = sum(self.of_order(order).rotations(m) for order in range(self.orders))
+        turning = sum(self.of_order(order).rotation_count(m) for order in range(self.orders))
         if turning == 2 and self.dimension == 3:  # a sphere of states about an axis
             return None
         return [] if turning else super().placements(m)

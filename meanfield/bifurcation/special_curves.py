@@ -278,9 +278,9 @@ class SpecialCurve(DenseCurve):
         """Whether a value of the parameter is between those of the first and the last point."""
         return bool(self.points[0, -1] <= value <= self.points[-1, -1])
 
-    def level(self, z: np.ndarray) -> float:
+    def second_value(self, z: np.ndarray) -> float:
         """Kappa, or the value of the second parameter, at a point."""
-        return self.family.level(z[-2])
+        return self.family.second_value(z[-2])
 
     def passes(self, kind: str, order: int, value: float, second: float) -> bool:
         """Whether the curve is of this kind and order and passes through this place."""
@@ -369,7 +369,7 @@ class SpecialCurve(DenseCurve):
             folding = [(Cusp, 0), (BogdanovTakens, 1)]
             values = known("folding", self.folding)
             tests: Any = [(kind, lambda z, i=i: self.folding(z)[i], i) for kind, i in folding]
-        elif self.state(here)[2].turned.size:  # of waves, which a rotation makes neutral
+        elif self.state(here)[2].tangents.size:  # of waves, which a rotation makes neutral
             values, tests = [], []
         else:
             values = known("lyapunov", self.lyapunov)
@@ -406,7 +406,7 @@ class SpecialCurve(DenseCurve):
 
     def _add(self, kind: type[Cusp], z: np.ndarray) -> None:
         """Add a special point of codimension two."""
-        point = kind(float(z[-1]), self.level(z), self.family.name, self.family.second)
+        point = kind(float(z[-1]), self.second_value(z), self.family.name, self.family.second)
         self.singular.append((point, np.append(z[: self.size], z[-2:])))
 
     def _to_bogdanov_takens(self, last: np.ndarray, here: np.ndarray) -> list[np.ndarray]:
@@ -487,7 +487,7 @@ class SpecialCurve(DenseCurve):
     def _beyond_reach(self, here: CurvePoint, kappas: KappaRange) -> str:
         """Why a curve ends before a point outside `kappas` or not resolved; empty elsewhere."""
         low, high = kappas.at(self.family, here.value)
-        if not low <= self.level(here.z) <= high:
+        if not low <= self.second_value(here.z) <= high:
             return f"range of {self.family.second}"
         equation, m, mean = self.state(here.z)
         tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
@@ -602,7 +602,7 @@ class SpecialCurve(DenseCurve):
                 z = place(value)
                 vector = self.basis.sizes[self._part.members] * self.bordered(z)[0]
                 degree = int(self._part.degrees[np.abs(vector).argmax()])
-                yield Tricritical(degree, value, self.level(z), self.family.name,
+                yield Tricritical(degree, value, self.second_value(z), self.family.name,
                                   self.family.second)  # fmt: skip
 
     def character(self, z: np.ndarray, amplitude: float = AMPLITUDE) -> float:

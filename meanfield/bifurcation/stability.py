@@ -147,7 +147,7 @@ def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int
 
 def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
     """Indices of the eigenvalues that belong to rotations of the state: the least in size."""
-    return np.argsort(np.abs(values))[: basis.rotations(m)]
+    return np.argsort(np.abs(values))[: basis.rotation_count(m)]
 
 
 def leading_of(

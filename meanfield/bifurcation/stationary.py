@@ -15,7 +15,7 @@ from ..core.checks import real, require
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
-from ..derivatives.variation import alike
+from ..derivatives.variation import comparable
 from ..dynamics.motion import MOTIONS
 from ..engines.fields import fields_of
 from ..lowlevel.blas import one_blas_thread
@@ -570,7 +570,7 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     fits = all(isinstance(state, StationaryState) for state in states)
     require("apart_from", apart_from, "a sequence of StationaryState", fits, TypeError)
     for other in (state.density.space for state in states):
-        if not alike(other, space):
+        if not comparable(other, space):
             raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")
     return states
 
@@ -651,7 +651,7 @@ def _refined(
 def _turned_by_rounding(equation: Any, kappa: float, iteration: Iteration) -> bool:
     """Whether a state in a direction that differs visibly has no larger residual."""
     error = max(iteration.residuals[-1], LEAST_RESIDUAL)
-    turned = equation.basis.turned(iteration.x, DIFFERENCE_TURN) if iteration.converged else ()
+    turned = equation.basis.rotated(iteration.x, DIFFERENCE_TURN) if iteration.converged else ()
     return any(equation.residual(m, kappa) < error for m in turned)
 
 

@@ -147,7 +147,7 @@ class OnTorus(Basis):
         return (self.waves**2.0).sum(axis=1)
 
     @property
-    def level_eigenvalues(self) -> np.ndarray:
+    def multiplier_eigenvalues(self) -> np.ndarray:
         return self.orbits_of_waves.eigenvalues
 
     def attraction(self, drift: ZonalDrift) -> np.ndarray:
@@ -175,7 +175,7 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
         Degree for which the grid is fine enough; that of the functions by default.
     """
 
-    turning, refinement = -1, 1.5
+    rotation_order, refinement = -1, 1.5
     truncations: ClassVar = {
         AXISYMMETRIC: (Truncation(8, 27, 64, 1e-10), Truncation(4, 9, 12, 1e-10)),
         SQUARE: (Truncation(8, 40, 80, 1e-10), Truncation(4, 12, 16, 1e-10)),
@@ -451,7 +451,7 @@ class TorusWaves(OnTorus, names=(AXISYMMETRIC, SQUARE, EVEN), space=Torus):
 
     # Symmetries -------------------------------------------------------------------------------
 
-    def rotations(self, m: np.ndarray) -> int:
+    def rotation_count(self, m: np.ndarray) -> int:
         """Number of infinitesimal translations of a state with moments m in this order."""
         present = np.abs(m[self.orbits_of_waves.of_waves[1:] - 1]) > UNIFORM_MOMENT
         waves = self.space.waves[1:][present]

@@ -144,7 +144,7 @@ class TransportState(NamedTuple):
         Rate of change of the coefficients by drift, frequencies and reaction, for order 0.
     moments : ndarray, (N,)
         m - R.
-    turned : ndarray, (n, r)
+    tangents : ndarray, (n, r)
         Orthonormal tangents of the rotations of the state, in functions of order 0.
     speeds : ndarray, (k,)
         Angular velocities Omega_k, one for each rotation under which the model is invariant.
@@ -156,7 +156,7 @@ class TransportState(NamedTuple):
     flows: list[Flow]
     force: Array
     moments: Array
-    turned: Array
+    tangents: Array
     speeds: Array
     fit: Array
 
@@ -201,7 +201,7 @@ class TransportEquation(StationaryEquation):
 
         A reaction adds alpha Phi_l/(l (l + d - 2)).
         """
-        rates = self.basis.level_eigenvalues
+        rates = self.basis.multiplier_eigenvalues
         total = np.sum([0.0 * rates, *(w for w, _ in self._zonal_parts)], axis=0)
         if alpha := self.model.reaction:
             phi = np.sum([p.factors for p in self._potentials if np.ndim(p.factors)], axis=0)
@@ -329,7 +329,7 @@ class TransportEquation(StationaryEquation):
         return float(entropy / mean.kappa - gain)
 
     @cached_property
-    def _turning(self) -> Array | float:
+    def _frequency_operator(self) -> Array | float:
         """T, (N, N): operator of the frequencies on coefficients; 0.0 without frequencies."""
         frequency: Any = self.model.frequency
         if frequency is None:
@@ -339,10 +339,10 @@ class TransportEquation(StationaryEquation):
         every = basis.all.series(np.eye(len(basis.degrees)), 0.0)
         return basis.all.moments(-basis.space.degrees * damping * every).T
 
-    def _turned(self, part: Any) -> Any:
+    def _frequency_block(self, part: Any) -> Any:
         """The block of T of one order, (n, n); 0.0 without frequencies."""
-        turning: Any = self._turning
-        return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
+        whole: Any = self._frequency_operator
+        return whole[np.ix_(part.members, part.members)] if np.ndim(whole) else 0.0
 
     def _diffusion(self, part: Any) -> Array:
         """The block of L* of one order, (n, n); cached unless it is diagonal."""
@@ -359,15 +359,15 @@ class TransportEquation(StationaryEquation):
         even, mine = self.basis.even, self.basis.even.members
         c = even.sizes * m[mine]
         flows, force = self._flows(c)
-        if np.ndim(self._turning):
-            force = force + self._turned(even) @ c
+        if np.ndim(self._frequency_operator):
+            force = force + self._frequency_block(even) @ c
         moments = np.zeros_like(m)
         diffused = self._diffused(c)
-        turned, speeds, fit = self._turned_by(m, diffused / kappa + force)
+        tangents, speeds, fit = self._rotation_fit(m, diffused / kappa + force)
         change = diffused + kappa * force
-        change = change - turned @ (turned.T @ change)
+        change = change - tangents @ (tangents.T @ change)
         moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
-        return TransportState(kappa, flows, force, moments, turned, speeds, fit)
+        return TransportState(kappa, flows, force, moments, tangents, speeds, fit)
 
     def _diffused(self, c: Array) -> Array:
         """L* mu for coefficients of order 0, (n,)."""
@@ -396,8 +396,10 @@ class TransportEquation(StationaryEquation):
         density = 1.0 + c @ even.values
         for above, below in self.heads:
             share = mass if above.table else 1.0
-            level = 1.0 if below is None else share * below.constant + below.at(acting, even)
-            parts.append(((share * above.constant + above.at(acting, even)) / level, level))
+            denominator = 1.0 if below is None else share * below.constant + below.at(acting, even)
+            parts.append(
+                ((share * above.constant + above.at(acting, even)) / denominator, denominator)
+            )
         moments = [product.moments(acting, even) for product in self.products]
         moved = zip(self.products, moments, strict=True)
         velocity = np.sum(
@@ -407,17 +409,17 @@ class TransportEquation(StationaryEquation):
         force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
         return Flow(density, velocity, parts, moments=moments), force
 
-    def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array, Array]:
+    def _rotation_fit(self, m: Array, change: Array) -> tuple[Array, Array, Array]:
         """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
 
         The velocities are the least-squares fit of the rate of change `change` by the tangents,
         whose pseudoinverse (k, n) comes last.
         """
-        mine, turnings = self.basis.even.members, self.basis.turnings
-        columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
+        mine, rotations = self.basis.even.members, self.basis.rotations
+        columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in rotations])
         if not UNIFORM_MOMENT <= np.abs(columns).max(initial=0.0) < np.inf:  # nan neither
-            none = np.zeros(len(turnings))
-            return np.zeros((len(mine), 0)), none, np.zeros((len(turnings), len(mine)))
+            none = np.zeros(len(rotations))
+            return np.zeros((len(mine), 0)), none, np.zeros((len(rotations), len(mine)))
         left, sizes, right = np.linalg.svd(columns.T, full_matrices=False)
         kept = sizes > max(UNIFORM_MOMENT * sizes[0], UNIFORM_MOMENT)
         left, sizes, right = left[:, kept], sizes[kept], right[kept]
@@ -441,8 +443,8 @@ class TransportEquation(StationaryEquation):
 
     def block(self, flow: TransportState, part: Any) -> Array:
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
-        if part.order == 0 and flow.turned.size:
-            operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
+        if part.order == 0 and flow.tangents.size:
+            operator -= flow.tangents @ (flow.tangents.T @ operator + flow.tangents.T)
         return -operator * part.sizes / (part.eigenvalues * part.sizes)[:, None]
 
     def linearised(self, m: Array, kappa: float, basis: Any) -> Array:
@@ -451,10 +453,10 @@ class TransportEquation(StationaryEquation):
     def _transport(self, state: TransportState, part: Any) -> Array:
         """Linearised drift, reaction, frequencies and co-rotation in one order, (n, n)."""
         matrix = self._drifted(state, part)
-        for speed, turning in zip(state.speeds, self.basis.turnings, strict=True):
+        for speed, turning in zip(state.speeds, self.basis.rotations, strict=True):
             if speed:
                 matrix -= speed * turning[part.members][:, part.members].toarray()
-        return matrix + self._turned(part)
+        return matrix + self._frequency_block(part)
 
     def _drifted(self, state: TransportState, part: Any) -> Array:
         """Linearised drift and reaction in one order, (n, n)."""
@@ -476,7 +478,7 @@ class TransportEquation(StationaryEquation):
         masses, gradients = self.basis.weights * flow.density, part.gradients
         by_density = part.advected(self.basis.weights * flow.velocity)
         by_measure = np.zeros_like(by_density)
-        for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
+        for (above, below), (velocity, denominator) in zip(self.heads, flow.parts, strict=True):
             if above.table is None:
                 continue
             felt = max(one.felt(part) for one in (above, below) if one is not None)
@@ -484,7 +486,7 @@ class TransportEquation(StationaryEquation):
             if below is not None:
                 change = change - _wide(velocity, len(gradients))[:, None] * below.of(part, felt)
             for gradient, component in zip(gradients, change, strict=True):
-                by_measure[:, :felt] += (gradient * (masses / level)) @ component.T
+                by_measure[:, :felt] += (gradient * (masses / denominator)) @ component.T
         for product, z in zip(self.products, flow.moments, strict=True):
             by_measure += (gradients[0] * masses) @ product.changes(z, part)[0].T
         return by_density, by_measure
@@ -496,9 +498,9 @@ class TransportEquation(StationaryEquation):
         c, change = part.sizes * right, np.zeros(len(self.degrees) + 2, np.result_type(left, right))
         across = scaled - _projected(state, scaled) if part.order == 0 else scaled
         inner, total = self._drifted_change(state, part, across, c)
-        if np.ndim(self._turning):
-            total += across @ self._turned(part) @ c
-        if state.turned.size:
+        if np.ndim(self._frequency_operator):
+            total += across @ self._frequency_block(part) @ c
+        if state.tangents.size:
             turned = self._corotation_change(state, m, part, scaled, across, c)
             inner, total = inner + turned[0], total + turned[1]
         change[even.members], change[-2] = even.sizes * inner, total
@@ -518,7 +520,7 @@ class TransportEquation(StationaryEquation):
         state. `across` is `left` without its part along the tangents, in order 0.
         """
         even, kappa, mine = self.basis.even, state.kappa, self.basis.even.members
-        turned = [A[part.members][:, part.members] @ right for A in self.basis.turnings]
+        turned = [A[part.members][:, part.members] @ right for A in self.basis.rotations]
         weights = np.array([across @ one for one in turned])  # of the speeds
         slope = self._diffusion(even) / kappa + self._transport(state, even)
         by_rate = weights @ state.fit
@@ -529,7 +531,7 @@ class TransportEquation(StationaryEquation):
             moved = kappa * (slope @ right) + right
             beside = moved - _projected(state, moved)
             for A, along, other in zip(
-                self.basis.turnings, state.fit @ moved, state.fit @ left, strict=True
+                self.basis.rotations, state.fit @ moved, state.fit @ left, strict=True
             ):
                 inner = inner - A[mine][:, mine].T @ (across * along + beside * other) / kappa
         return inner, total
@@ -570,15 +572,15 @@ class TransportEquation(StationaryEquation):
             flow.density,
         )
         inner, along = np.zeros(len(even.degrees), np.result_type(left, right)), 0.0
-        for (above, below), (own, level) in zip(self.heads, flow.parts, strict=True):
+        for (above, below), (own, denominator) in zip(self.heads, flow.parts, strict=True):
             v, change_of_head = _wide(own, count), above.at(acting, part)
-            rest = weights * h / level
+            rest = weights * h / denominator
             if below is not None:
                 lower = below.at(acting, part)
-                change_of_head = (change_of_head - v * lower) / level
-                rest = rest - weights * share * lower / level**2
+                change_of_head = (change_of_head - v * lower) / denominator
+                rest = rest - weights * share * lower / denominator**2
                 pulled = rest * (slope * v).sum(axis=0)
-                pulled += weights * share * (slope * change_of_head).sum(axis=0) / level
+                pulled += weights * share * (slope * change_of_head).sum(axis=0) / denominator
                 inner -= below.pulled(pulled, even)
             inner += above.pulled(rest * slope, even)
             along = along + (slope * change_of_head).sum(axis=0)
@@ -613,13 +615,13 @@ class TransportEquation(StationaryEquation):
             return -sum(weight * one.mean(m, mean.kappa).moments for weight, one in pairs)
         # of one zonal part: dv = (grad(dW * mu) - v (dZ * mu))/(Z * mu)
         (flow,), even = mean.flows, self.basis.even
-        ((velocity, level),), c = flow.parts, even.sizes * m[even.members]
+        ((velocity, denominator),), c = flow.parts, even.sizes * m[even.members]
         w, z = zip(*parts, strict=True)
         change = LinearFunction(0.0, GRADIENTS, slopes @ np.array(w)).at(c, even)
         if z[0] is not None:
             below = LinearFunction(0.0, VALUES, slopes @ np.array(z)).at(c, even)
             change = change - velocity * below
-        moving = self.basis.weights * flow.density * change / level
+        moving = self.basis.weights * flow.density * change / denominator
         return self._by_force(mean, (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0])
 
     def series(self, m: Array, kappa: Array) -> Array:
@@ -677,4 +679,4 @@ def _wide(components: Array, count: int) -> Array:
 
 def _projected(state: TransportState, change: Array) -> Array:
     """The part of a change of coefficients (n,) along the tangents of the rotations of a state."""
-    return state.turned @ (state.turned.T @ change)
+    return state.tangents @ (state.tangents.T @ change)

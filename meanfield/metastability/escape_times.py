@@ -144,7 +144,7 @@ class Weight:
         basis, dimension, log_size, least = equation.basis, 0, 0.0, np.inf
         for count, functions, w, covariance in _fluctuations(state):
             values = np.linalg.eigvals(np.eye(len(w)) - kappa * covariance * w).real
-            turned = np.argsort(np.abs(values))[: functions.rotations(m)]
+            turned = np.argsort(np.abs(values))[: functions.rotation_count(m)]
             sizes = np.abs(np.delete(values, turned))
             log_size -= 0.5 * count * float(np.log(sizes).sum())
             dimension += count * len(turned)

@@ -119,7 +119,7 @@ class PathFrame:
         """Whether paths keep the frame of the saddle: no rotation to the ends is computed."""
         if not isinstance(self.space, Sphere):
             return False
-        return not isinstance(self.basis, Reflected) or len(self.basis.turnings) > 1
+        return not isinstance(self.basis, Reflected) or len(self.basis.rotations) > 1
 
     def apart(self, row: np.ndarray, other: np.ndarray) -> float:
         """Distance of two states in L^2, from their rows of coefficients."""
@@ -140,7 +140,7 @@ class PathFrame:
         if isinstance(self.basis, Reflected):
             for reflection in self.basis.symmetries.reflections:
                 yield partial(self.reflected, reflection)
-                if len(self.basis.turnings) == 1:
+                if len(self.basis.rotations) == 1:
                     image, there = map(
                         self.basis.all.moments, (self.reflected(reflection, row), wanted)
                     )
@@ -183,7 +183,7 @@ class PathFrame:
     @cached_property
     def _turning(self) -> "Turning":
         """The rotations in the one plane that preserves the model."""
-        return Turning(self.basis.turnings[0], self.basis.degrees)
+        return Turning(self.basis.rotations[0], self.basis.degrees)
 
     def spline(self, rows: np.ndarray) -> tuple[np.ndarray, CubicSpline]:
         """Lengths (images,) in H^-1 along the cubic spline through rows, and it by its length."""
@@ -298,10 +298,10 @@ def maps(reflection: int, one: StationaryState, other: StationaryState) -> bool:
     m = np.where(basis.all.odd(reflection), -m, m)
     if np.linalg.norm(basis.fingerprint(m) - basis.fingerprint(k)) > SAME_STATE:
         return False
-    if len(basis.turnings) != 1:  # the fingerprint is exact, or all rotations keep the model
+    if len(basis.rotations) != 1:  # the fingerprint is exact, or all rotations keep the model
         return True
     m, k = basis.sizes * m, basis.sizes * k
-    turning = Turning(basis.turnings[0], basis.degrees)
+    turning = Turning(basis.rotations[0], basis.degrees)
     away = turning.turned(m, turning.angle(m, k)) - k
     return bool(np.linalg.norm(away) < SAME_STATE)
 

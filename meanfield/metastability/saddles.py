@@ -26,7 +26,7 @@ from ..bifurcation.unstable_manifolds import UnstableMode, displaced, multiplici
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import require
-from ..derivatives.variation import alike
+from ..derivatives.variation import comparable
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import SEARCH_FORMAT, Progress
 from ..models.transformer import Transformer
@@ -341,7 +341,7 @@ def check_stable(name: str, state: Any) -> None:
 def check_together(names: str, one: StationaryState, other: StationaryState) -> None:
     """Raise ValueError unless two states are of one model on one space, of any degrees."""
     space, others = one.density.space, other.density.space
-    if one.model != other.model or not alike(space, others):
+    if one.model != other.model or not comparable(space, others):
         raise ValueError(
             f"{names} must be of one model on one space; these are of "
             f"{one.model!r} on {space!r} and {other.model!r} on {others!r}."

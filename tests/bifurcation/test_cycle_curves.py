@@ -24,7 +24,7 @@ def _one_thread():
 class Flow:
     """dc/dt = f(c, p) with the face of `CoefficientFlow`."""
 
-    turnings = ()
+    rotations = ()
 
     def __init__(self, f, jacobian, by_parameter, size):
         self.rate, self.jacobian, self._change = f, jacobian, by_parameter

@@ -154,7 +154,7 @@ def test_derivatives_are_those_of_differences(model, start, kept):
     """Of the residual and of left . block right, at states without rotations."""
     basis = basis_of([model], start.space)
     basis = basis.keeping(basis.symmetries.reflections if kept is None else kept)
-    if kept and basis.turnings:
+    if kept and basis.rotations:
         basis = type(basis)(basis.space, basis.noise, type(basis.symmetries)((0,)))
     equation, even, rng, h = equation_of(model, basis), basis.even, np.random.default_rng(0), 1e-5
     m = np.zeros(len(basis.degrees))

@@ -311,8 +311,8 @@ def test_rotations_of_a_state_are_no_neutral_perturbations():
         special = Special(CurvePoint(z, z, place.value), place.interval, "", order=order)
         size, way = _neutral(curve, special)
         part = basis.of_order(order)
-        turned, mine = part.sizes * part.turned(z[:-1]), way[part.members]
-        assert part.rotations(z[:-1]) == 1 and np.abs(turned).max() > 1e-3 and size < 1e-9
+        turned, mine = part.sizes * part.rotation_tangents(z[:-1]), way[part.members]
+        assert part.rotation_count(z[:-1]) == 1 and np.abs(turned).max() > 1e-3 and size < 1e-9
         assert np.abs(turned @ mine).max() < 1e-12
         assert np.abs(equation.linearised(z[:-1], kappa, part) @ mine).max() < 1e-8
         assert np.linalg.norm(way[basis.degrees == 1]) > 0.99

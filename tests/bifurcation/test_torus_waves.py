@@ -198,7 +198,9 @@ def test_leading_rates_are_those_of_the_whole_spectrum():
         assert found == pytest.approx(every[: len(found)], abs=1e-10)
         assert matrix @ modes == pytest.approx(modes * found, abs=1e-9)
         assert np.linalg.norm(modes, axis=0) == pytest.approx(1.0)
-        assert growth_rates(equation, m, 2.5, part)[0] == pytest.approx(every[part.rotations(m)])
+        assert growth_rates(equation, m, 2.5, part)[0] == pytest.approx(
+            every[part.rotation_count(m)]
+        )
         assert leading_of(matrix, every[0] - 0.1, 1 + part.eigenvalues) is None  # one is larger
     assert leading_of(np.diag(np.arange(1.0, 301.0)), 301.0, np.arange(1.0, 301.0)) is None
 
