@@ -334,8 +334,8 @@ def _starts(
         starts = list(starts)
         require("starts", starts, "one density or more, or a number", bool(starts))
         for start in starts:
-            fits = isinstance(start, Density) and comparable(start.space, space)
-            require("starts", start, f"densities on {space!r}", fits, TypeError)
+            on_space = isinstance(start, Density) and comparable(start.space, space)
+            require("starts", start, f"densities on {space!r}", on_space, TypeError)
             yield start, True
         return
     number = 0 if starts is None else starts

@@ -127,12 +127,14 @@ class Repetition(Trajectories):
         self.extinct, self._squares, self._climbing = False, 0.0, 0
         self._since = 0  # steps since trajectories were last started
         self.passed: list[tuple[float, int]] = []  # levels of iterations, numbers of the killed
-        self._loops = Loops(work, rng) if work.entrance is not None else None
-        if self._loops is None:
+        self._loops: Any = None
+        self._looping = work.entrance is not None
+        if self._looping:
+            self._loops = Loops(work, rng)
+            self.y = self._loops.y
+        else:
             y = work.starts(work.replicas, rng)
             self._begin(y, work.levels(y))
-        else:
-            self.y = self._loops.y
 
     def take(self, y: np.ndarray, levels: np.ndarray) -> None:
         """Continue after one more step, and keep the records of the levels."""
@@ -143,34 +145,30 @@ class Repetition(Trajectories):
                 f"A trajectory was neither at the source, {self._work.source:g}, nor at the target "
                 f"after {LONGEST} steps: choose thresholds that levels of the tokens pass."
             )
-        if self._splits:
-            self._take(y, levels)
+        if not self._looping:
+            self._climb(y, levels)
             return
-        assert self._loops is not None
         self._loops.take(y, levels)
         self.y = self._loops.y
         if not len(self.y):
             self._begin(self._loops.starts, self._loops.levels)
 
-    @property
-    def _splits(self) -> bool:
-        return hasattr(self, "_top")
-
     def _begin(self, y: np.ndarray, levels: np.ndarray) -> None:
         """Begin the splitting with replicas at these coordinates."""
+        self._looping = False
         self._top, self._age = levels.copy(), np.zeros(len(y), int)
         self._levels = [[float(level)] for level in levels]
         self._records = [[(each.copy(), 0)] for each in y]
-        self._go(np.arange(len(y)), y)
+        self._start(np.arange(len(y)), y)
         self._iterate()
 
-    def _go(self, replicas: np.ndarray, y: np.ndarray) -> None:
+    def _start(self, replicas: np.ndarray, y: np.ndarray) -> None:
         """Move these replicas from these coordinates, those below the target."""
         below = self._top[replicas] < self._work.target
         self._moving, self.y = replicas[below], y[below]
         self._last, self._since = self._top[self._moving], 0
 
-    def _take(self, y: np.ndarray, levels: np.ndarray) -> None:
+    def _climb(self, y: np.ndarray, levels: np.ndarray) -> None:
         """Note records of level on each moving path, and end paths at source or target."""
         moving, work = self._moving, self._work
         self._age[moving] += 1
@@ -216,7 +214,7 @@ class Repetition(Trajectories):
             self._top[k], self._age[k] = at, age
             starts.append(y)
         self.branches += len(killed)
-        self._go(killed, np.array(starts))
+        self._start(killed, np.array(starts))
         return True
 
     def result(self) -> dict[str, Any]:
