@@ -108,7 +108,7 @@ class Basis(ReadOnlyArrays, ABC):
 
     kinds: ClassVar[dict[tuple[str, type[Space]], type["Basis"]]] = {}
     groups: ClassVar[str] = ""
-    open_kinds: ClassVar[dict[type[Space], type["Basis"]]] = {}
+    open_kinds: ClassVar[dict[type[Space], Any]] = {}
     symmetric: ClassVar[bool] = True
     unresolved: float = 1e-12
     dense: bool = True
@@ -253,11 +253,6 @@ class Basis(ReadOnlyArrays, ABC):
     def members(self) -> np.ndarray:
         """Indices of the functions in the moments of a state, (N,)."""
         return np.arange(len(self.degrees))
-
-    @cached_property
-    def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
-        """Adjoint generator L* of the noise, on the p_i (N, N) and the uniform density (N,)."""
-        return np.diag(-self.eigenvalues), np.zeros(len(self.degrees))
 
     @property
     def single(self) -> list[int]:
@@ -407,14 +402,9 @@ class Basis(ReadOnlyArrays, ABC):
         return self.legendre @ law / law.sum()
 
     @classmethod
-    def takes(cls, symmetry: Any) -> bool:
-        """Whether `symmetry` is the name or the generators of a group that this class can treat."""
-        return False
-
-    @classmethod
-    @abstractmethod
     def on(cls, space: Any, name: Any) -> "Basis":
         """The basis of order 0 with the degree at which the search for states on a space begins."""
+        raise NotImplementedError("see `basis_of`")
 
     @abstractmethod
     def of_order(self, order: int) -> "Basis":
@@ -447,7 +437,7 @@ def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
         For symmetries that are not available on the space.
     """
     kinds_here: dict[str, type[Basis]] = {}
-    others: type[Basis] | None = None
+    others: Any = None
     for kind in reversed(type(space).__mro__):
         kinds_here |= {
             symmetry: basis for (symmetry, on), basis in Basis.kinds.items() if on is kind

@@ -170,8 +170,6 @@ class IndexedEquation(TransportEquation):
         As for `TransportEquation`.
     """
 
-    basis: Any
-
     def __init__(
         self, model: Transformer, basis: Any, neighbours: Callable[..., Any] | None = None
     ):

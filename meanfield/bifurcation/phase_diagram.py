@@ -450,7 +450,8 @@ class CurveSearch:
 
     def _range_of_kappa(self, values: list[float], kappas: Any) -> KappaRange:
         """Range of the second parameter, by default around the onset under isotropic noise."""
-        family = self.family
+        family: Any = self.family
+        basis = family.basis
         if family.second_span is not None:
             return KappaRange(*family.second_span)
         if kappas is not None:
@@ -461,9 +462,8 @@ class CurveSearch:
                 f"At {family.name} = {without[0]:g} nothing attracts harmonics of degree 1, whose "
                 "onset says where to look for lines. Give the range kappa=(first, last)."
             )
-        first = self.basis.degrees == 1
-        diffusion = -float(np.diag(self.basis.diffusion[0])[first].mean())
-        strength = diffusion / (self.basis.dimension - 1)
+        diffusion = -float(np.diag(basis.diffusion[0])[basis.degrees == 1].mean())
+        strength = diffusion / (basis.dimension - 1)
         return KappaRange(BELOW * strength, ABOVE * strength, True)
 
     def _starts_by(self, executor: Any, values: list[float]) -> dict[float, Any]:

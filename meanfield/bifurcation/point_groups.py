@@ -365,6 +365,7 @@ class Invariants(Basis, names=tuple(POLYHEDRA), space=Sphere, groups_on=Sphere):
 
     @classmethod
     def takes(cls, symmetry: Any) -> bool:
+        """Whether `symmetry` is the name or the generators of a group."""
         return not isinstance(symmetry, str) or generators_of(symmetry) is not None
 
     @classmethod

@@ -331,10 +331,6 @@ class Reflected(Basis):
         self.orders = len(self.kept)
 
     @classmethod
-    def on(cls, space: Any, name: str) -> Self:
-        raise NotImplementedError("see `basis_of`")
-
-    @classmethod
     def resolving(cls, space: Space) -> Space:
         """The space with the degree at which the search for states begins."""
         return space.with_degree(max(cls.bounds[space.dimension].least, space.degree))

@@ -181,6 +181,8 @@ class TransportEquation(StationaryEquation):
         Multipliers of the zonal parts, if computed before: see `scaled`.
     """
 
+    basis: Any
+
     def __init__(
         self,
         model: Transformer,
@@ -247,7 +249,7 @@ class TransportEquation(StationaryEquation):
     @cached_property
     def heads(self) -> list[VelocityPart]:
         """Quotients of which the velocity is the sum."""
-        basis: Any = self.basis
+        basis = self.basis
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
         for factor, field in self._fields:
             if not field.drift.interacts:
@@ -272,7 +274,7 @@ class TransportEquation(StationaryEquation):
     @cached_property
     def _potentials(self) -> list[LinearFunction]:
         """Linear maps of which the sum is Phi."""
-        basis: Any = self.basis
+        basis = self.basis
         zonal = (c * basis.interaction(part) for c, part in self._zonal_terms)
         found = [LinearFunction(0.0, VALUES, factors) for factors in zonal]
         for factor, field in self._fields:
@@ -308,7 +310,7 @@ class TransportEquation(StationaryEquation):
         """The c of a noise with the generator c Laplacian/kappa; nan for another one."""
         if self.model.noise.laplacian:
             return 1.0
-        basis: Any = self.basis
+        basis = self.basis
         matrix, drawn = basis.diffusion
         laplacian = np.diag(-basis.eigenvalues)
         strength = float(np.trace(matrix) / np.trace(laplacian))
@@ -334,7 +336,7 @@ class TransportEquation(StationaryEquation):
         frequency: Any = self.model.frequency
         if frequency is None:
             return 0.0
-        basis: Any = self.basis
+        basis = self.basis
         damping = frequency.width + 1j * frequency.centre
         every = basis.all.series(np.eye(len(basis.degrees)), 0.0)
         return basis.all.moments(-basis.space.degrees * damping * every).T
