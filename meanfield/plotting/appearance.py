@@ -314,7 +314,7 @@ class Appearance:
         return "spread" if self.flat(state) else "order_parameter"
 
     def chart(self, state: Any) -> Any:
-        """The axis of its one coordinate, or None."""
+        """The axis of the one coordinate of the space of a state, or None."""
         return chart_of(self.space(state))
 
     def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
@@ -445,7 +445,7 @@ class IndexedAppearance(DensityAppearance):
             yield np.concatenate([slices[index].ravel() for index in members])
 
     def resolved_mask(self, solution: Solution) -> np.ndarray:
-        """A mask (m,): the densities are resolved, and in the index by its nodes."""
+        """A mask (m,): True while the densities are resolved, and the index by its nodes."""
         in_index = [state.resolved for state in solution]
         return super().resolved_mask(solution) & np.logical_and.accumulate(in_index)
 

@@ -122,14 +122,9 @@ def snapshots(panels: Panels, *, scale: str = "auto") -> None:
         ax.set_ylabel(fields.law_in_words(panels) + density_scale.note if left else "")
 
 
-def uniform_line(ax: Axes) -> None:
-    """The uniform state, density 1."""
-    ax.axhline(1.0, **UNIFORM_LINE)
-
-
 def density_axis(ax: Axes, scale: fields.Scale) -> None:
     """Densities on `scale` at the side, and the line of the uniform state."""
-    uniform_line(ax)
+    ax.axhline(1.0, **UNIFORM_LINE)
     if scale.name == "log":
         ax.set_yscale("log")
         ax.set_ylim(scale.low, 1.4 * scale.high)
@@ -263,7 +258,7 @@ def histogram(
             heights, edges = fields.angle_histogram(panels.state(i, member), bins)
             fields.draw_histogram(ax, heights, edges, label="tokens")
             ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
-            uniform_line(ax)
+            ax.axhline(1.0, **UNIFORM_LINE)
             if density is not None:
                 theta, curve = profile_at(density, float(solution.t[i]))
                 ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")

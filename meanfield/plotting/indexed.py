@@ -131,7 +131,7 @@ def _one_node(index: Index, node: int, low: float, high: float) -> tuple[list[Pa
 def _axis(
     index: Index, ticks: np.ndarray, labels: Sequence[str], rows: list[Part], curve: list[Part]
 ) -> IndexAxis:
-    """The axis of these parts, with empty rows in gaps, and curves interrupted between parts."""
+    """The axis of an index in parts, with empty rows in gaps, and curves interrupted there."""
     gap = np.full((1, len(index)), np.nan)
     edges, weights = [rows[0][0]], [rows[0][1]]
     for places_of_row, mixture in rows[1:]:

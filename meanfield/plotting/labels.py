@@ -140,7 +140,7 @@ def describe_model(solution: Solution) -> str:
 
 
 def describe_drift(drift: Any, varies: str) -> str:
-    """A heading for a drift, a model, or a class or function of them.
+    """A heading for a drift or a model, or for a class or function that gives some.
 
     Name, and parameters other than `varies`.
     """
@@ -155,7 +155,7 @@ def describe_drift(drift: Any, varies: str) -> str:
 
 
 def _heading(words: list[str], parameters: Mapping[str, Any], but: Collection[str]) -> str:
-    """Words, and the values of all parameters but these."""
+    """A heading of words, and of the values of all parameters that are not in `but`."""
     values = {name: np.ravel(value)[0] for name, value in parameters.items() if name not in but}
     return ", ".join([*words, *(_equation(n, mathematical(v, 7)) for n, v in values.items())])
 

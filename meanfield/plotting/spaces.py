@@ -112,19 +112,19 @@ class CoordinateAxis:
     sides: tuple[int, ...] = (1,)
 
     def draw_below(self, ax: Axes, *, named: bool = True) -> None:
-        """Make this the horizontal axis."""
+        """Draw the coordinate as the horizontal axis of a panel."""
         ax.set(xlim=self.limits, xlabel=self.name if named else "")
         if self.ticks is not None:
             ax.set_xticks(self.ticks, self.labels)
 
     def draw_left(self, ax: Axes, *, named: bool = True) -> None:
-        """Make this the vertical axis; without a name it has no labels at its ticks either."""
+        """Draw the coordinate as the vertical axis of a panel; without a name ticks are bare."""
         ax.set(ylim=self.limits, ylabel=self.name if named else "")
         if self.ticks is not None:
             ax.set_yticks(self.ticks, self.labels if named else [])
 
     def around_places(self, places: np.ndarray) -> "CoordinateAxis":
-        """The axis that holds these coordinates."""
+        """The axis with limits that hold these coordinates."""
         return self
 
     def with_mass(self, space: Any) -> "CoordinateAxis":

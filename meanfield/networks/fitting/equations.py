@@ -204,7 +204,7 @@ class NoisyEquations(Equations):
 
     @abstractmethod
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
-        """Yield each layer with `test_replicas` new replicas of it."""
+        """Yield each layer, and `test_replicas` new replicas of the layer."""
 
     def judged(
         self, estimate: Estimate, rng: np.random.Generator
