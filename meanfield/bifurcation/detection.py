@@ -228,9 +228,7 @@ class TestFunctions:
                 special = located(self._curve, first, step, f, lows[i], highs[i])
                 kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
                 special = special._replace(kind=kind, order=order, place=number)
-                if (
-                    not order and kind != "Hopf"
-                ):  # two at once, where the determinant keeps its sign
+                if not order and kind != "Hopf":  # two at once: the determinant keeps its sign
                     located_here = any(
                         s.kind in ("fold", "bifurcation") and at_one_place(s, special)
                         for s in specials

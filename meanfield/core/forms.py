@@ -272,9 +272,7 @@ POSITIVE = _real("a finite number > 0", lambda x: 0 < x < math.inf, exclusiveMin
 NON_NEGATIVE = _real("a finite number >= 0", lambda x: 0 <= x < math.inf, minimum=0)
 INTEGER = _whole_number("a whole number", -(2**63))
 NATURAL = _whole_number("a whole number >= 1", 1, minimum=1)
-INDEX = _whole_number(
-    "a whole number >= 0", 0, 2**128 - 1, minimum=0
-)  # seeds have 128 bits at most
+INDEX = _whole_number("a whole number >= 0", 0, 2**128 - 1, minimum=0)  # seeds have 128 bits
 FLAG = Leaf("true or false", checks.boolean, {"type": "boolean"})
 TEXT = _of_type("a string", lambda value: isinstance(value, str), {"type": "string"})
 ARRAY = Leaf("an array of finite numbers", checks.finite_array, NESTED)

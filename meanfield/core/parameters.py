@@ -27,9 +27,8 @@ from .identity import same
 PARAMETER_SECTION = re.compile(
     r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)", re.MULTILINE
 )
-PARAMETER_ENTRY = re.compile(
-    r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE
-)  # names, indented text
+# names, indented text
+PARAMETER_ENTRY = re.compile(r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

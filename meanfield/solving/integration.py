@@ -38,11 +38,7 @@ from .policies import BLOWN_UP, CANCELLED_RATES, DEGREE_EXHAUSTED, BlowUp, Polic
 from .streams import random_state, restore_random
 
 KEPT_STAGES = 1 << 29  # bytes of Runge-Kutta stages that the journal may store for tangents
-STEP_COUNTS = (
-    "steps",
-    "rejected",
-    "evaluations",
-)  # names of counts in `stats`, in the order of a tally
+STEP_COUNTS = ("steps", "rejected", "evaluations")  # in `stats`, in the order of a tally
 STALLED = 101  # code: an accepted step was too short to change the time of the clock
 FAILURES = {
     NOT_FINITE: "not_finite",
@@ -56,9 +52,7 @@ ROUGH_DRIFT = "More steps were rejected than accepted: the drift seems discontin
 END_OF_CODE = {STUCK: TOO_SMALL, GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
 RESUMABLE = ("interrupted", "max_steps", "stopped")  # statuses after which a run can be resumed
 STATUS_OF_CAUSE = {"cancelled": "step_too_small"}  # status of a cause whose name is no status
-JUMP_MARGIN = (
-    32 * np.finfo(float).eps
-)  # relative distance from a jump, within which the model is not evaluated
+JUMP_MARGIN = 32 * np.finfo(float).eps  # relative distance from a jump without evaluations
 
 
 class Integration(ABC):

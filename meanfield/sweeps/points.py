@@ -272,9 +272,7 @@ class Function(Work):
             for name, value in point.parameters.items():
                 try:
                     supplied[name] = copy.deepcopy(value)  # f may modify it, as in another process
-                except (
-                    Exception
-                ):  # objects that cannot be copied cannot be sent to processes either
+                except Exception:  # what cannot be copied cannot be sent to processes either
                     supplied[name] = value
             if seed is not None and self.takes_rng:
                 supplied = {RNG: np.random.default_rng(seed_of(seed, point))} | supplied
