@@ -6,6 +6,7 @@ The bytes of a batch of points are plain data, not code:
 """
 
 import json
+import math
 import sys
 import traceback
 import warnings
@@ -208,7 +209,7 @@ def dataset_of(
             del columns[name]
         elif clash := next((n for v in column.values() for n in (name, *v.dims) if n in axes), ""):
             raise MeanfieldError(f"f returns {clash}, which is a parameter: give it another name.")
-    sizes, points = _sizes(columns), len(outcomes)
+    sizes = _sizes(columns)
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = {name: _as_coordinate(values) for name, values in axes.items()}
     for name, column in columns.items():
@@ -216,22 +217,7 @@ def dataset_of(
         if first.is_coordinate and _is_constant(column.values(), sizes):
             coordinates[name] = first.dims, first.values, dict(first.attributes)
             continue
-        lengths = tuple(sizes[dim] for dim in first.dims)
-        complete = len(column) == points and all(v.values.shape == lengths for v in column.values())
-        kinds = {variable.values.dtype for variable in column.values()}
-        if len({kind.kind == "U" for kind in kinds}) > 1:
-            raise MeanfieldError(
-                f"f returns {name} as text at one point and as a number at another; use one type "
-                "at all points."
-            )
-        kind = np.result_type(*kinds)
-        check_memory(f"{name} at {points} points", (*shape, *lengths), "the number of points")
-        has_gaps = not complete and kind.kind != "U"  # filled with nan; missing texts are empty
-        kind = np.result_type(kind, float) if has_gaps else kind
-        table = np.full((*shape, *lengths), np.nan if has_gaps else np.zeros((), kind), kind)
-        for index, variable in column.items():
-            region: Any = (*index, *map(slice, variable.values.shape))
-            table[region] = variable.values
+        table = _table(name, column, shape, tuple(sizes[dim] for dim in first.dims))
         _warn_of_rounding(name, table.dtype, column.values())
         name = f"{name}_of_point" if name in first.dims else name
         variables[name] = (*axes, *first.dims), table, dict(first.attributes)
@@ -239,6 +225,29 @@ def dataset_of(
         texts = [NOT_RUN if outcome is None else outcome.error for outcome in outcomes]
         variables[ERROR] = tuple(axes), np.array(texts, "U").reshape(shape)
     return xr.Dataset(variables, coordinates)
+
+
+def _table(
+    name: str, column: Mapping[tuple[int, ...], Variable], shape: tuple[int, ...],
+    lengths: tuple[int, ...],
+) -> np.ndarray:  # fmt: skip
+    """The values of a variable at all points, (*shape, *lengths), from those at some, by index."""
+    kinds = {variable.values.dtype for variable in column.values()}
+    if len({kind.kind == "U" for kind in kinds}) > 1:
+        raise MeanfieldError(
+            f"f returns {name} as text at one point and as a number at another; use one type at "
+            "all points."
+        )
+    points, kind = math.prod(shape), np.result_type(*kinds)
+    complete = len(column) == points and all(v.values.shape == lengths for v in column.values())
+    check_memory(f"{name} at {points} points", (*shape, *lengths), "the number of points")
+    has_gaps = not complete and kind.kind != "U"  # filled with nan; missing texts are empty
+    kind = np.result_type(kind, float) if has_gaps else kind
+    table = np.full((*shape, *lengths), np.nan if has_gaps else np.zeros((), kind), kind)
+    for index, variable in column.items():
+        region: Any = (*index, *map(slice, variable.values.shape))
+        table[region] = variable.values
+    return table
 
 
 def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
