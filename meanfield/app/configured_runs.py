@@ -182,7 +182,7 @@ class Runs(Work):
         """The configuration with changed values."""
         data = deepcopy(self.data)
         for key, value in changes.items():
-            _change(data, key, value)
+            _set_key(data, key, value)
         config = parse_config(data, self.source)
         if not isinstance(config, Run):
             raise ConfigError(f"f must be a configuration of a run; got one with [{config.work}].")
@@ -221,16 +221,16 @@ def _seed_keys(data: Any, where: str) -> Iterator[str]:
             yield from _seed_keys(value, f"{where}.{name}")
 
 
-def _change(data: Any, key: str, value: Any) -> None:
+def _set_key(data: Any, key: str, value: Any) -> None:
     """Set the value of a dotted key; numbers in it are indices of arrays."""
     *tables, last = key.split(".")
     table = data
     for name in tables:
-        table = table[_index(table, name, key)]
-    table[_index(table, last, key, new=True)] = value
+        table = table[_key_or_index(table, name, key)]
+    table[_key_or_index(table, last, key, new=True)] = value
 
 
-def _index(table: Any, name: str, key: str, new: bool = False) -> Any:
+def _key_or_index(table: Any, name: str, key: str, new: bool = False) -> Any:
     """The key of a table, or the index of an array, that a part of a dotted key names.
 
     A table need not have it yet if it is `new`.

@@ -208,7 +208,7 @@ def _mean_field(
     for _ in range(MAX_REFINEMENTS):
         middles = (knots[1:] + knots[:-1]) / 2
         law = _run_densities(model, start, np.union1d(knots, middles), rtol, breaks)
-        coarse = _misses(law)
+        coarse = _missed_by_spline(law)
         if not coarse.any():
             return law
         coarse[:-1] |= coarse[1:]  # neighbours too, as a spline is not local
@@ -236,7 +236,7 @@ def _run_densities(
     return law
 
 
-def _misses(law: Solution) -> np.ndarray:
+def _missed_by_spline(law: Solution) -> np.ndarray:
     """Mask of the outputs between, which the spline through every second output misses."""
     from scipy.interpolate import CubicSpline
 

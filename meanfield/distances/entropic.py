@@ -101,9 +101,7 @@ def sinkhorn_divergence(
     strength = blur**p
     points = cache(lambda measure, member: _with_mass(measure.points(member, cells)))
     triples = [(((a, i), (b, j)), ((a, i), (a, i)), ((b, j), (b, j))) for i, j in pairs.tolist()]
-    parts = dict.fromkeys(
-        part for triple in triples for part in triple
-    )  # each pair of members once
+    parts = dict.fromkeys(part for triple in triples for part in triple)  # each pair once
     with Progress("Sinkhorn", progress) as bar:
         sizes = [len(points(*left).x) * len(points(*right).x) for left, right in parts]
         ends = np.cumsum([0, *sizes]) / sum(sizes)
@@ -209,23 +207,21 @@ def _maximum(
 ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
     """The potentials f, g after at most `rounds` Newton steps, and the error of the marginal b."""
     log_a, log_b = np.log(a), np.log(b)
-
+    goal = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
     kernel = np.exp(costs / -strength) if costs.max() < MAX_EXPONENT * strength else None
 
     def response(g: np.ndarray) -> np.ndarray:
         return _soft_minimum(costs, kernel, g / strength + log_b, strength)
 
-    def opposite(f: np.ndarray) -> np.ndarray:  # Sinkhorn's step
+    def sinkhorn_step(f: np.ndarray) -> np.ndarray:
         back_kernel = None if kernel is None else kernel.T
         return _soft_minimum(transposed, back_kernel, f / strength + log_a, strength)
 
-    f = response(g)
-    goal = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
-    for _ in range(rounds):
-        last_error = np.inf
-        sweeps = 0 if kernel is None else len(b) // UNKNOWNS_PER_SWEEP
+    def after_sweeps(f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The potentials after one step of Sinkhorn, and more while they finish sooner."""
+        last_error, sweeps = np.inf, 0 if kernel is None else len(b) // UNKNOWNS_PER_SWEEP
         for sweeps_left in range(sweeps, -1, -1):
-            g_old, g = g, opposite(f)
+            g_old, g = g, sinkhorn_step(f)
             f = response(g)
             error = float(np.abs(b * np.expm1((g_old - g) / strength)).sum())  # before this step
             ratio = error / last_error
@@ -235,6 +231,11 @@ def _maximum(
             if not error > goal or not converges:
                 break
             last_error = error
+        return f, g
+
+    f = response(g)
+    for _ in range(rounds):
+        f, g = after_sweeps(f, g)
         plan = a[:, None] * np.exp((f[:, None] + g - costs) / strength + log_b)
         gradient = b - plan.sum(axis=0)
         error = float(np.abs(gradient).sum())

@@ -205,9 +205,9 @@ def _rooted(
     squares: np.ndarray, shape: tuple[int, ...], method: str, rounding: np.ndarray | float
 ) -> Distance:
     """The distance from its squares, which rounding may have made slightly negative."""
-    some = np.maximum(squares, 0.0).reshape(shape)
-    value = np.sqrt(some)
-    return Distance(value, np.sqrt(some + rounding) - value + NUFFT_ERROR * value, method)
+    nonnegative = np.maximum(squares, 0.0).reshape(shape)
+    value = np.sqrt(nonnegative)
+    return Distance(value, np.sqrt(nonnegative + rounding) - value + NUFFT_ERROR * value, method)
 
 
 def _beyond_the_degree(

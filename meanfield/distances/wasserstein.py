@@ -205,6 +205,7 @@ def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> Distances:
 
 
 def _between_points(a: Measure, b: Measure, i: int, j: int, p: float, _: Divided) -> Distances:
+    """The distance of the members i and j of two sets of points by an optimal plan."""
     plan = optimal_plan(a.metric, *a.points(i, 0), *b.points(j, 0), p)
     distance = plan.cost ** (1 / p)
     error = distance - max(plan.bound, 0.0) ** (1 / p) + INTEGRAL_ROUNDING * distance
@@ -214,6 +215,7 @@ def _between_points(a: Measure, b: Measure, i: int, j: int, p: float, _: Divided
 def _density_and_points(
     a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided
 ) -> Distances:
+    """The middle of two bounds of the distance between a density and points."""
     if b.is_density:
         a, b, i, j = b, a, j, i
     bounds = semidiscrete_bounds(divided(a, i), b.points(j, 0), p)
@@ -224,6 +226,7 @@ def _density_and_points(
 def _between_densities(
     a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided
 ) -> Distances:
+    """The distance of the cells of two densities; its error is that of the cells."""
     first, second = divided(a, i), divided(b, j)
     plan = optimal_plan(a.metric, *first.coarse, *second.coarse, p)
     return plan.scale * plan.cost ** (1 / p), first.radius(p) + second.radius(p)

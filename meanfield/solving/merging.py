@@ -69,7 +69,7 @@ class MergingHint(Policy):
         self._steps += 1
         if self._warned or self._steps % HINT_INTERVAL or run.progress > 0.5:
             return
-        if len(_links(run.rows.state_of(run.flow.x).x, COLLAPSED_DISTANCE)):
+        if len(_spanning_forest(run.rows.state_of(run.flow.x).x, COLLAPSED_DISTANCE)):
             self._warned = True
             warnings.warn(
                 f"t = {run.t:.3g}, {100 * run.progress:.2g} % of the way, took {self._steps} "
@@ -142,7 +142,7 @@ class Merging(Policy):
         points = rows.x
         if rows.radii is not None:
             points = np.concatenate([points, np.log(rows.radii)[:, None]], axis=1)
-        close_pairs = _links(points, self.distance)
+        close_pairs = _spanning_forest(points, self.distance)
         if not len(close_pairs):
             return None
         from scipy.sparse import coo_array
@@ -224,7 +224,7 @@ def _gaps(interpolant: Any, motion: Any) -> Gaps:
     return gaps
 
 
-def _links(x: np.ndarray, distance: float) -> np.ndarray:
+def _spanning_forest(x: np.ndarray, distance: float) -> np.ndarray:
     """Minimum spanning forest of the pairs of points x (n, d) at most `distance` apart.
 
     Returns the indices of its m pairs, (m, 2).

@@ -56,7 +56,7 @@ def run_points(
     """
     with Store(store, {"f": work, "rng": seed}) as open_store:
         run = _SweepRun(work, points, seed, open_store, keep_errors)
-        run.through(executor, batch, progress, name)
+        run.run_missing(executor, batch, progress, name)
     outcomes = [run.outcomes.get(point.key) for point in points]
     return outcomes, None not in outcomes
 
@@ -80,7 +80,9 @@ class _SweepRun:
         costs = [cost for key, cost in self._costs.items() if key in self.outcomes]
         self._done, self._count = sum(costs), len(costs)
 
-    def through(self, executor: Any, batch: int | None, progress: bool | None, name: str) -> None:
+    def run_missing(
+        self, executor: Any, batch: int | None, progress: bool | None, name: str
+    ) -> None:
         """Run the points without outcomes."""
         left = [point for point in self._points if point.key not in self.outcomes]
         failures: list[MeanfieldError] = []
@@ -111,7 +113,7 @@ class _SweepRun:
                     for number, future in completed(workers, pairs, stop):
                         lost = isinstance(error_of(future), WORKERS_LOST)
                         if not (interruption.requested and lost):
-                            jobs += self._enter(numbered[number], future, failures)
+                            jobs += self._record(numbered[number], future, failures)
                         show()
         if failures:
             raise failures[0]
@@ -119,7 +121,7 @@ class _SweepRun:
     def _part(self) -> float:
         return self._done / sum(self._costs.values())
 
-    def _enter(self, job: Job, future: Future[Any], failures: list[MeanfieldError]) -> list[Job]:
+    def _record(self, job: Job, future: Future[Any], failures: list[MeanfieldError]) -> list[Job]:
         """Store the outcomes of a batch; return the jobs to run in its place."""
         try:
             payload = future.result()

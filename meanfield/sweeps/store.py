@@ -109,7 +109,7 @@ class Store:
     def _write(self) -> None:
         """Write the pending records, all or nothing, if the file is unchanged."""
         assert self.path is not None
-        self._look(self.path)
+        self._check_file(self.path)
         if not self._waiting or self._file < 0:
             return
         size = os.fstat(self._file).st_size
@@ -131,7 +131,7 @@ class Store:
             self._size += len(self._waiting)
             self._waiting = bytearray()
 
-    def _look(self, path: Path) -> None:
+    def _check_file(self, path: Path) -> None:
         """Check that the file still exists and is complete; otherwise warn and rewrite it.
 
         A file that replaced it is not overwritten: no more results are stored.
