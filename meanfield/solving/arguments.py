@@ -192,8 +192,8 @@ class Arguments:
             common=model.common is not None,
         )
         own_times = motion.semilinear and state.shape != () and not motion.random
-        shared_threads = 1 if own_times else threads
-        require("threads", threads, "1, as there is no ensemble of densities", shared_threads == 1)
+        expected = "1, as there is no ensemble of densities"
+        require("threads", threads, expected, own_times or threads == 1)
         return cls(
             model=model,
             state=state,

@@ -57,21 +57,6 @@ class Seeds:
 
     numbers: tuple[int, ...]
 
-    def streams(self, shape: tuple[int, ...], *, common: bool) -> tuple[Any, Any]:
-        """Streams of independent and of common noise, as `streams_of` returns them.
-
-        Raises
-        ------
-        ValueError
-            If the number of seeds is not the number of members.
-        """
-        members = int(np.prod(shape))
-        expected = f"{members} seeds, one for each member"
-        require("rng", self, expected, shape and len(self.numbers) == members)
-        generators = [np.random.default_rng(seed) for seed in self.numbers]
-        common_stream = Streams([_children(rng, 1)[0] for rng in generators]) if common else None
-        return Streams(generators), common_stream
-
 
 def streams_of(
     rng: np.random.Generator | Seeds | None, shape: tuple[int, ...], *, each: bool, common: bool
@@ -97,13 +82,18 @@ def streams_of(
     Raises
     ------
     ValueError
-        If children are needed and the generator has no seed to spawn them from.
+        If children are needed and the generator has no seed to spawn them from, or if the number of
+        seeds is not that of the members.
     """
+    members = int(np.prod(shape))
     if isinstance(rng, Seeds):
-        return rng.streams(shape, common=common)
+        expected = f"{members} seeds, one for each member"
+        require("rng", rng, expected, shape and len(rng.numbers) == members)
+        generators = [np.random.default_rng(seed) for seed in rng.numbers]
+        firsts = [_children(generator, 1)[0] for generator in generators] if common else []
+        return Streams(generators), Streams(firsts) if common else None
     if rng is None or not (common or (shape and each)):
         return rng, None
-    members = int(np.prod(shape))
     first, *children = _children(rng, 1 + members * bool(shape and each))
     common_stream: Any = Streams(_children(first, members)) if shape else first
     return (Streams(children) if children else rng), (common_stream if common else None)
