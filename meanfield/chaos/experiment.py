@@ -58,10 +58,6 @@ class Batch(NamedTuple):
         begin = self.number * self.size
         return slice(begin, begin + self.kept)
 
-    def cut(self, tokens: PointSet) -> PointSet:
-        """The replicas that are used."""
-        return tokens[: self.kept]
-
     def seeds(self, seed: int, count: int) -> list[np.random.Generator]:
         """Independent generators: for the initial tokens, for the noise, and so on."""
         root = np.random.SeedSequence(seed, spawn_key=(self.n, self.number))
@@ -146,15 +142,15 @@ class Experiment(Work):
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
         rows = [self._series(path, measure) for measure in self.distances.values()]
         for value in self.functionals.values():
-            rows.append(np.stack([_real(value(tokens), tokens.shape) for tokens in path]))
+            rows += [np.stack([_real(value(tokens), tokens.shape) for tokens in path])]
         if self.coupled:
             noise = batch.seeds(self.seed, 3)[1]  # the same increments again
             mean_field = self.model.replace(drift=MeanField(self.law))
             limit_path = self._path(mean_field, tokens, noise, batch, "tokens in the mean field")
-            rows.append(np.stack(list(map(_coupling_distance, path, limit_path))))
-            rows.append(np.stack(list(map(_apart_up_to_rotation, path, limit_path))))
+            for gap in (_coupling_distance, _apart_up_to_rotation):
+                rows += [np.stack(list(map(gap, path, limit_path)))]
         if self.floor:
-            independent = [batch.cut(self._sample(law, batch, samples)) for law in self.laws]
+            independent = [self._sample(law, batch, samples)[: batch.kept] for law in self.laws]
             rows += [self._series(independent, measure) for measure in self.distances.values()]
         return np.array(rows, float).reshape(-1, len(self.times), batch.kept)
 
@@ -191,7 +187,7 @@ class Experiment(Work):
         run = solve(model, tokens, span, **options)
         if not run.success:
             raise MeanfieldError(f"A run of {len(tokens)} {noun} ended early: {run.message}")
-        return [batch.cut(state) for state in run if isinstance(state, PointSet)]
+        return [state[: batch.kept] for state in run if isinstance(state, PointSet)]
 
     def _series(self, states: list[PointSet], measure: Measured) -> np.ndarray:
         pairs = zip(states, self.laws, strict=True)

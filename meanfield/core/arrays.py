@@ -7,6 +7,7 @@ must agree with that of the file and fit into memory before any memory is alloca
 import io
 import math
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Self
 
@@ -41,14 +42,13 @@ class ArrayFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open a .npy, .npz or .safetensors file and list its arrays; raises StorageError."""
+        """Open a .npy or .npz file and list its arrays; raises StorageError."""
         self.path = path_of("path", path)
         self.size = regular_file(self.path)
-        self._file: IO[bytes] | None = None
-        self._archive: zipfile.ZipFile | None = None
+        self._opened = ExitStack()
         try:
-            self._file = self.path.open("rb")
-            self._members = self._opened(self._file)
+            self._file = self._opened.enter_context(self.path.open("rb"))
+            self._members = self._listed()
         except Exception as error:
             self.close()
             raise _storage_error(str(self.path), error) from None
@@ -66,20 +66,16 @@ class ArrayFile:
 
     def close(self) -> None:
         """Close the file."""
-        for opened in (self._archive, self._file):
-            if opened is not None:
-                opened.close()
+        self._opened.close()
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Array of a name, its checksum compared; StorageError if it cannot be read."""
         label = f"{self.path}, array {shown(name)}" if name else str(self.path)
         member = self._members[name]
-        assert self._file is not None
         try:
             if member is None:
                 self._file.seek(0)
                 return _array(self._file, self.size)
-            assert self._archive is not None
             with self._archive.open(member) as stream:
                 array = _array(stream, member.file_size)
                 stream.read(1)  # zipfile compares the checksum at the end
@@ -87,15 +83,15 @@ class ArrayFile:
         except Exception as error:  # whatever zipfile, zlib and numpy find in a damaged file
             raise _storage_error(label, error) from None
 
-    def _opened(self, file: IO[bytes]) -> dict[str, zipfile.ZipInfo | None]:
+    def _listed(self) -> dict[str, zipfile.ZipInfo | None]:
         """The members of a .npz file by the names of their arrays; {"": None} for a .npy file."""
-        magic = file.read(len(MAGIC))
+        magic = self._file.read(len(MAGIC))
         if magic == MAGIC:
             return {"": None}
         if magic[:4] not in ZIP:
             fault = PICKLED if magic[:1] == b"\x80" else "it is neither .npz nor .npy"
             raise ValueError(fault)
-        self._archive = zipfile.ZipFile(file)
+        self._archive = self._opened.enter_context(zipfile.ZipFile(self._file))
         entries = self._archive.infolist()
         if any(entry.filename.endswith("data.pkl") for entry in entries):
             raise ValueError("it is of torch, and pickled")

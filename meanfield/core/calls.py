@@ -101,14 +101,11 @@ def refuse_abstract(cls: AnyObject) -> None:
     raise TypeError(f"{name} is abstract: derive a class from it that defines {lacking}.{kinds}")
 
 
-class _Shown:
-    """An annotation that prints as short text."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+class _Shown(str):
+    """An annotation that prints as this text, without quotation marks."""
 
     def __repr__(self) -> str:
-        return self.text
+        return str(self)
 
 
 def readable(signature: inspect.Signature) -> inspect.Signature:

@@ -12,8 +12,9 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from ..results.provenance import Origin
 CHECKPOINT_MAGIC = b"meanfield ckpt15"
 
 
-class Keeper:
+class Keeper(ExitStack):
     """Writer and reader of the checkpoint of one run; without a path it does nothing.
 
     The file is locked against other runs until the ``with`` block of the keeper ends.
@@ -51,19 +52,12 @@ class Keeper:
 
     def __init__(self, checkpoint: Any, checkpoint_every: Any, resume: Any):
         """Check the options of checkpoints; ValueError for resume without a path."""
+        super().__init__()
         self._every = NON_NEGATIVE.check("checkpoint_every", checkpoint_every)
         self._resume = boolean("resume", resume)
         if self._resume and checkpoint is None:
             raise ValueError("resume=True needs checkpoint=PATH, the file to resume from.")
         self.path = None if checkpoint is None else path_of("checkpoint", checkpoint).absolute()
-        self._lock: Lock | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._lock is not None:
-            self._lock.release()
 
     def opened(self, identity: JsonTable) -> dict[str, np.ndarray]:
         """Lock the file, and return the arrays to resume from by name; {} for a new run.
@@ -85,7 +79,7 @@ class Keeper:
             return {}
         try:
             check_writable(path)
-            self._lock = Lock(path)
+            self.enter_context(Lock(path))
         except StorageError as error:
             raise CheckpointError(f"No checkpoint can be kept: {error}") from error
         exists = path.exists()
