@@ -418,19 +418,10 @@ class Solution(Result):
                 f"Its states are {header['state']}, which is not known here: import the module "
                 "that defines them."
             )
-        kept: dict[str, Any] = {}
-        if LAST in contents.long:
-            kept["last"] = unarchived(contents.long[LAST])
-            kept["engine"] = header["engine"]
         state_header = _state_header(header["of"], state.families)
-        if INITIAL in contents.long:
-            values = unarchived(contents.long[INITIAL])
-            begin = {name: (tuple(dims), values[name]) for name, dims in header[INITIAL].items()}
-            kept["initial"] = state.unstacked(begin, state_header)[0]
-        if DENSE in contents.long:
-            kept["dense"] = KeptSteps.of_arrays(unarchived(contents.long[DENSE]))
         stacked = {name: arrays[name] for name in header["states"]}
         states = tuple(state.unstacked(stacked, state_header))
+        kept = _kept_snapshots(contents, state, state_header)
         first = kept.get("initial", states[0])
         model, lost = stored_model(contents, StateSizes(first.dimension, first.tokens, first.shape))
         if lost:  # observables cannot be measured again
@@ -471,6 +462,22 @@ class Solution(Result):
     def animate(self, path: str | Path, **options: Any) -> Path:
         """A film of the states, .mp4 or .gif: see `plotting.animate`."""
         return FIGURES["animate"](self, path_of("path", path), **options)
+
+
+def _kept_snapshots(contents: Contents, state: Any, state_header: dict[str, Any]) -> dict[str, Any]:
+    """Snapshots of a run and its initial state, by their names in `Solution.stored`."""
+    header, kept = contents.header, dict[str, Any]()
+    archives = {name: unarchived(contents.long[name])
+                for name in (LAST, INITIAL, DENSE) if name in contents.long}  # fmt: skip
+    if LAST in archives:
+        kept |= {"last": archives[LAST], "engine": header["engine"]}
+    if INITIAL in archives:
+        dims = header[INITIAL]
+        begin = {name: (tuple(dims[name]), archives[INITIAL][name]) for name in dims}
+        kept["initial"] = state.unstacked(begin, state_header)[0]
+    if DENSE in archives:
+        kept["dense"] = KeptSteps.of_arrays(archives[DENSE])
+    return kept
 
 
 def _state_header(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
