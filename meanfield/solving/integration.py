@@ -238,12 +238,12 @@ class SteppedIntegration(Integration):
     def take_steps(self, output: float, limit: int) -> int:
         """Advance the clock to the output or beyond, by at most `limit` attempts; return a code."""
 
-    @abstractmethod
     def follow(self, code: int) -> int | None:
         """Apply the policies after `take_steps` returned `code`.
 
         Returns the code of the reason why the run ends there, or None if it goes on.
         """
+        return self.consult(code)
 
     def goal(self, output: float, dense: bool) -> float:
         """Time to which steps are planned: the next jump at the latest.

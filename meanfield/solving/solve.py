@@ -375,15 +375,11 @@ class _SolvedRun:
 
         A record that was over when its checkpoint was written is returned unchanged.
         """
-        run, record, steady = self._integration, self._record, self.arguments.steady
+        run, record = self._integration, self._record
         if record.end is not None:
             return record
         with Interruption() as interruption:
-            status = "steady" if steady and not self._resumed and run.rate <= steady else None
-            if not (self._resumed or self.arguments.apart) and self._holds_at_start():
-                status = "event"
-            if self._resumed:
-                status = self._asked_to_stop()
+            status = self._asked_to_stop() if self._resumed else self._status_at_start()
             self._keep_snapshot()
             for t, elapsed in zip(self.arguments.times, run.outputs, strict=True):
                 if status is None and elapsed >= run.elapsed:
@@ -393,13 +389,15 @@ class _SolvedRun:
         self._end(status or "finished")
         return record
 
-    def _holds_at_start(self) -> bool:
-        """Whether the run ends where it begins; the state and the time are then recorded."""
-        run = self._integration
-        for index in holding(self.arguments.events, run.t, run.state):
-            self._end_at(index, run.t, run.state)
-            return True
-        return False
+    def _status_at_start(self) -> str | None:
+        """The status of a run that ends where it begins; a condition that holds is recorded."""
+        run, arguments = self._integration, self.arguments
+        if not arguments.apart:
+            for index in holding(arguments.events, run.t, run.state):
+                self._end_at(index, run.t, run.state)
+                return "event"
+        is_at_rest = arguments.steady and run.rate <= arguments.steady
+        return "steady" if is_at_rest else None
 
     def _end_at(self, index: int, t: float, state: State) -> None:
         """Record the event with this index, which ends the run, and its state."""

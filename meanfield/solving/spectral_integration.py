@@ -173,9 +173,6 @@ class SpectralIntegration(SteppedIntegration):
             self.stepper = self.stepper_for(self.state, self.scheme)
             self.stepper.state = self.stepper.state
 
-    def follow(self, code: int) -> int | None:
-        return self.consult(code)
-
     @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         """State after a single step of length dt from `state`, apart from the run."""
