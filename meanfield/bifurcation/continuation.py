@@ -38,6 +38,10 @@ REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are follo
 STRONGEST_NOISE = 1e-3  # times a kappa: the only state there is without order
 
 
+class CurvesCross(MeanfieldError):
+    """A curve has no tangent at a point, where it crosses another one."""
+
+
 class CurvePoint(NamedTuple):
     """One point of a curve.
 
@@ -263,7 +267,7 @@ class DenseCurve(Curve):
             try:
                 tangent = linear_solution(matrix, np.append(np.zeros(len(z) - 1), 1.0))
             except np.linalg.LinAlgError:
-                raise MeanfieldError(
+                raise CurvesCross(
                     f"Curves cross at the value {self.value(z[-1]):.6g} of their parameter, where "
                     "none has a direction of its own: leave it out of the range."
                 ) from None

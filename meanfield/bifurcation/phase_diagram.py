@@ -31,7 +31,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC
 from .branch_switching import BranchSearch
 from .branches import DiagramSearch, Following, asked_degrees, varied
 from .clustered_states import clustered_states
-from .continuation import StationaryCurve
+from .continuation import CurvesCross, StationaryCurve
 from .diagram import Diagram, SpecialPoint
 from .families import EquationFamily, checked_source
 from .journal import AnswerJournal, recalled
@@ -63,6 +63,7 @@ DISCONTINUOUS = ("subcritical", "transcritical")  # kinds of onsets
 POLE_TERM = 1e-3  # relative to the median: largest quadratic term at a zero; at a pole it is larger
 ON_BRANCH = 500  # most points of a branch in kappa that provides special points
 STEP_ON_BRANCH = 0.1  # longest step along that branch
+BESIDE_CROSSING = 1 / 64  # of the range of the parameter: next value to one at which curves cross
 BELOW, ABOVE = 0.4, 1.4  # default range of kappa, relative to the onset for isotropic noise
 INTERRUPTED_AT = "the search was interrupted at {name} = {value:g}."
 
@@ -270,6 +271,25 @@ class CurveStart(NamedTuple):
     degree: int = 1
 
 
+class Starts(NamedTuple):
+    """Special points of a diagram at one value of the parameter.
+
+    Attributes
+    ----------
+    value : float
+    points : list of CurveStart
+    warnings : list of str
+        Warnings of the diagram.
+    stopped : bool
+        Whether Ctrl-C stopped the search for it.
+    """
+
+    value: float
+    points: list[CurveStart]
+    warnings: list[str]
+    stopped: bool
+
+
 class CurveSearch:
     """Search for curves of special points.
 
@@ -431,11 +451,11 @@ class CurveSearch:
         journal of saved results.
         """
         where, self.kappas = self.family.name, self._range_of_kappa(values, kappas)
-        starts_at: Callable[[float], Any] = self._starts
+        starts_at: Callable[[float], Starts] = self._starts
         if executor is not None:
             starts_at = self._starts_by(executor, values).__getitem__
         for value in values:
-            starts, warnings, stopped = starts_at(value)
+            value, starts, warnings, stopped = starts_at(value)
             self.missing += [f"at {where} = {value:g}, {warning}" for warning in warnings]
             for start in starts if not stopped else [None]:
                 if start is None or self.following.stopped:
@@ -466,7 +486,7 @@ class CurveSearch:
         strength = diffusion / (basis.dimension - 1)
         return KappaRange(BELOW * strength, ABOVE * strength, True)
 
-    def _starts_by(self, executor: Any, values: list[float]) -> dict[float, Any]:
+    def _starts_by(self, executor: Any, values: list[float]) -> dict[float, Starts]:
         """Results of `_starts` at values of the parameter, each computed as a separate job."""
         family = self.family
         ranges = {family.name: family.span}
@@ -476,12 +496,17 @@ class CurveSearch:
         work = Function(partial(_packed_starts, *given))
         points = Grid.of({"value": values}, None).points(work.contents)
         outcomes, _ = run_points(work, points, executor=executor, progress=False)
-        return dict(zip(values, map(_unpacked, outcomes), strict=True))
+        return dict(zip(values, map(_unpacked, values, outcomes), strict=True))
 
-    def _starts(self, value: float) -> tuple[list[CurveStart], list[str], bool]:
-        """Special points of the diagram at a value, its warnings, and whether Ctrl-C stopped it."""
-        diagram, stopped = self.diagram(value, self.kappas.at(self.family, value))
-        return [*map(_neutral, diagram.special_points)], diagram.warnings, stopped
+    def _starts(self, value: float) -> Starts:
+        """Special points of the diagram at a value, or next to it where curves cross there."""
+        try:
+            diagram, stopped = self.diagram(value, self.kappas.at(self.family, value))
+        except CurvesCross:
+            low, high = self.family.span
+            value += BESIDE_CROSSING * (high - low) * (1 if value < high else -1)
+            diagram, stopped = self.diagram(value, self.kappas.at(self.family, value))
+        return Starts(value, [*map(_neutral, diagram.special_points)], diagram.warnings, stopped)
 
     # Rotation-invariant models ------------------------------------------------------------------
 
@@ -605,10 +630,10 @@ def _packed_starts(
         return {"starts": np.frombuffer(pickle.dumps(search._starts(value)), np.uint8)}
 
 
-def _unpacked(outcome: Any) -> tuple[list[CurveStart], list[str], bool]:
+def _unpacked(value: float, outcome: Any) -> Starts:
     """Results of `CurveSearch._starts` from an outcome of `_packed_starts`; None: stopped."""
     if outcome is None:
-        return [], [], True
+        return Starts(value, [], [], True)
     return pickle.loads(outcome.variables["starts"].values.tobytes())
 
 

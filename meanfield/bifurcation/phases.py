@@ -131,9 +131,9 @@ class PhaseDiagram(Result):
         """The kappa of a curve at one beta, accurate to rounding; nan where the curve has no point.
 
         In a plane without kappa, or with kappa as the first, the value of the second parameter.
-        `curve` is the name of a curve, or "critical", "fold" or "transition". `beta` is a value of
-        the first parameter. `degree` is `self.degree` by default. If several curves match, the
-        first one that has a point at this beta counts.
+        `curve` is the name of a curve, or a kind such as "critical", "fold" or "Hopf". `beta` is a
+        value of the first parameter. `degree` is `self.degree` by default. If several curves match,
+        the first one that has a point at this beta counts.
 
         Raises
         ------
@@ -142,7 +142,8 @@ class PhaseDiagram(Result):
         MeanfieldError
             For a loaded diagram of a function, which files do not hold.
         """
-        beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
+        kinds = [locus.kind for locus in self.loci.values()]
+        beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *kinds, *self.loci])
         require("curve", curve, ", ".join(names) or "none", curve in names)
         degree = self.degree if degree is None else degree
         if curve == "critical":

@@ -477,21 +477,30 @@ class SpecialCurve(DenseCurve):
                 z = self.at_value(between(np.array([last.z, here.z]), edge), edge)
                 points += [] if z is None else [z]
                 return [*pieces, (points, "range")]
-            if end := self._beyond_reach(here, kappas):
-                return [*pieces, (points, end)]
+            beyond = partial(self._beyond_range, kappas)
+            if (past := beyond(here)) > 0:
+                if (inside := beyond(last)) < 0:
+                    edge = located(self, last, taken, beyond, inside, past)
+                    points += [edge.point.z] if edge.status == "converged" else []
+                return [*pieces, (points, f"range of {self.family.second}")]
+            if not self._resolved(here):
+                return [*pieces, (points, "unresolved")]
             points.append(here.z)
             if following.at(self, self.kind, here.value) or count > MOST_CURVE_POINTS:
                 return [*pieces, (points, "interrupted" if following.stopped else "max_points")]
         return [*pieces, (points, "not continued")]
 
-    def _beyond_reach(self, here: CurvePoint, kappas: KappaRange) -> str:
-        """Why a curve ends before a point outside `kappas` or not resolved; empty elsewhere."""
-        low, high = kappas.at(self.family, here.value)
-        if not low <= self.second_value(here.z) <= high:
-            return f"range of {self.family.second}"
-        equation, m, mean = self.state(here.z)
+    def _beyond_range(self, kappas: KappaRange, point: CurvePoint) -> float:
+        """Distance of the second parameter from its range; negative inside."""
+        low, high = kappas.at(self.family, point.value)
+        value = self.second_value(point.z)
+        return max(low - value, value - high)
+
+    def _resolved(self, point: CurvePoint) -> bool:
+        """Whether the degree of truncation resolves the state at a point."""
+        equation, m, mean = self.state(point.z)
         tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
-        return "" if equation.resolves(m, mean.kappa, tail) else "unresolved"
+        return bool(equation.resolves(m, mean.kappa, tail))
 
     def amplitudes(self, z: np.ndarray, like: np.ndarray) -> np.ndarray:
         """Amplitudes in L^2 of the order of a state, which vanishes at an onset.

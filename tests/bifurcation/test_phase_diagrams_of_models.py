@@ -20,6 +20,20 @@ def bessel(x):
     return iv(1, x) / iv(0, x)
 
 
+def test_curves_reach_the_ends_of_the_range_of_kappa():
+    """They ended at the last point before, up to a step short, and had no value beyond it.
+
+    At h = 0, one of the places, curves cross; that value was refused.
+    """
+    model = lambda h: mf.Transformer(mf.Kuramoto() + h * PULL)  # noqa: E731
+    found = mf.phase_diagram(
+        model, mf.Circle(16), (-0.1, 0.1), kappa=(1.5, 2.2), places=3, progress=False
+    )
+    assert found.ends == {"fold 1": ("range of kappa", "range of kappa")} and len(found.cusps) == 1
+    assert found.data.kappa.values[[0, -1]] == pytest.approx([2.2, 2.2], abs=1e-11)
+    assert found.kappa("fold", 0.001) == found.kappa("fold 1", 0.001)
+
+
 @pytest.mark.repeats
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, tmp_path):
