@@ -480,8 +480,8 @@ class SpecialCurve(DenseCurve):
             beyond = partial(self._beyond_range, kappas)
             if (past := beyond(here)) > 0:
                 if (inside := beyond(last)) < 0:
-                    edge = located(self, last, taken, beyond, inside, past)
-                    points += [edge.point.z] if edge.status == "converged" else []
+                    end_point = located(self, last, taken, beyond, inside, past)
+                    points += [end_point.point.z] if end_point.status == "converged" else []
                 return [*pieces, (points, f"range of {self.family.second}")]
             if not self._resolved(here):
                 return [*pieces, (points, "unresolved")]
