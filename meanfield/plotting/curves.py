@@ -95,9 +95,8 @@ def snapshots(panels: Panels, *, scale: str = "auto") -> None:
     Parameters
     ----------
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the density, so that fast and slow phases
-        are shown alike.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the density moves equally far between them.
     count : int, optional
         How many, where `times` is not given; by default 7.
     bar : bool
@@ -357,8 +356,8 @@ def spectrum(panels: Panels) -> None:
     solution : Solution
         Densities.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the density.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the density moves equally far between them.
     count : int, optional
         How many, where `times` is not given; by default 7.
     bar : bool
@@ -407,8 +406,8 @@ def distribution(panels: Panels) -> None:
     solution : Solution
         Characteristics on the circle, or axisymmetric.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the measure.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the measure moves equally far between them.
     count : int, optional
         How many, where `times` is not given; by default 7.
     bar : bool

@@ -90,8 +90,8 @@ def ellipses(
     solution : Solution
         A Gaussian in the plane.
     times : sequence of float, optional
-        The saved times nearest to these; by default `count` spread along the path of
-        the law, as far as it is in the panel.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the law moves equally far between them, as far as it is in the panel.
     count : int
         At most how many times.
 
@@ -102,7 +102,8 @@ def ellipses(
     TypeError
         If the states are not Gaussians in the plane.
     """
-    (ax,), solution, moving = panels.axes, panels.solution, panels.film is not None
+    (ax,), moving = panels.axes, panels.film is not None
+    solution = layouts.evaluated_at(panels.solution, times)
     states = solution.states[: layouts.drawn_count(solution)]
     count = whole_number("count", count)
     shown, last = panels.times, len(states) - 1

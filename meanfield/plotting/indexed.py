@@ -175,8 +175,8 @@ def index_map(panels: Panels, *, scale: str = "auto") -> None:
     solution : Solution
         Indexed densities on the circle, or axisymmetric.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the densities; in an `ax` the last.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the law moves equally far between them; in an `ax` the last.
     count : int, optional
         How many, where `times` is not given; by default 4, or 3 for several members.
     scale : {"auto", "linear", "log", "power"}
@@ -221,8 +221,8 @@ def order(panels: Panels) -> None:
     solution : Solution
         Indexed densities.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the densities.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the law moves equally far between them.
     count : int, optional
         How many, where `times` is not given; by default 7.
     bar : bool

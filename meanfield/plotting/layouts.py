@@ -4,6 +4,7 @@ Movies and figures are drawn by the same functions: `Panels.show` draws the stat
 or in a movie the current state in place of the previous one.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ..core.checks import as_given, boolean, positive, real_array, require, whole_number
+from ..core.errors import MeanfieldError
 from ..core.forms import nearest
 from ..core.provided import FIGURES
 from ..results.solution import Solution
@@ -31,6 +33,7 @@ NAME = "time $t$"
 FEWEST_TIMES, LONG_TIMES = 5, 30.0  # least number and least range of times for a logarithmic axis
 EVEN_STEPS, MOST = 0.1, 0.7  # deviation of even steps from their median, and their least share
 MOST_LISTED = 4  # times in a message
+SAVED_TIME = 1e-9  # relative difference of a time and the saved one that it means
 
 
 def resolved_states(solution: Solution) -> np.ndarray:
@@ -73,6 +76,13 @@ def pick_times(
     if times is None:
         count = whole_number("count", count)
         return states_along_path(solution, members, count)
+    targets = _checked_times(solution, times)
+    shown = solution.t[: drawn_count(solution)]
+    return np.unique(np.abs(shown[:, None] - targets).argmin(axis=0))
+
+
+def _checked_times(solution: Solution, times: Sequence[float]) -> np.ndarray:
+    """The argument `times` of figures, as an array of times within a solution."""
     if is_timeless(solution):
         raise ValueError(
             f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, "
@@ -83,14 +93,39 @@ def pick_times(
     slack = 1e-9 * max(abs(begin), abs(end))
     fits = targets.size and ((targets >= begin - slack) & (targets <= end + slack)).all()
     require("times", times, f"between {begin:g} and {end:g}, where this solution was saved", fits)
-    shown = solution.t[: drawn_count(solution)]
-    return np.unique(np.abs(shown[:, None] - targets).argmin(axis=0))
+    return targets
+
+
+def evaluated_at(solution: Solution, times: Sequence[float] | None) -> Solution:
+    """The solution with its states at `times` beside those saved, if it can be evaluated there.
+
+    If it cannot, it is returned as it is, with a warning: the nearest saved states are drawn.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, or this is a state without a run.
+    """
+    if times is None:
+        return solution
+    targets = np.unique(_checked_times(solution, times))
+    gaps = np.abs(targets[:, None] - solution.t).min(axis=1)
+    size = np.maximum(np.abs(targets), np.diff(solution.t).min(initial=np.inf))
+    missing = targets[gaps > SAVED_TIME * size]
+    if not missing.size:
+        return solution
+    try:
+        return solution(np.union1d(solution.t, missing))
+    except MeanfieldError as reason:
+        message = f"{reason} The nearest saved states are drawn, with their own times."
+        warnings.warn(message, UserWarning, stacklevel=2)
+        return solution
 
 
 def states_along_path(
     solution: Solution, members: Sequence[labels.Member], count: int
 ) -> np.ndarray:
-    """Indices of at most `count` saved states, evenly spread along the path of the measure.
+    """Indices of at most `count` saved states, between which the measure moves equally far.
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
     nodes of characteristics or the tokens move, or inner products change, in the mean square: fast
@@ -257,7 +292,7 @@ class DrawnMembers:
         return {m: self.look.sample(self.solution, m, limit) for m in self.members}
 
     def spread_times(self, count: int) -> np.ndarray:
-        """Indices of at most `count` saved states, evenly spread along the path of the measure."""
+        """Indices of at most `count` saved states, between which the measure moves equally far."""
         return states_along_path(self.solution, self.members, count)
 
 
@@ -438,9 +473,10 @@ def panels(
 ) -> Panels:
     """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`.
 
-    With `default`, each panel shows the saved states nearest to `times`, or `count` of them, by
-    default `default`; `bar` is that of `Panels`.
+    With `default`, each panel shows the states at `times`, see `evaluated_at`, or `count` of those
+    saved, by default `default`; `bar` is that of `Panels`.
     """
+    solution = evaluated_at(solution, times)
     view = _members(solution, member, ax)
     members, options = view.members, dict[str, Any](bar=bar is not False)
     if default:
@@ -477,6 +513,7 @@ def sheet(
     most : int
         Panels in a row for a single member.
     """
+    solution = evaluated_at(solution, times)
     view = _members(solution, member, ax)
     members = view.members
     default = default if len(members) == 1 else 3

@@ -62,8 +62,8 @@ def rings(panels: Panels, *, clusters: bool = True, density: Solution | None = N
     solution : Solution
         Tokens or characteristics on the circle, or axisymmetric characteristics.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the measure; in an `ax` the last.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the measure moves equally far between them; in an `ax` the last.
     count : int, optional
         How many, where `times` is not given; by default 6, or 3 for several members.
     clusters : bool

@@ -278,8 +278,10 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         - `member`: one member of an ensemble, an int or a tuple; by default each has a panel, at
           most nine;
         - `title`: the heading, by default the model; "" for none; with `ax` that of the axes;
-        - `times`: show the saved states nearest to these times, or `count` of them, which are by
-          default spread evenly along the path of the measure; in an `ax` the last;
+        - `times`: show the states at these times: those not saved are evaluated if the run has kept
+          its steps (``dense=True``), and otherwise the nearest saved states are shown, with a
+          warning. Or `count` saved states, chosen so that the measure moves equally far between
+          them; in an `ax` the last;
         - `log_time`: whether the axis of times is logarithmic, by default where saved times are
           spaced like numpy.geomspace.
 

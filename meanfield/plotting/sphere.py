@@ -353,9 +353,8 @@ def orthographic(
     solution : Solution
         Densities on the sphere.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the density, so that fast and slow phases
-        are shown alike; in an `ax` the last.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the density moves equally far between them; in an `ax` the last.
     count : int, optional
         How many, where `times` is not given; by default 5, or 3 for several members.
     seen_from : (3,), optional
@@ -395,8 +394,8 @@ def orthographic_dots(
     solution : Solution
         Characteristics or tokens on the sphere.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the measure; in an `ax` the last.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the measure moves equally far between them; in an `ax` the last.
     count : int, optional
         How many, where `times` is not given; by default 5, or 3 for several members.
     seen_from : (3,), optional

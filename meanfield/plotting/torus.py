@@ -73,8 +73,8 @@ def torus_map(panels: Panels, *, scale: str = "auto") -> None:
     solution : Solution
         Densities on a torus of two or three angles.
     times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the density; in an `ax` the last.
+        Times to show; those not saved as for `plot`. By default `count` saved ones, chosen so that
+        the density moves equally far between them; in an `ax` the last.
     count : int, optional
         How many, where `times` is not given; by default 6, or 3 for several members.
     scale : {"auto", "linear", "log", "power"}

@@ -452,9 +452,10 @@ class Solution(Result):
         "ellipses" and "cone".
 
         Options are those of the kind; a wrong one is answered with the kinds that have it:
-        `title` and `member` of all, `ax` of all but "overview"; `times=[0.1, 1]`, for which the
-        nearest saved states are shown, labelled by their own times, or `count`, of those that show
-        single times; `scale` of densities; `log_time` of those over time; `names` of "observables".
+        `title` and `member` of all, `ax` of all but "overview"; `times=[0.1, 1]` or `count`, of
+        those that show single times: without ``dense=True`` the nearest saved states are shown,
+        labelled by their own times, with a warning; `scale` of densities; `log_time` of those over
+        time; `names` of "observables".
         The page Draw a run has a table of them, and `plotting.plot` the rest.
         """
         return FIGURES["plot"](self, kind=kind, **options)

@@ -66,13 +66,16 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
         since = ""
         if steps is not None:
             since = f", and kept steps from t = {start + float(steps.snapshots[0][AT]):g} on"
-        nearest = run.t[np.abs(run.t - t).argmin()]
-        advice = "dense=True to solve, and to run.save if it is saved, or this time in t_eval"
+        nearest = float(run.t[np.abs(run.t - t).argmin()])
+        advice = "Give dense=True to solve, and to run.save if it is saved, or this time in t_eval."
         if run.options.get("seed") is not None:
-            advice = "this time in t_eval of a new run, whose random numbers are others"
+            advice = (
+                "Runs with noise cannot be evaluated afterwards: solve again with this time in "
+                "t_eval; the path will differ."
+            )
         raise MeanfieldError(
-            f"The run has no state at t = {t:.17g}{since}. Give {advice}. "
-            f"The nearest saved time is {nearest:.17g}."
+            f"The run has no state at t = {_digits(t)}{since}. {advice} "
+            f"The nearest saved time is {_digits(nearest)}."
         )
     end = float(snapshot[END])
     if end not in integrations:
@@ -85,6 +88,11 @@ def _state_at(run: Solution, t: float, integrations: dict[float, Integration]) -
         if integration.advance(elapsed, integration.pause) in ENDED:
             break
     return integration.state
+
+
+def _digits(t: float) -> str:
+    """The shortest decimal number that is `t`: 0.3, 1."""
+    return repr(t).removesuffix(".0")
 
 
 def _integration(run: Solution, end: float, apart: bool) -> Integration:

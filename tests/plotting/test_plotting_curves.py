@@ -6,7 +6,7 @@ from itertools import pairwise
 import matplotlib
 import numpy as np
 import pytest
-from drawings import frames, panels, room, texts
+from drawings import frames, panels, room, texts, words
 from matplotlib.collections import EllipseCollection, LineCollection
 
 import meanfield as mf
@@ -285,3 +285,28 @@ def test_a_density_saved_at_other_times_is_refused():
         assert tokens.plot(kind, density=early, times=[1.0])
         with pytest.raises(ValueError, match=r"t = 0\.4 .* t = 0\..*t_eval"):
             tokens.plot(kind, density=early, times=[0.4])
+
+
+SEVERAL_TIMES = {
+    "density": ["snapshots", "polar", "spectrum"],
+    "tokens": ["polar", "histogram", "projection"],
+    "gaussian": ["ellipses"],
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_TIMES)
+def test_a_run_with_kept_steps_is_drawn_at_the_times_asked_for(name):
+    start = {
+        "density": mf.Circle(16).von_mises(0.3, 1.0),
+        "tokens": mf.Tokens.on_circle([0.0, 0.5, 2.0]),
+        "gaussian": mf.Gaussian([0.0, 0.0], [[1.0, 0.2], [0.2, 0.5]]),
+    }[name]
+    model = mf.Transformer(mf.Attention(0.1 * np.eye(2)) if name == "gaussian" else mf.USA(1.0))
+    run = mf.solve(model, start, (0, 2), t_eval=[0.0, 2.0], dense=True)
+    for kind in SEVERAL_TIMES[name]:
+        figure = run.plot(kind, times=[0.25, 2.0])
+        assert "0.25" in words(figure), kind
+    plain = mf.solve(model, start, (0, 2), t_eval=[0.0, 2.0])
+    with pytest.warns(UserWarning, match="dense=True"):
+        figure = plain.plot(SEVERAL_TIMES[name][0], times=[0.25, 2.0])
+    assert "0.25" not in words(figure)

@@ -82,9 +82,10 @@ def test_the_overview_holds_maps_a_pair_and_observables(single):
     assert len([ax for ax in panels(single.plot()) if ax.images]) == 7
 
 
-def test_the_times_shown_are_the_nearest_saved_ones(single):
-    titles = [ax.get_title() for ax in panels(single.plot("map", times=[0, 0.55, 1]))]
-    assert titles == ["$t = 0$", "$t = 0.6$", "$t = 1$"]
+def test_without_kept_steps_the_nearest_saved_times_are_shown_and_a_warning_says_so(single):
+    with pytest.warns(UserWarning, match="no state at t = 0.55.* nearest saved states are drawn"):
+        figure = single.plot("map", times=[0, 0.55, 1])
+    assert [ax.get_title() for ax in panels(figure)] == ["$t = 0$", "$t = 0.6$", "$t = 1$"]
 
 
 def test_all_views_have_one_colour_scale(single):

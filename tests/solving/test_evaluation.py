@@ -264,6 +264,6 @@ def test_a_time_before_the_first_output_is_within_the_span():
 
 def test_a_random_run_has_no_other_times_and_is_not_told_to_keep_its_steps():
     run = mf.solve(mf.Transformer(mf.USA(1.0), kappa=2.0), X, (0, 0.1), rng=1)
-    with pytest.raises(mf.MeanfieldError, match="t_eval of a new run") as refused:
+    with pytest.raises(mf.MeanfieldError, match="solve again with this time in t_eval") as refused:
         run(np.pi / 100)
     assert "dense" not in str(refused.value)
