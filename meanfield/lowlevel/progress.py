@@ -1,6 +1,7 @@
 """The progress bar of a run, and its interruption by Ctrl-C."""
 
 import math
+import os
 import signal
 import sys
 import threading
@@ -82,6 +83,9 @@ class Progress(ExitStack):
         The fraction of the work, from 0 to 1, that was done before.
     form : str
         The format of the bar.
+    stages : bool
+        Whether the work consists of a few stages whose times are not known: the bar is then redrawn
+        every second, without a remaining time.
 
     Raises
     ------
@@ -90,13 +94,14 @@ class Progress(ExitStack):
     """
 
     def __init__(
-        self, title: str, enabled: bool | None, done: float = 0.0, form: str = REMAINING_FORMAT
-    ) -> None:
+        self, title: str, enabled: bool | None, done: float = 0.0, form: str = REMAINING_FORMAT,
+        *, stages: bool = False,
+    ) -> None:  # fmt: skip
         """Show the bar if `enabled`; with None in a terminal, after a second."""
         super().__init__()
         self._what = title
         self._bar: Any = None
-        self._form, self._compiles_since = form, 0.0
+        self._form, self._compiles_since = BAR_FORMAT if stages else form, 0.0
         self._left = RemainingTime(done, time.time())
         shown = _is_watched() if enabled is None else boolean("progress", enabled)
         if shown:
@@ -110,9 +115,12 @@ class Progress(ExitStack):
                     miniters=0,
                     bar_format=form.replace(REMAINING_FORMAT, BAR_FORMAT),
                     desc=title,
+                    **_assumed_size(),
                 )
             )
             self.enter_context(listening(self._show_compilation))
+            if stages:
+                self.enter_context(_repeated(self._bar.refresh))
 
     def _show_compilation(self, function: str | None) -> None:
         """Show that a function is being compiled; None: the compilation has ended."""
@@ -136,6 +144,33 @@ class Progress(ExitStack):
                 self._bar.bar_format = self._form.replace("{remaining}", remaining)
             self._bar.set_description_str(text, refresh=False)
             self._bar.update(fraction - self._bar.n)
+
+
+def _assumed_size() -> dict[str, int]:
+    """Columns and rows of a bar on a terminal that does not know its size; else nothing."""
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):  # no terminal
+        return {}
+    return {} if min(size) > 1 else {"ncols": 79, "nrows": 24}
+
+
+@contextmanager
+def _repeated(function: Callable[[], object], seconds: float = 1.0) -> Iterator[None]:
+    """Context in which a thread calls a function again and again, first after `seconds`."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(seconds):
+            function()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _is_watched() -> bool:

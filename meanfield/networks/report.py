@@ -162,7 +162,7 @@ def report(
     net = source if isinstance(source, Network) else None
     expected = "given for a network, and for nothing else"
     require("texts", texts, expected, (texts is not None) == (net is not None))
-    with Progress("probing", progress) as bar, one_blas_thread():
+    with Progress("probing", progress, stages=True) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         if net is None:
             trace = as_trace(source)

@@ -1,5 +1,6 @@
 """The progress bar: what it says, when it is silent, and that it changes nothing."""
 
+import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -145,3 +146,20 @@ def test_what_runs_in_a_thread_is_stopped_by_whoever_it_works_for():
     with stopped_when(lambda: True):
         found = mf.branches(mf.USA(4.0), circle, kappa=(0.3, 0.6), progress=False)
     assert "interrupted" in " ".join(found.warnings).lower()
+
+
+def test_stages_are_named_when_they_begin_and_the_time_goes_on(capfd):
+    with Progress("probing", True, stages=True) as bar:
+        bar.show(0.1, "first")
+        bar.show(0.8, "second")  # at once, as after a short stage
+        time.sleep(1.2)
+        assert "second  80%" in capfd.readouterr().err
+        bar.show(0.9, "third")
+    assert "<" not in capfd.readouterr().err
+
+
+def test_a_terminal_without_a_size_gets_a_bar(capfd, monkeypatch):
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((0, 0)))
+    with Progress("solve", True) as bar:
+        bar.show(1.0, "t = 1")
+    assert "t = 1 100%|" in capfd.readouterr().err
