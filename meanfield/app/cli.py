@@ -194,10 +194,7 @@ def run_task(
 
     if extend is not None or until is not None or config is None:
         if extend is None or until is None or config is not None or resume:
-            raise click.UsageError(
-                "Give CONFIG.toml, to solve the problem of a file, or --extend RUN.nc --until T, "
-                "to go on with its result."
-            )
+            raise click.UsageError(_why_not_one_run(config, extend, until))
         extend_run(extend, until, out, force, quiet)
         return
     parsed = read_config(config)
@@ -224,9 +221,27 @@ def run_task(
     _exit_with(parsed.problems(result), shown)
 
 
+def _why_not_one_run(config: Path | None, extend: Path | None, until: float | None) -> str:
+    """A usage message for a command that neither solves a problem nor extends a run."""
+    usage = "meanfield solve --extend RUN.nc --until T"
+    if extend is None and until is not None:
+        end = "" if config is None else f" The end of a new run is t_span in {config}."
+        return (
+            f"--until belongs to --extend: {usage} continues the run of a file to the time T.{end}"
+        )
+    if extend is None:
+        return f"Give CONFIG.toml, to solve a problem, or --extend: {usage} continues a run."
+    if config is not None:
+        return f"Give {config} or --extend, not both: {usage} continues a run without CONFIG.toml."
+    if until is None:
+        return f"--extend needs the new last time: {usage}"
+    return f"--resume continues an interrupted run of CONFIG.toml; leave it out: {usage}"
+
+
 def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: bool) -> None:
     """Extend the run of a file, and write and print the result."""
     from ..core.files import Lock, check_writable
+    from ..results.files import load
     from ..results.solution import Solution
     from .tasks import Run
 
@@ -234,7 +249,12 @@ def extend_run(file: Path, until: float, out: Path | None, force: bool, quiet: b
         check_outputs([out], file, False, force)
     target = file if out is None else out
     with commands.plain_warnings() as shown, Lock(target):
-        short = Solution.load(file)
+        short = load(file)
+        if not isinstance(short, Solution):
+            raise MeanfieldError(
+                f"{file} holds a {type(short).__name__}: --extend takes a run, a result of "
+                "`meanfield solve`."
+            )
         check_writable(target)
         try:
             run = short.extend(until, progress=False if quiet else None)
@@ -329,8 +349,8 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 )
 @option(
     "--times",
-    "Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
-    "histogram, map, orthographic, distribution, projection, ellipses.",
+    "Times to show, 0.1,0.5,2; of a run without dense = true the nearest saved ones. Of the kinds "
+    "snapshots, polar, histogram, map, orthographic, distribution, projection, ellipses.",
     *("T,T,...", commands.numbers),
 )
 @option("--title", "Heading; by default the model, and none if empty.", "TEXT")
@@ -418,7 +438,7 @@ def probe(
     if not source.exists():
         checked_folder(source)  # raises, and says what to give
     if source.is_dir() and not texts:
-        raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
+        raise MeanfieldError(f"{source} is a folder, of a network: name a text with --text FILE.")
     if source.is_file() and texts:
         raise MeanfieldError(f"{source} is a file, of hidden states, which have no --text.")
     check_new("--out", out, (".html", ".htm"), force)

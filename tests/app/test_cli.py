@@ -172,6 +172,26 @@ def test_solve_takes_a_configuration_or_a_result(words):
     assert "--extend RUN.nc --until T" in meanfield("solve", *words, code=2)[1]
 
 
+def test_extend_says_what_it_takes():
+    meanfield("solve", "run.toml", "--out", "a.nc", "--quiet")
+    said = meanfield("solve", "run.toml", "--until", 9, code=2)[1]
+    assert "--until belongs to --extend" in said and "t_span in run.toml" in said
+    said = meanfield("solve", "run.toml", "--extend", "a.nc", code=2)[1]
+    assert "run.toml or --extend, not both" in said
+    meanfield("bifurcation", "diagram.toml", "--out", "d.nc", "--quiet")
+    said = meanfield("solve", "--extend", "d.nc", "--until", 9, code=2)[1]
+    assert "d.nc holds a Diagram: --extend takes a run" in said
+
+
+@pytest.mark.filterwarnings("default")
+def test_figures_of_a_file_with_kept_steps_are_of_the_times_asked_for():
+    write("dense.toml", Path("run.toml").read_text().replace("[solve]", "[solve]\ndense = true"))
+    for config in ("run.toml", "dense.toml"):
+        meanfield("solve", config, "--out", "a.nc", "--quiet", "--force")
+        said = meanfield("plot", "a.nc", "b.png", "--kind", "polar", "--times", 0.33)[1]
+        assert ("no state at t = 0.33." in said) == (config == "run.toml")
+
+
 def test_the_command_gives_what_python_gives():
     out, err = meanfield("solve", "run.toml", "--out", "a.nc")
     model = mf.Transformer(mf.USA(1.0), 3.0)
