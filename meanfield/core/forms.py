@@ -533,10 +533,18 @@ def toml(value: AnyObject) -> str:
     return str(value)[:200]
 
 
+def _rounded(array: np.ndarray) -> str:
+    """An array as nested lists, its numbers to four digits."""
+    if array.ndim:
+        return f"[{', '.join(map(_rounded, array))}]"
+    value = array.item()
+    return f"{value:.4g}" if isinstance(value, float) and not value.is_integer() else repr(value)
+
+
 def shown(value: AnyObject) -> str:
-    """A parameter in a `repr`: short arrays and numbers as they are, functions by their names."""
+    """A parameter in a `repr`: short arrays to four digits, functions by their names."""
     if isinstance(value, np.ndarray):
-        return repr(value.tolist()) if value.size <= 16 else f"<array {value.shape}>"
+        return _rounded(value) if value.size <= 16 else f"<array {value.shape}>"
     if isinstance(value, tuple):
         return f"[{', '.join(map(shown, value))}]"
     if callable(value) and not isinstance(value, type) and not hasattr(value, "described"):

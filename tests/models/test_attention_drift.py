@@ -132,6 +132,9 @@ def test_a_representation_shows_shapes_not_numbers():
         "Attention(Q=<array (2, 3, 8)>, K=PerLayer(values=<array (5, 2, 3, 8)>), V=<growing>, "
         "causal=True)"
     )
+    assert repr(Hardmax([[1 / 3, 1.0], [0.0, -2e-7 / 3]])).startswith(
+        "Hardmax(Q=[[0.3333, 1.0], [0.0, -6.667e-08]]"
+    )
     assert repr(Hardmax(np.eye(5))) == "Hardmax(Q=<array (5, 5)>, K=1.0, V=1.0)"
 
 
