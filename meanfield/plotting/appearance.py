@@ -275,8 +275,6 @@ class Appearance:
         The opacity of n curves is this over the square root of n, within limits.
     has_concentration : bool
         Whether movies show an observable of concentration, see `concentration`.
-    symbols : dict
-        Axis labels of observables, where they differ from the default.
     """
 
     mean: Callable[[Any], np.ndarray]
@@ -284,7 +282,6 @@ class Appearance:
     states = ""
     carried = False
     has_concentration = False
-    symbols: ClassVar[dict[str, str]] = {}
     most_dots, most_curves, most_around = 5000, 300, 5000
     overlap = 3.0
 
@@ -306,6 +303,10 @@ class Appearance:
     def flat(self, state: Any) -> bool:
         """True for states in R^d, where points can go to infinity."""
         return issubclass(self.space(state), Flat)
+
+    def symbols(self, _state: Any) -> dict[str, str]:
+        """Axis labels of observables, where they differ from the default."""
+        return {}
 
     def concentration(self, state: Any) -> str:
         """The observable of concentration in movies: "spread" or "order_parameter"; "" for none."""
@@ -521,12 +522,14 @@ class Finite(Appearance):
 
     weighted: Callable[[Any, np.ndarray], np.ndarray]
     measured_names: Callable[[Any], list[str]]
-    symbols: ClassVar = {
-        "cluster_count": rf"clusters, gaps ${np.degrees(LINKED_ANGLE):.1f}\degree$"
-    }
 
     carried = True
     has_concentration = True
+
+    def symbols(self, state: Any) -> dict[str, str]:
+        angle = rf"{np.degrees(LINKED_ANGLE):.1f}\degree"
+        gap = f"{LINKED_ANGLE:.3f}" if self.flat(state) else angle  # in R^d a distance
+        return {"cluster_count": f"clusters, gaps ${gap}$"}
 
     def members(self, solution: Solution, member: int | Member | None) -> list[Member]:
         if member is None:

@@ -608,6 +608,7 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
     names = [str(n) for n, v in result.data.items() if v.dtype.kind in "fi" and result.is_scalar(n)]
     require("kind", name, f"a variable: one of {', '.join(names)}", name in names)
     values = result.at_the_end(name)
+    heading = _time_and_replicas(result, name)
     values = values.mean(REPLICA_AXIS) if REPLICA_AXIS in values.dims else values
     values = values.squeeze(drop=True)
     if values.ndim not in (1, 2) or any(values[dim].dtype.kind not in "fi" for dim in values.dims):
@@ -636,6 +637,25 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
         axis.set_label_text(label)
         if is_geometric(values[dim].values):
             (panel.set_xscale if axis is panel.xaxis else panel.set_yscale)("log")
+        elif values[dim].values[0] > 0:  # no place for numbers that the parameter cannot have
+            set_limits = panel.set_xlim if axis is panel.xaxis else panel.set_ylim
+            low, high = axis.get_view_interval()
+            set_limits(max(low, 0.0), high)
+    panel.set_title(heading)
+
+
+def _time_and_replicas(result: "Sweep", name: str) -> str:
+    """The time of the values of a variable, and how many replicas they are means of, in words."""
+    variable, parts = result.data[name], []
+    if "t" in variable.dims:
+        times = variable["t"].values
+        values = variable.transpose("t", ...).values.reshape(len(times), -1)
+        last = {int(np.flatnonzero(run).max(initial=-1)) for run in np.isfinite(values).T} - {-1}
+        at_one = len(last) == 1
+        parts.append(f"at $t = {times[last.pop()]:g}$" if at_one else "at the end of each run")
+    if (count := variable.sizes.get(REPLICA_AXIS, 1)) > 1:
+        parts.append(f"mean of {count} replicas")
+    return ", ".join(parts)
 
 
 def is_geometric(places: np.ndarray) -> bool:

@@ -294,7 +294,7 @@ def draw_observables(
             _by_index(ax, solution, data[name], panels.members[0])
         else:
             _curves(ax, data[name], quantity, groups, style)
-        ax.set_ylabel(look.symbols.get(name, quantity.symbol))
+        ax.set_ylabel(look.symbols(solution.final).get(name, quantity.symbol))
         ax.margins(x=0)
         layouts.time_axis(ax, solution, log_time=log_time, named=bottom)
     if key:

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import xarray as xr
 from drawings import room, texts, words
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -227,6 +228,13 @@ def test_cells_of_a_sweep_lie_about_their_values():
         for j, share in enumerate(sorted(shares)):
             there = table.sel({"model.kappa": kappa, "initial.concentration": share})
             assert mesh.get_array()[j, i] == pytest.approx(float(there.squeeze()))
+    assert figure.axes[0].get_title() == "at $t = 0.01$"
+    data = mf.sweep(base, {"model.kappa": [1.0, 50.0, 100.0]}, progress=False)
+    replicas = xr.concat([data, data], "replica")
+    replicas.attrs["axes"] = [*data.attrs["axes"], "replica"]
+    ax = Sweep(replicas).plot().axes[0]  # kappa > 0, and so is the axis
+    assert ax.get_xlim()[0] == 0
+    assert ax.get_title() == "at $t = 0.01$, mean of 2 replicas"
     result = Sweep(mf.sweep(base, {"model.kappa": [1.0, np.inf]}, progress=False))
     with pytest.raises(mf.MeanfieldError, match="finite"):
         result.plot()

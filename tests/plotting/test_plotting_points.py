@@ -314,3 +314,11 @@ def test_a_gif_has_one_frame_for_each_state(run, tmp_path):
     few = replace(run, t=run.t[::4].copy(), states=run.states[::4])
     few.__dict__["observables"] = run.observables.isel(t=slice(None, None, 4))
     assert frames(few.animate(tmp_path / "movie.gif", dpi=30)) == len(few)
+
+
+def test_gaps_of_clusters_are_angles_on_a_sphere_and_distances_in_space():
+    points = np.array([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8]])
+    model = mf.Transformer(mf.Attention(0.1 * np.eye(2)))
+    for on_sphere, text in ((True, r"gaps $0.8\degree$"), (False, "gaps $0.014$")):
+        run = mf.solve(model, mf.Tokens(points, on_sphere=on_sphere), (0, 0.1))
+        assert text in words(run.plot("observables", names=["cluster_count"]))
