@@ -201,31 +201,42 @@ def of_layers(changes: Changes) -> list[Finding]:
         f"{with_interval(changes.cosine[-1])}."
     )
     clustering = Finding("Tokens cluster", verdict_of(*interval(total[1:])), text)
-    up, down, undecided = _by_sign(steps)
-    surely = " for certain" * ("undecided" in undecided)
-    decided = len(up) + int((steps == 0).all(axis=1).sum())
-    verdict = FAILS if down else HOLDS if decided == len(steps) else UNDECIDED
-    text = (
-        f"The interaction energy at beta = {ENERGY_BETA:g} rises{surely} in {in_layers(up)}, and "
-        f"falls{surely} in {in_layers(down)}, of {len(steps)}{undecided}"
-    )
+    _, down, _, undecided = _by_sign(steps)
+    verdict = FAILS if down else UNDECIDED if undecided else HOLDS
+    names = ("rise", "fall", "no change", "undecided")
+    text = f"Interaction energy at beta = {ENERGY_BETA:g}. {_layer_by_layer(steps, names)}"
     if down:
         deepest = min(down, key=lambda layer: steps[layer - 1, 0])
         fall = with_interval(steps[deepest - 1], True)
-        text += f"; the largest fall of these is {fall}, in layer {deepest}"
-    text += ". Under the flow of the theory it never falls, in any layer."
+        text += f" The largest of these falls is {fall}, in layer {deepest}."
+    text += " Under the flow of the theory it never falls, in any layer."
     return [clustering, Finding("Energy never falls", verdict, text)]
 
 
-def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
-    """Layers whose changes are positive, those whose are negative, and the others in words."""
-    signs, still = directions_of(steps), (steps == 0).all(axis=1)
-    signs[still] = np.nan
-    rises, falls, open_ = ([*(np.flatnonzero(signs == s) + 1)] for s in (1, -1, 0))
-    changes = ", ".join(f"{steps[layer - 1, 0]:+.3g} in layer {layer}" for layer in open_)
-    words = f" (undecided, as intervals for all layers together hold 0: {changes})"
-    equal = f" (equal to rounding in {in_layers([*(np.flatnonzero(still) + 1)])})"
-    return rises, falls, equal * bool(still.any()) + words * bool(open_)
+def _by_sign(steps: np.ndarray) -> tuple[list[int], ...]:
+    """Layers whose changes (layers, 1 + draws) are positive, negative, 0, and undecided.
+
+    Changes are 0 if they are equal to rounding, and undecided if the simultaneous intervals of all
+    layers hold 0.
+    """
+    signs = directions_of(steps)
+    signs[(steps == 0).all(axis=1)] = np.nan
+    masks = (signs == 1, signs == -1, np.isnan(signs), signs == 0)
+    return tuple([*(np.flatnonzero(mask) + 1)] for mask in masks)
+
+
+def _layer_by_layer(steps: np.ndarray, names: Sequence[str]) -> str:
+    """Sentences on changes, by the names of the groups of `_by_sign`: "Layers 1 and 2: rise." """
+    sentences = []
+    for name, numbers in zip(names, _by_sign(steps), strict=True):
+        changes = ", ".join(f"{steps[layer - 1, 0]:+.3g}" for layer in numbers)
+        estimates = f" ({changes}; intervals hold 0)" * (name == "undecided")
+        if numbers:
+            sentences.append(f"{in_layers(numbers).capitalize()}: {name}{estimates}.")
+    return " ".join(sentences)
+
+
+PARTS_BY_SIGN = ("positive", "negative", "no effect", "undecided")
 
 
 def of_parts(changes: Changes) -> list[Finding]:
@@ -233,15 +244,13 @@ def of_parts(changes: Changes) -> list[Finding]:
     findings = []
     for kind in [kind for kind in ("attention", "mlp", "normalisation") if kind in changes.parts]:
         part, is_attention = changes.parts[kind][0], kind == "attention"
-        total, (rises, falls, undecided) = part.sum(axis=0), _by_sign(part)
-        surely = " for certain" * ("undecided" in undecided)
+        total = part.sum(axis=0)
         found = verdict_of(*interval(total[1:]))
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
         text = (
             f"{name} {EFFECTS[found]}: over all layers its part of the change of the "
-            f"mean cosine, biases included, is {with_interval(total, True)}; it is positive"
-            f"{surely} in {in_layers(rises)}, and negative{surely} in "
-            f"{in_layers(falls)}{undecided}."
+            f"mean cosine, biases included, is {with_interval(total, True)}. "
+            f"{_layer_by_layer(part, PARTS_BY_SIGN)}"
         )
         verdict = found if is_attention else ""
         topic = "Attention clusters tokens" if is_attention else f"Effect of {name.lower()}"
@@ -315,7 +324,7 @@ def of_distances(layers: xr.Dataset) -> list[Finding]:
         ratio = float((w2[turns > 0] / turns[turns > 0]).min())
         ratio_in_words = f"at least {ratio:.3f} times as large."
         if ratio > 1 - 1e-6:
-            ratio_in_words = "as large: each token is matched with itself."
+            ratio_in_words = "equal to this angle: tokens keep their places."
         text = (
             f"Tokens turn by {turns.min():.2f} to {turns.max():.2f} radians (root mean square) in "
             "a layer. The distance W2, the least such angle over all ways to match the tokens of "
@@ -348,7 +357,7 @@ def of_outliers(trace: Trace) -> list[Finding]:
             ends = [[MeanCosine().value(h) for h in y[[0, -1]]] for y in (x, others)]
             total, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
             pronoun = "it" if len(tokens) == 1 else "them"
-            text += f" Without {pronoun} the mean cosine goes from {without}, else from {total}."
+            text += f" The mean cosine goes from {total}; without {pronoun}, from {without}."
         texts.append(f"In text {k}: {text}" if len(trace.hidden) > 1 else f"T{text[1:]}")
     if not texts:
         return []

@@ -1,5 +1,6 @@
 """The page of a report in HTML: findings, figures with words, tables and clusters."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -31,6 +32,14 @@ PARTS_NOTE = (
     "network. For a quantity that is not linear no split is unique: other paths have other parts "
     "with the same sum."
 )
+OF_PARTS_OF_REPORTS = {  # terms of the glossary that only some reports use: the words they explain
+    "output V": "output V",
+    "logits": "logits",
+    "SA": r"\bSA\b",
+    "kappa": "kappa",
+    "the tails of the noise": "tails of the noise",
+    "test of fit, p": r"\(p ",
+}
 NULLS_NOTE = (
     "Null models are the network with something taken away. Random weights of the trained sizes "
     "and shuffled weights keep how large training made each tensor, and no more: they are no "
@@ -45,11 +54,17 @@ def html_of(report: Report) -> str:
         verdict = f': <span class="verdict {finding.verdict}">{finding.verdict}</span>'
         title = f"{escape(finding.topic)}{verdict if finding.verdict else ''}"
         findings.append(f"<h3>{title}</h3>\n<p>{escape(finding.text)}</p>")
-    page = Template(PAGE_TEMPLATE.read_text(encoding="utf-8")).substitute(
+    figures = _figures(report)
+    used = " ".join([*findings, *figures])
+    template = PAGE_TEMPLATE.read_text(encoding="utf-8")
+    for term, words in OF_PARTS_OF_REPORTS.items():
+        if not re.search(words, used):
+            template = re.sub(rf"<dt>{term}</dt>.*\n", "", template)
+    page = Template(template).substitute(
         title=escape(report.title),
         facts=escape(report.facts),
         findings="\n".join(findings),
-        figures="\n".join(_figures(report)),
+        figures="\n".join(figures),
         clusters=clusters_section(report),
         notes="".join(
             f"<li>{escape(note)}</li>"

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from meanfield.networks.findings import (
     HOLDS,
     UNDECIDED,
     Changes,
+    Finding,
     changes_of,
     directions_of,
     in_layers,
@@ -89,27 +91,24 @@ def test_sentences_name_the_layers_that_they_speak_of():
     changes = Changes(certain([0.1, 0.2, 0.0, 0.5]), certain([1.0, 3.0, 2.5, 2.0]), part)
     gather, energy = of_layers(changes)
     assert gather.verdict == HOLDS and "+0.4 [+0.4, +0.4], from 0.1" in gather.text
-    assert (
-        energy.verdict == FAILS and "rises in layer 1, and falls in layers 2 and 3" in energy.text
-    )
-    assert "the largest fall of these is -0.5 [-0.5, -0.5], in layer" in energy.text
+    assert energy.verdict == FAILS
+    assert "Layer 1: rise. Layers 2 and 3: fall. The" in energy.text
+    assert "The largest of these falls is -0.5 [-0.5, -0.5], in layer" in energy.text
     unsure = changes.energy.copy()
     unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
     text = of_layers(Changes(changes.cosine, unsure, part))[1].text
-    undecided = "undecided, as intervals for all layers together hold 0: -0.9 in layer 3"
-    assert f"falls for certain in layer 2, of 3 ({undecided})" in text
-    assert text.count("in layer 2") == 2
+    assert "1: rise. Layer 2: fall. Layer 3: undecided (-0.9; intervals hold 0). The" in text
+    assert text.count("ayer 2") == 2
     unsure[2:, 0] += 0.5  # the estimate of layer 2 is 0, that of layer 3 still a fall
     spread = np.repeat(unsure[:, :1], 9, axis=1)
     spread[2:, 1:] += np.linspace(-1, 1, 8)
     spread[3, 1:] += np.linspace(1, -3, 8)
     second = of_layers(Changes(changes.cosine, spread, part))[1]
     assert second.verdict == "undecided"
-    assert "falls for certain in no layer" in second.text
-    assert "hold 0: +0 in layer 2, -0.9 in layer 3)" in second.text
+    assert "Layer 1: rise. Layers 2 and 3: undecided (+0, -0.9; inter" in second.text
     attention, mlp = of_parts(changes)
     assert attention.verdict == HOLDS and mlp.verdict == ""
-    assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
+    assert attention.text.endswith("Layers 1 and 3: positive. Layer 2: negative.")
     assert "The feed-forward map disperses tokens" in mlp.text and "-0.3 [" in mlp.text
 
 
@@ -204,7 +203,7 @@ def test_a_token_that_is_unlike_the_others_is_named_with_what_it_changes():
     assert "token 7 (w7) points elsewhere" in finding.text and "(layers 1 to 3)" in finding.text
     kept, mean = np.delete(h, [3, 7], axis=1), mf.networks.MeanCosine().value
     without, whole = (f"{mean(x[0]):.3g} to {mean(x[-1]):.3g}" for x in (kept, h))
-    said = f"Without them the mean cosine goes from {without}, else from {whole}."
+    said = f"The mean cosine goes from {whole}; without them, from {without}."
     assert said in finding.text
     (finding,) = of_outliers(mf.networks.Trace([h, h[:, :3], h], []))
     assert finding.text.count("In text ") == 2 and "token 3 is" in finding.text
@@ -225,6 +224,17 @@ def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text(
     ids = np.array([5, 7] * 12)
     page = clusters_section(clustered(words=[list(map(str, ids))], ids=[ids]))
     assert "by their ids" in page and "5 ×12" in page
+
+
+def test_the_glossary_explains_what_the_report_uses():
+    found = clustered()
+    assert "<dt>energy</dt>" in found.html and "<dt>W2</dt>" in found.html
+    for term in ("output V", "logits", "kappa", "SA", "test of fit, p"):
+        assert f"<dt>{term}</dt>" not in found.html
+    texts = "Of output V and of logits (SA) with kappa = 2 (p 0.1; the tails of the noise)."
+    page = replace(found, findings=(Finding("A fit", HOLDS, texts),)).html
+    for term in ("output V", "logits", "kappa", "SA", "test of fit, p", "the tails of the noise"):
+        assert f"<dt>{term}</dt>" in page
 
 
 @pytest.mark.long
@@ -416,14 +426,14 @@ def test_changes_of_the_size_of_rounding_are_told_as_such(precision):
         A = 0.1 * rng.standard_normal((16, 16))
         layers.append(layers[-1] @ expm(A - A.T))
     layers = np.array(layers, dtype=precision)
-    never = "The interaction energy at beta = 4 rises in no layer, and falls in no layer, of 4"
+    never = "Interaction energy at beta = 4. Layers 1 to 4: no change."
     first, second = of_layers(changes_of(as_trace(layers), np.random.default_rng(0)))
     assert "the mean cosine of pairs changes by 0, equal to rounding, from" in first.text
-    assert second.text.startswith(f"{never} (equal to rounding in layers 1 to 4).")
+    assert second.text.startswith(never)
     assert second.verdict == HOLDS
     closer = np.append(layers, layers[-1:] + precision(0.1), axis=0)
     first, second = of_layers(changes_of(as_trace(closer), np.random.default_rng(0)))
-    assert "rises in layer 5, and falls in no layer, of 5 (equal to rounding in l" in second.text
+    assert "Layer 5: rise. Layers 1 to 4: no change." in second.text
     assert first.verdict == second.verdict == HOLDS
 
 
