@@ -10,6 +10,7 @@ from ..engines.density_heads import GridDensity
 from ..engines.fields import DensityField, fields_of
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
+from ..models.attention import CAUSAL_REFUSED
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.transport import Transport
@@ -93,8 +94,11 @@ def check_not_of_tokens(model: Transformer, state: str, dimension: int) -> None:
     """
     drift, norm = model.drift, model.normalisation
     if drift.why_no_density:
+        instead = ", or use indexed densities (docs/theory/causal.md)" * (
+            drift.why_no_density == CAUSAL_REFUSED and state == "densities"
+        )
         raise MeanfieldError(
-            f"{drift!r} moves no {state}: {drift.why_no_density} Solve for Tokens."
+            f"{drift!r} moves no {state}: {drift.why_no_density} Solve for Tokens{instead}."
         )
     if model.why_on_tokens_only:
         raise MeanfieldError(f"This model moves no {state}: {model.why_on_tokens_only}")

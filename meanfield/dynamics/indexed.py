@@ -101,8 +101,8 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             )
         if any(getattr(part, "causal", False) for _, part in model.drift.terms):
             raise MeanfieldError(
-                "Of Indexed densities the model is causal, Transformer(..., causal=True), and not "
-                "the drift: give Attention without causal=."
+                "Indexed densities take the mask from the model, not from its attention: put it "
+                "there, as Transformer(Attention(...), causal=True)."
             )
         if model.frequency is not None and self.like.dimension != 2:
             raise MeanfieldError("frequency turns points of the circle; use Circle(degree).")

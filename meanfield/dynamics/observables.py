@@ -316,9 +316,9 @@ def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Function]:
 
     Notes
     -----
-    Each merger takes about 50 repeated steps, because the jump of the number of clusters is located
-    by bisection: all mergers of 100 tokens may take 100 times as long as the run. A smaller n, such
-    as ``merge_events(3)``, locates only the last ones.
+    Locating one merger costs about 50 steps, because the jump of the number of clusters is found by
+    bisection; all 99 mergers of 100 tokens may cost 100 runs. A smaller n, such as
+    ``merge_events(3)``, locates only the last ones.
     """
     n = whole_number("n", n)
     angle = positive("angle", angle)

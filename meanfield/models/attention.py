@@ -42,6 +42,7 @@ BIASES_REFUSED = (
     "attention with biases is known for tokens only; a density has no kernels for them."
 )
 ORDER_REFUSED = "attention with positions goes by the order of the tokens, which a density has not."
+CAUSAL_REFUSED = "causal attention goes by the order of the tokens, which a density has not."
 SAFE_SIZE = 1e100  # components up to this size cause no overflow
 MATRICES = {"Q": "Hkd", "K": "Hkd", "V": "Hvd", "output": "Hdv"}  # axes in one member, H of heads
 BIASES = {"Q_bias": "Hk", "K_bias": "Hk", "V_bias": "Hv", "output_bias": "d"}
@@ -424,7 +425,7 @@ class Attention(_QKV):
     def why_no_density(self) -> str:  # type: ignore[override]
         if not self.causal:
             return self.why_no_law
-        return "causal attention goes by the order of the tokens, which a density has not."
+        return CAUSAL_REFUSED
 
     @property
     def normalised(self) -> bool:  # type: ignore[override]
@@ -582,7 +583,10 @@ def sizes(matrices: Mapping[str, Values]) -> dict[str, int]:
     k = "d" if () in (shapes["Q"], shapes["K"]) else "k"
     v = "d" if () in (shapes["V"], shapes.get("output", ())) else "v"
     axes = {name: AXES[name].replace("k", k).replace("v", v) for name in shapes}
-    advice, V = "A number stands for a square matrix, as V is one without `output`.", shapes["V"]
+    advice, V = (
+        "A number stands for a square matrix. Without output=, V must be square.",
+        shapes["V"],
+    )
     if V and "output" not in shapes and V[-2] != V[-1]:
         back = (*V[:-2], V[-1], V[-2])
         advice = f"V maps to {V[-2]} dimensions: give output= of shape {back}."

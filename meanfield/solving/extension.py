@@ -92,8 +92,8 @@ def extend(
     -----
     The result equals the longer run bit for bit if steps do not depend on the end: with a
     splitting, whose steps end at outputs; under common noise; and with a fixed step `dt`, such as
-    1/64, of which both ends are exact multiples. With error control the last two steps before an
-    end are shortened to equal lengths. The extension then differs from the longer run by the error
+    1/64, of which both ends are exact multiples. With error control the last two steps are
+    shortened to land on the end. The extension then differs from the longer run by the error
     of these steps; a run that was interrupted before them is extended bit for bit. The extension
     has no tangents, which need all steps from the beginning.
     """

@@ -336,6 +336,12 @@ def test_parts_of_another_dimension_are_refused(model):
         mf.solve(model, smooth(mf.Circle(8)), (0, 0.1), progress=False)
 
 
+def test_causal_attention_is_sent_to_indexed_densities():
+    model = mf.Transformer(mf.Attention(causal=True))
+    with pytest.raises(mf.MeanfieldError, match="or use indexed densities"):
+        mf.solve(model, mf.Circle(8).uniform(), (0, 0.1), progress=False)
+
+
 @pytest.mark.parametrize("drift", [mf.Hardmax(), mf.SA(1.0) + mf.Attention(causal=True)], ids=repr)
 def test_the_reason_comes_before_the_axis_of_a_zonal_space(drift):
     with pytest.raises(mf.MeanfieldError, match="moves no densities"):

@@ -275,7 +275,7 @@ def test_members_of_attention_with_matrices():
 
 def test_what_is_causal_is_the_model():
     inner = mf.Attention(1.0, 1.0, 1.0, 2.0, causal=True)
-    with pytest.raises(mf.MeanfieldError, match="without causal="):
+    with pytest.raises(mf.MeanfieldError, match="mask from the model"):
         mf.solve(mf.Transformer(inner, 5.0, causal=True), MU, (0, 1))
     given = mf.Transformer(mf.USA([1.0, 2.0]), 5.0, causal=mf.Causal("mean", beta=lambda s: 1 + s))
     with pytest.raises(ValueError, match="ensemble"):
