@@ -20,6 +20,7 @@ SOURCES = (
     np.random.RandomState,
 )
 NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
+SHOWN_COMPONENTS = 6  # of a point in a message
 UNCHECKED_SIZE = 2**26  # bytes; smaller arrays are not checked
 
 
@@ -113,6 +114,29 @@ def finite_array(what: str, values: UserValue) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite; got {np.sum(~np.isfinite(array))} nan or inf.")
     return array
+
+
+def first_not_finite(values: np.ndarray, **points: np.ndarray) -> str:
+    """The first place at which values, or vectors of them, are not finite, in words; "" if none.
+
+    The words are "nan at x = (0, 1), the first of 5 points", for points x (..., d) by name, whose
+    leading axes broadcast to those of the values.
+    """
+    shape = np.broadcast_shapes(*(x.shape[:-1] for x in points.values()))
+    lost = ~np.isfinite(values).reshape(*shape, -1).all(axis=-1)
+    if not lost.any():
+        return ""
+    first = tuple(np.argwhere(lost)[0])
+    found = "nan" if np.isnan(values[first]).any() else "inf"
+    places = []
+    for name, x in points.items():
+        numbers = [f"{number:.6g}" for number in np.broadcast_to(x, (*shape, x.shape[-1]))[first]]
+        more = ["..."] * (len(numbers) > SHOWN_COMPONENTS)
+        places.append(f"{name} = ({', '.join(numbers[:SHOWN_COMPONENTS] + more)})")
+    count = int(lost.sum())
+    noun = "points" if len(points) == 1 else "pairs"
+    rest = f", the first of {count} {noun}" if count > 1 else ""
+    return f"{found} at {' and '.join(places)}{rest}"
 
 
 def returned(
@@ -284,14 +308,34 @@ def values_of(f: UserValue, points: np.ndarray) -> np.ndarray:
 
 
 def called(f: UserValue, expected: str, *arguments: PassedOn) -> UserValue:
-    """f(*arguments); TypeError, "f must be `expected`", if f does not take so many arguments."""
+    """f(*arguments); TypeError, "f must be `expected`", if f does not take so many arguments.
+
+    Errors of arrays that do not fit together are those of `answer`.
+    """
     require("f", f, expected, callable(f), TypeError)
     try:
-        return f(*arguments)
+        return answer("f", f, f"be {expected}", *arguments)
     except TypeError:
         if takes(f, len(arguments)):
             raise
         raise TypeError(f"f must be {expected}; got f = {as_called(f)}.") from None
+
+
+def answer(name: str, f: Function, expected: str, *arguments: PassedOn) -> UserValue:
+    """f(*arguments), of arrays; ValueError, "`name` must `expected`", if they do not fit in it.
+
+    Numpy raises ValueError or IndexError then. Others, and those with a cause, pass unchanged.
+    """
+    try:
+        return f(*arguments)
+    except (ValueError, IndexError) as error:
+        if type(error) not in (ValueError, IndexError) or error.__cause__ is not None:
+            raise
+        shapes = dict.fromkeys(str(np.shape(argument)) for argument in arguments)
+        raise ValueError(
+            f"{name} must {expected}; for arrays of shape {' and '.join(shapes)} it raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def takes(f: UserValue, count: int) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..core.annotations import JsonTable, MovedState, Observations, TangentNames, UserValue, Values
-from ..core.checks import finite_array, require, values_of
+from ..core.checks import finite_array, first_not_finite, require, values_of
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Sum, ZonalDrift
@@ -515,7 +515,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         if self.pairs is None:
             if self.model.feedforward is None:
                 return super().why_not_finite(y, t)
-            return "feedforward returned vectors that are not finite. Look at what it does."
+            x = self.state_of(y).points
+            where = first_not_finite(self.model.feedforward_at(x, t), x=x)
+            return f"feedforward returned vectors that are not finite{': ' * bool(where)}{where}."
         return self.pairs.why_not_finite(self.pairs.coordinates(self._tokens(self.state_of(y))), t)
 
     # Measured ------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class ReplicaMotion(Motion):
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
         """The reason why velocities at these coordinates are not finite, and what helps."""
-        return self.model.drift.why_not_finite(1.0)
+        return self.model.drift.why_not_finite(np.ones((1, 1)))
 
     def of_members(self, members: np.ndarray) -> Self:
         """Motion of the replicas with these indices."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ..core.annotations import JsonTable, MovedState, Observations, TangentNames, UserValue, Values
-from ..core.checks import finite_array, values_of
+from ..core.checks import finite_array, first_not_finite, values_of
 from ..core.dual import Array, Dual, changes_of, contiguous, differentiable, value_of
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
@@ -577,12 +577,8 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
         """The reason why velocities at these coordinates are not finite, and what helps."""
         x, masses = self.points(y), self.masses(y)
         if self.model.feedforward is not None:
-            lost = ~np.isfinite(self.feedforward_update(x, t)).all(axis=-1)
-            if lost.any():
-                return (
-                    f"feedforward returned vectors that are not finite, for {lost.sum()} of "
-                    f"{lost.size} tokens. Look at what it does to them."
-                )
+            if where := first_not_finite(self.feedforward_update(x, t), x=x):
+                return f"feedforward returned vectors that are not finite: {where}."
         u = x if self._exact else self.attention_update(x, masses, t)
         if not np.isfinite(u).all():
             if np.isfinite(self._sums.attention(self.inside(t), x, masses)).all():
@@ -590,7 +586,7 @@ class TokenMotion(ReplicaMotion, moves=Tokens):
                 return f"{name}.update returned numbers that are not finite. Look at what it does."
         elif self.has_radii:
             return "they are divided by radii so small that they overflow. Use larger radii."
-        return self.model.drift.why_not_finite(float(np.abs(y).max()))
+        return self.model.drift.why_not_finite(x)
 
     # Measured ------------------------------------------------------------------------------
 

@@ -212,7 +212,7 @@ class PointField(DensityField):
         """Values (N, d) of the field at grid points; MeanfieldError if not finite."""
         values = self.drift.values(self.space.points)
         if not np.isfinite(values).all():
-            raise MeanfieldError(self.drift.why_not_finite(1.0))
+            raise MeanfieldError(self.drift.why_not_finite(self.space.points))
         return values
 
     def quotients(

@@ -436,12 +436,12 @@ class Attention(_QKV):
         by_logits = self.weights.normalised and type(self.weights).attend is Weights.attend
         return f"all {type(self.weights).__name__} weights of a token are 0" if by_logits else ""
 
-    def why_not_finite(self, largest: float) -> str:
-        if self.undefined and largest < SAFE_SIZE:
+    def why_not_finite(self, x: np.ndarray) -> str:
+        if self.undefined and float(np.abs(x).max()) < SAFE_SIZE:
             name = type(self.weights).__name__
             return f"{self.undefined}, or not finite. Look at what {name}.of_logits returns."
         if self.weights.bounded:
-            return super().why_not_finite(largest)
+            return super().why_not_finite(x)
         return (
             "weights exp(beta <Qx, Ky>) overflow on these tokens. Softmax() weights do not; or "
             "use a smaller beta."

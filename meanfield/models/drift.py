@@ -9,11 +9,11 @@ import numpy as np
 
 from ..core.annotations import ArrayIndex, TangentNames, TypeHint, UserValue, Values
 from ..core.cached import cached_property
-from ..core.checks import common_shape, require
+from ..core.checks import as_given, common_shape, require
 from ..core.descriptions import KindOf
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
-from ..core.forms import NUMBERS, Either, Form
+from ..core.forms import NUMBERS, Either, Form, Plain, Reading
 from ..core.kinds import Kind
 from ..core.parameters import parameters_of
 from .parameters import GivenNumber, Parameter, changing, jumps_of
@@ -22,7 +22,21 @@ if TYPE_CHECKING:
     from .sums import Sum
     from .zonal import ZonalDrift
 
-ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # for parameters annotated float
+
+class _Numbers(Either):
+    """Form of a number or an array that does not change with time."""
+
+    def read(self, data: Plain, where: str, reading: Reading) -> UserValue:
+        """The number or array; TypeError, with advice, for a function of time."""
+        if reading.in_python and callable(data) and not isinstance(data, Kind):
+            raise TypeError(
+                f"{where} must be real numbers; got {as_given(data)}. Functions of time can be "
+                "kappa, and beta, Q, K and V of Attention, such as Attention(beta=lambda t: 1 + t)."
+            )
+        return super().read(data, where, reading)
+
+
+ENSEMBLE = _Numbers((NUMBERS, KindOf(GivenNumber)))  # for parameters annotated float
 Ensemble = Annotated[UserValue, ENSEMBLE]
 
 
@@ -223,8 +237,9 @@ class Drift(Kind, family=True):
             f"Potential; {type(self).__name__} has none"
         )
 
-    def why_not_finite(self, largest: float) -> str:
-        """The reason why velocities of tokens with components up to `largest` are not finite."""
+    def why_not_finite(self, x: np.ndarray) -> str:
+        """The reason why velocities of tokens x, (..., n, d), are not finite."""
+        largest = float(np.abs(x).max())
         return (
             "numbers such as beta <Qx, Ky> and V x exceed 1.8e308, the largest there is; "
             f"components of the tokens are up to {largest:.3g}. Rescale the tokens, or the "

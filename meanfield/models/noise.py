@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.annotations import Function
 from ..core.cached import cached_property
-from ..core.checks import require, returned
+from ..core.checks import answer, require, returned
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
@@ -531,7 +531,9 @@ class _Multiplicative(Noise):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """The checked values scale(x), (...), at unit vectors (..., d)."""
-        values = returned("scale, a function of unit vectors,", self.scale(x), x.shape[:-1], 0.0)
+        shape = x.shape[:-1]
+        scale = answer("scale", self.scale, f"return numbers of shape {shape}", x)
+        values = returned("scale, a function of unit vectors,", scale, shape, 0.0)
         return np.asarray(values, dtype=float)
 
 

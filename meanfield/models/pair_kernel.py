@@ -9,7 +9,8 @@ import numpy as np
 
 from ..core.annotations import Function
 from ..core.cached import cached_property
-from ..core.checks import plain_array, require, returned, takes
+from ..core.checks import answer, first_not_finite, plain_array, require, returned, takes
+from ..core.errors import MeanfieldError
 from ..core.forms import Positive
 from ..spaces.validity import SampledHarmonics
 from .drift import Drift
@@ -89,15 +90,13 @@ class PairKernel(Drift):
     def values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Checked values k(x, y), (..., d), at points whose leading axes broadcast."""
         shape = np.broadcast_shapes(x.shape, y.shape)
-        name = "PairKernel.kernel, of pairs of points,"
-        return _checked(name, self.kernel(read_only(x), read_only(y)), shape)
+        return _checked("PairKernel.kernel", self.kernel, x, y, shape)
 
     def weights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Checked values z(x, y), (...)."""
         assert self.weight is not None
         shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        name = "PairKernel.weight, of pairs of points,"
-        return _checked(name, self.weight(read_only(x), read_only(y)), shape)
+        return _checked("PairKernel.weight", self.weight, x, y, shape)
 
     def on_grid(self, space: "Space", second: bool = False) -> np.ndarray:
         """Components of P_x k(x, y), and z(x, y), for x on the grid of a space and a few points y.
@@ -108,15 +107,22 @@ class PairKernel(Drift):
         points = space.points
         some = np.random.default_rng(0).choice(len(points), PROBED_POINTS, replace=False)
         pairs = [(points[i], points) if second else (points, points[i]) for i in some]
-        k = [self.values(*pair) for pair in pairs]
+        k = [self._finite(self.values, *pair) for pair in pairs]
         if second:
             k = [np.einsum("fd,nd->fn", space.frame[:, i], v) for i, v in zip(some, k, strict=True)]
         else:
             k = [tangential(space, v) for v in k]
         groups = [np.concatenate(k)]
         if self.weight is not None:
-            groups.append(np.stack([self.weights(*pair) for pair in pairs]))
+            groups.append(np.stack([self._finite(self.weights, *pair) for pair in pairs]))
         return np.concatenate([group / (np.abs(group).max() or 1.0) for group in groups])
+
+    def _finite(self, function: Function, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Values of k or z at pairs of points; MeanfieldError unless they are finite."""
+        values = function(x, y)
+        if where := first_not_finite(values, x=x, y=y):
+            raise MeanfieldError(f"{self!r} returned values that are not finite: {where}.")
+        return values
 
     @cached_property
     def harmonics(self) -> SampledHarmonics:
@@ -128,15 +134,23 @@ class PairKernel(Drift):
         """Harmonics of k and z as functions of y."""
         return SampledHarmonics(partial(self.on_grid, second=True))
 
-    def why_not_finite(self, largest: float) -> str:
-        return (
-            f"{self!r} returned values that are not finite, at points with components up to "
-            f"{largest:.3g}, or its weights add up to 0. Look at what it does to them."
-        )
+    def why_not_finite(self, x: np.ndarray) -> str:
+        for tokens in x.reshape(-1, *x.shape[-2:]):
+            for token in tokens:
+                try:
+                    for function in (self.values, self.weights)[: 1 + self.normalised]:
+                        self._finite(function, token, tokens)
+                except MeanfieldError as error:
+                    return str(error)
+        return f"the weights of {self!r} add up to 0, or sums over tokens are not finite."
 
 
-def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
-    """Real values, broadcast to a shape; TypeError or ValueError for others."""
+def _checked(
+    name: str, function: Function, x: np.ndarray, y: np.ndarray, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Real values at pairs of points, broadcast to a shape; TypeError or ValueError for others."""
+    values = answer(name, function, f"return numbers of shape {shape}", read_only(x), read_only(y))
+    name += ", of pairs of points,"
     array = plain_array(f"What {name} returns", values)
     with suppress(ValueError):  # `returned` refuses the shape, and numbers in place of vectors
         if array.shape[-1:] != (1,) or shape[-1:] == (1,):

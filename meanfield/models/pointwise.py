@@ -9,7 +9,15 @@ import numpy as np
 
 from ..core.annotations import Function, Parameters, UserValue, Values
 from ..core.cached import cached_property
-from ..core.checks import plain_array, real_array, require, returned, takes
+from ..core.checks import (
+    answer,
+    first_not_finite,
+    plain_array,
+    real_array,
+    require,
+    returned,
+    takes,
+)
 from ..core.descriptions import KindOf
 from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, applied, changes_of
@@ -73,7 +81,8 @@ def vectors_at(name: str, function: Function, x: np.ndarray) -> np.ndarray:
     """
 
     def checked(x: Values) -> Values:
-        values = real_array(f"What {name} returns", function(read_only(x)))
+        wanted = f"return vectors of shape {x.shape}"
+        values = real_array(f"What {name} returns", answer(name, function, wanted, read_only(x)))
         if values.shape != x.shape:
             advice = f" {ON_THE_CIRCLE}" if x.shape[-1] == 2 else ""
             raise ValueError(
@@ -110,7 +119,7 @@ class Pointwise(Drift):
     A class of one's own needs `__call__`, which is f.
     """
 
-    _internal: ClassVar[str] = "function_name harmonics on_grid"
+    _internal: ClassVar[str] = "function_name harmonics on_grid where_lost"
 
     function_name: ClassVar[str] = ""  # of f in messages; by default that of the class
     normalised, interacts = True, False
@@ -134,7 +143,7 @@ class Pointwise(Drift):
         """
         values = self.values(space.points)
         if not np.isfinite(values).all():
-            raise MeanfieldError(self.why_not_finite(1.0))
+            raise MeanfieldError(self.why_not_finite(space.points))
         return tangential(space, values)
 
     @cached_property
@@ -149,11 +158,14 @@ class Pointwise(Drift):
     def known_rate(self, on_sphere: bool) -> bool:
         return False
 
-    def why_not_finite(self, largest: float) -> str:
-        return (
-            f"{self!r} returned vectors that are not finite, at points with components up to "
-            f"{largest:.3g}. Look at what it does to them."
-        )
+    def where_lost(self, x: np.ndarray) -> str:
+        """The first of the points (..., d) at which f is not finite, in words; "" if none."""
+        return first_not_finite(self.values(x), x=x)
+
+    def why_not_finite(self, x: np.ndarray) -> str:
+        if where := self.where_lost(x):
+            return f"{self!r} returned vectors that are not finite: {where}."
+        return f"the vectors of {self!r} are so large that sums of them are not finite."
 
 
 class Field(Pointwise):
@@ -242,7 +254,7 @@ class Potential(Field):
         d = x.shape[-1]
         axes = np.broadcast_to(np.eye(d).reshape(d, *(1,) * (x.ndim - 1), d), (d, *x.shape))
         try:
-            values = self.function(read_only(Dual(x, axes)))
+            values = self._answer(Dual(x, axes))
             if not isinstance(values, Dual):
                 values = plain_array("What Potential.function returns", values)
             slopes = changes_of(values, d)
@@ -255,8 +267,11 @@ class Potential(Field):
         return np.moveaxis(slopes, 0, -1)
 
     def on_grid(self, space: "Space") -> np.ndarray:
-        """V on the grid of a space, (N,)."""
-        return self.level(space.points)
+        """V on the grid of a space, (N,); MeanfieldError if a value is not finite."""
+        values = self.level(space.points)
+        if where := first_not_finite(values, x=space.points):
+            raise MeanfieldError(f"{self!r} returned values that are not finite: {where}.")
+        return values
 
     @cached_property
     def harmonics(self) -> SampledHarmonics:
@@ -278,8 +293,13 @@ class Potential(Field):
 
     def level(self, x: np.ndarray) -> np.ndarray:
         """The checked values V(x), (...), at points (..., d)."""
-        values, name = self.function(read_only(x)), "Potential.function, of points,"
+        values, name = self._answer(x), "Potential.function, of points,"
         return np.asarray(returned(name, values, x.shape[:-1]), dtype=float)
+
+    def _answer(self, x: Values) -> UserValue:
+        """Call the function of points (..., d)."""
+        wanted = f"return numbers of shape {x.shape[:-1]}"
+        return answer("Potential.function", self.function, wanted, read_only(x))
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         return (masses * self.level(x)).sum(axis=-1)

@@ -227,9 +227,9 @@ class _OfPotential(ZonalDrift):
         """W' at inner products, clipped to [-1, 1] against rounding."""
         return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
 
-    def why_not_finite(self, largest: float) -> str:
+    def why_not_finite(self, x: np.ndarray) -> str:
         if self.derivative is None:
-            return super().why_not_finite(largest)
+            return super().why_not_finite(x)
         return (
             f"the derivative of the {type(self).__name__} is not finite at inner products of these "
             "tokens. Expected W'(t), finite for -1 < t < 1."

@@ -14,6 +14,7 @@ from ..core.forms import NUMBERS, shown
 from ..core.read_only import read_only
 from .drift import Drift, Ensemble, rising
 from .parameters import Given, StateSizes
+from .pointwise import Pointwise
 from .zonal import ZonalDrift
 
 
@@ -193,8 +194,10 @@ class Sum(Drift):
         reasons = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
         return " or ".join(reasons)
 
-    def why_not_finite(self, largest: float) -> str:
-        reasons = dict.fromkeys(drift.why_not_finite(largest).rstrip(".") for drift in self.drifts)
+    def why_not_finite(self, x: np.ndarray) -> str:
+        lost = [part for part in self.drifts if isinstance(part, Pointwise) and part.where_lost(x)]
+        parts = lost or self.drifts
+        reasons = dict.fromkeys(drift.why_not_finite(x).rstrip(".") for drift in parts)
         return f"{'; or '.join(reasons)}."
 
     # Inner products alone ------------------------------------------------------------------

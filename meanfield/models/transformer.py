@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.annotations import ArrayIndex, Function, OfLibrary, Parameters, TangentNames
 from ..core.cached import cached_property
-from ..core.checks import common_shape
+from ..core.checks import common_shape, first_not_finite
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
@@ -305,10 +305,9 @@ class Transformer(Kind, Shown, family=True):
     def feedforward_on(self, space: "Space") -> np.ndarray:
         """Values (N, d) of the map on the grid of a space; MeanfieldError if not finite."""
         values = self.feedforward_at(space.points)
-        if not np.isfinite(values).all():
+        if where := first_not_finite(values, x=space.points):
             raise MeanfieldError(
-                "feedforward must return finite vectors at all points of the sphere; got nan or "
-                "inf. Look at what it does to them."
+                f"feedforward must return finite vectors at all points of the sphere; got {where}."
             )
         return values
 

@@ -298,9 +298,9 @@ class ZonalDrift(Drift):
                 "tokens that are closer than 1e-3 cannot be told from each other."
             ) from error
 
-    def why_not_finite(self, largest: float) -> str:
+    def why_not_finite(self, x: np.ndarray) -> str:
         if self.exponent is not None:
-            return super().why_not_finite(largest)
+            return super().why_not_finite(x)
         name = type(self).__name__
         zero = f", or sums of {name}.weight are 0" if self.normalised else ""
         return f"{name}.slope is not finite at inner products of these tokens{zero}."

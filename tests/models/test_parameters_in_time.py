@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meanfield.models import Attention, Hardmax, PerLayer
+from meanfield.models import SA, USA, Attention, Hardmax, PerLayer
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -136,3 +136,11 @@ def test_a_function_without_return_is_not_the_identity(name):
         drift.at(0.5)
     if name != "beta":
         assert Attention(**{name: None}).at(0.5).get(name, 1.0) == 1.0
+
+
+@pytest.mark.parametrize("drift", [USA, SA])
+def test_zonal_drifts_say_which_models_take_functions_of_time(drift):
+    with pytest.raises(
+        TypeError, match=r"beta must be real numbers.* beta, Q, K and V of Attention"
+    ):
+        drift(lambda t: 1 + t)

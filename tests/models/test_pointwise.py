@@ -133,6 +133,55 @@ def test_what_a_field_returns_is_checked(function, error, message):
         mf.solve(mf.Transformer(mf.SA(1.0) + mf.Field(function)), tokens, (0, 1))
 
 
+PLANE = np.array([1.0, 0.0])  # a vector of another dimension
+UNFIT = [
+    (mf.Field(lambda x: x * PLANE), r"Field.function must return vectors of shape \(.*, 3\)"),
+    (mf.Field(lambda x: x[..., 3:4] + x[..., 3]), r"Field.function must return vectors"),
+    (mf.Potential(lambda x: x @ PLANE), r"^Potential.function must return numbers of shape \("),
+    (mf.PairKernel(lambda x, y: x * PLANE), "PairKernel.kernel must return numbers of shape"),
+    (mf.PairKernel(lambda x, y: y, weight=lambda x, y: x @ PLANE), "PairKernel.weight must return"),
+]
+
+
+@pytest.mark.parametrize(("drift", "message"), UNFIT)
+def test_a_function_whose_arrays_do_not_fit_is_named(drift, message):
+    for state in (mf.Tokens.uniform(4, 3, rng=0), mf.Sphere(2).uniform()):
+        with pytest.raises(ValueError, match=rf"{message}.* it raised (Value|Index)Error: "):
+            mf.solve(mf.Transformer(drift), state, (0, 1))
+
+
+def test_a_feedforward_map_whose_arrays_do_not_fit_is_named():
+    model = mf.Transformer(mf.SA(1.0), feedforward=lambda x: x * PLANE)
+    with pytest.raises(ValueError, match=r"^feedforward must return vectors of shape \(.*, 3\)"):
+        mf.solve(model, mf.Tokens.uniform(4, 3, rng=0), (0, 1))
+
+
+def north(x):
+    """nan where z > 0.9."""
+    return x * np.where(x[..., 2:] > 0.9, np.nan, 1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.Transformer(mf.Field(north)),
+        mf.Transformer(mf.SA(1.0) + mf.Field(north)),
+        mf.Transformer(mf.Potential(lambda x: north(x)[..., 2])),
+        mf.Transformer(mf.PairKernel(lambda x, y: x + north(y))),
+        mf.Transformer(mf.SA(1.0), feedforward=north),
+    ],
+    ids=["field", "sum", "potential", "pairs", "feedforward"],
+)
+def test_values_that_are_not_finite_are_told_with_the_first_point(model):
+    point = r"nan at x = \(.*, 0\.9\d+\)"
+    if isinstance(model.drift, mf.PairKernel):
+        point = rf"{point} and y = \(.*\)|nan at x = .* and y = \(.*, 0\.9\d+\)"
+    tokens = mf.Tokens([[1.0, 0.0, 0.0], [0.28, 0.0, 0.96]])
+    for state in (tokens, mf.Sphere(2).uniform()):
+        with pytest.raises(mf.MeanfieldError, match=point):
+            mf.solve(model, state, (0, 1))
+
+
 @pytest.mark.parametrize(
     "function",
     [lambda a: np.sin(a[..., 0]), lambda a: np.stack([-np.sin(a), np.cos(a)], axis=-1)],

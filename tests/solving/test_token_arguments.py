@@ -179,7 +179,7 @@ def not_finite(match, drift=SA.drift, state=X, **parts):
 
 
 def test_velocities_that_are_not_finite_are_told_by_what_made_them():
-    not_finite("feedforward returned .* 5 of 5 tokens", feedforward=lambda x: x * np.nan)
+    not_finite("feedforward returned .* the first of 5 points", feedforward=lambda x: x * np.nan)
     lost = mf.Interaction(lambda t: t, derivative=lambda t: np.nan * t)
     not_finite("the derivative of the Interaction", lost)
     not_finite("the derivative of the Interaction", lost, X.gram())
