@@ -506,7 +506,8 @@ class DensityMotion(Motion, moves=Density):
         if tail <= tolerance:
             return None
         space = state.space
-        wanted = degree_above(space.degree, space.degrees, state.coefficients, tolerance)
+        largest, coefficients = space.largest_degree, state.coefficients
+        wanted = degree_above(space.degree, space.degrees, coefficients, tolerance, largest)
         return (
             f"The initial density is not resolved: its highest coefficients are {tail:.1e}, "
             f"expected <= {tolerance:.0e}. Use {wanted}."

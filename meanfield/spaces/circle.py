@@ -48,6 +48,7 @@ class Circle(Space):
     """
 
     dimension = 2
+    points_advice = "circle.embed(theta) for angles theta"
     transports = CircleTransport, CircleTransport
     grids = TorusGridTransforms
 

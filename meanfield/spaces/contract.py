@@ -107,6 +107,8 @@ class Space(Kind, family=True):
         Whether the space is a sphere; what is known on spheres alone is refused on others.
     radius : float
         Length of the points as vectors.
+    points_advice : str
+        Description of `points`, or of how to make them, for messages.
     largest_degree : int
         Highest degree to which `solve` refines by default.
     halfway : bool
@@ -131,7 +133,7 @@ class Space(Kind, family=True):
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
         "point_masses next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
         "transports mode_dims split attraction normaliser interaction levels check_points "
-        "harmonics tokens level_degrees radius shortened spherical directions"
+        "harmonics tokens level_degrees points_advice radius shortened spherical directions"
     )
 
     dimension: int
@@ -144,6 +146,7 @@ class Space(Kind, family=True):
     radius: float = 1.0
     largest_degree: int = 4096
     halfway: bool = False
+    points_advice: str = "unit vectors"
     grids: ClassVar[Callable[..., GridTransforms]]
     transports: ClassVar[tuple[type[Transport], type[Transport]]] = GridTransport, GridTransport
 

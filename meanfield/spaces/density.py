@@ -216,8 +216,8 @@ class Density(State):
     def at(self, points: Any) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
         points, d = real_array("points", points), self.space.dimension
-        advice = "Angles on the circle: at(circle.embed(theta))."
-        expected, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
+        advice = f"Take {self.space.points_advice}."
+        expected, fits = f"(..., {d}), of points of the space", points.shape[-1:] == (d,)
         require("points.shape", points.shape, expected, fits, advice=advice)
         self.space.check_points("at(points)", points)
         return self.space.at(self.coefficients, points)
@@ -416,8 +416,9 @@ class Density(State):
             reason = f"between points of the grid its root mean square error is {missed:.1e}"
         if reason:
             space = self.space
-            advised_degree = degree_above(space.degree, space.degrees, self.coefficients, tolerance)
-            reason = f"The density is not resolved: {reason}. Use {advised_degree}."
+            largest, coefficients = space.largest_degree, self.coefficients
+            advice = degree_above(space.degree, space.degrees, coefficients, tolerance, largest)
+            reason = f"The density is not resolved: {reason}. Use {advice}."
             warnings.warn(reason, UnresolvedWarning, stacklevel=3)
         return self
 

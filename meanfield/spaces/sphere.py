@@ -54,6 +54,7 @@ class Sphere(Space):
     """
 
     dimension = 3
+    points_advice = "unit vectors (x, y, z), such as (sqrt(1 - z^2), 0, z)"
     largest_degree = 512
     halfway = True
     transports = SphereTransport, SphereTransport

@@ -103,6 +103,7 @@ class Torus(Space):
 
     grids = TorusGridTransforms
     spherical = False
+    points_advice = "torus.embed(angles)"
     largest_degree = 512
 
     def __init__(self, degree: int, dimension: int = 2) -> None:

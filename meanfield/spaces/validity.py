@@ -16,7 +16,9 @@ DENSITY_TAIL = 1e-8  # tolerance of the last coefficients, above which there is 
 UNIT_MASS = 1e-12  # tolerance of a mass of 1
 REAL_ENOUGH = 1e-12  # tolerance of imaginary parts of coefficients of order 0
 LEAST_DECAY = 0.9  # of coefficients from degree to degree, from which a degree is estimated
-TAIL_PART, HIGHEST_ADVISED = 8 / 7, 100  # all degrees to those below the tail; largest factor
+TAIL_PART = 8 / 7  # all degrees to those below the tail
+DECAY_MISSED = 0.08  # largest error of a fit to the decay of coefficients, relative to the decay
+LARGEST_DEGREE = 4096  # of the spaces that have the most degrees
 DEGREE_MARGIN = 10  # factor by which extended coefficients are to be below a tolerance
 # Degrees at which functions of points are sampled in turn until they are resolved, by number of
 # directions
@@ -100,13 +102,15 @@ class HarmonicSizes:
 
 
 def degree_above(
-    degree: int, degrees: np.ndarray, coefficients: np.ndarray, tolerance: float
-) -> str:
+    degree: int, degrees: np.ndarray, coefficients: np.ndarray, tolerance: float,
+    largest: int = LARGEST_DEGREE,
+) -> str:  # fmt: skip
     """Advice on a degree of truncation, with an estimate from the decay of coefficients.
 
-    Of `coefficients` (..., N) with `degrees` (N,), at most `degree`, the largest sizes from each
-    degree on are extended to `tolerance` as C exp(-a l^2), C exp(-a l) or C l^(-a), whichever fits
-    best. No estimate without decay.
+    Of `coefficients` (..., N) with `degrees` (N,), at most `degree`, the largest sizes from three
+    degrees on are extended to `tolerance` as C exp(-a l^2), C exp(-a l) or C l^(-a), whichever fits
+    best. No estimate without decay, or if no fit agrees with all three; a smoother density where
+    it is above `largest`, the highest degree of the space.
     """
     ends = np.array([degree / 4, degree / 2, tail_start(degree)])
     levels = np.array([HarmonicSizes(degrees, coefficients).beyond(end) for end in ends])
@@ -118,9 +122,16 @@ def degree_above(
             missed = abs(logs[1] + slope * (x[0] - x[1]) - logs[0])
             with np.errstate(over="ignore"):
                 fits.append((missed, inverse(x[2] + (target - logs[2]) / slope)))
-        advised = TAIL_PART * min(fits)[1]
-        if advised < HIGHEST_ADVISED * degree:
-            return f"a degree above {degree}: about {math.ceil(advised)}, as its coefficients decay"
+        missed, reached = min(fits)
+        if missed <= DECAY_MISSED * (logs[0] - logs[2]):
+            advised = TAIL_PART * reached
+            highest = max(degree, largest)
+            if advised > highest:
+                return f"a smoother density: its coefficients decay too slowly for degree {highest}"
+            return (
+                f"a degree above {degree}: about {math.ceil(advised)}, if its coefficients go on "
+                "to decay"
+            )
     return f"a degree above {degree}"
 
 
@@ -155,10 +166,15 @@ def expanded(
     with np.errstate(over="ignore", invalid="ignore"):
         mass = (values @ space.weights)[..., None]
     if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
-        count = np.count_nonzero(~np.isfinite(values))
+        lost = np.argwhere(~np.isfinite(values))
+        first = ""
+        if len(lost):
+            places = [np.broadcast_to(a, shape)[tuple(lost[0])] for a in arguments]
+            names = signature.removeprefix("f(").removesuffix(")")
+            first = f", the first at ({names}) = ({', '.join(f'{a:.6g}' for a in places)})"
         raise ValueError(
             f"A density needs finite values >= 0, not all zero; {signature} has minimum "
-            f"{np.min(values)} and {count} values that are not finite."
+            f"{np.min(values)} and {len(lost)} values that are not finite{first}."
         )
     coefficients = space.to_coefficients(values / mass)
     coefficients[..., 0] = 1

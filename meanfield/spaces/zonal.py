@@ -88,6 +88,8 @@ class Zonal(Space):
         require("degree", l, f"lower for dimension = {d}, as the harmonics overflow", fits)
         fine = (k for k in (4096, 2048, 1024, 512, 256, 128) if not _overflows(d, k))
         self.largest_degree = next(fine, l)
+        zeros = {2: "", 3: "0, "}.get(d, "0, ..., 0, ")
+        self.points_advice = f"unit vectors, such as (sqrt(1 - x^2), {zeros}x) for heights x"
         self._set(degrees=np.arange(l + 1), parseval=np.ones(l + 1))
 
     @cached_property

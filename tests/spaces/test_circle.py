@@ -110,9 +110,14 @@ def test_the_uniform_density_is_the_constant_one():
         (lambda theta: np.cos(theta), "minimum -1.0 and 0 values that are not finite"),
         (lambda theta: 0 * theta, "not all zero"),
         (lambda theta: np.where(theta == theta[-1], np.nan, 1), "1 values that are not finite"),
+        (lambda theta: np.where(theta > 0, np.nan, 1), r"finite, the first at \(theta\) = \("),
+        (
+            lambda theta: theta * np.ones(3),
+            r"f must be a function f\(theta\); .* raised ValueError",
+        ),
         (lambda theta: np.where(theta == 0, np.inf, 1), "1 values that are not finite"),
     ],
-    ids=["number", "short", "negative", "zero", "nan", "inf"],
+    ids=["number", "short", "negative", "zero", "nan", "first nan", "unfit", "inf"],
 )
 def test_a_function_must_be_a_density(f, message):
     with pytest.raises(ValueError, match=message):

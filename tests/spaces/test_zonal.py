@@ -260,6 +260,23 @@ def test_what_makes_no_sense_is_refused(wrong):
         wrong()
 
 
+@pytest.mark.parametrize(
+    ("space", "advice"),
+    [
+        (mf.Circle(4), r"circle\.embed\(theta\)"),
+        (mf.Sphere(2), r"such as \(sqrt\(1 - z\^2\), 0, z\)"),
+        (mf.Torus(2), r"torus\.embed\(angles\)"),
+        (mf.Zonal(2, 4), r"such as \(sqrt\(1 - x\^2\), x\)"),
+        (mf.Zonal(3, 4), r"such as \(sqrt\(1 - x\^2\), 0, x\)"),
+        (mf.Zonal(5, 4), r"such as \(sqrt\(1 - x\^2\), 0, \.\.\., 0, x\)"),
+    ],
+    ids=repr,
+)
+def test_a_number_in_place_of_points_is_told_the_points_of_the_space(space, advice):
+    with pytest.raises(ValueError, match=rf"points\.shape must be .*{advice}"):
+        space.uniform().at(0.3)
+
+
 def test_coefficients_are_real():
     with pytest.raises(TypeError, match="must be real numbers"):
         mf.Density(mf.Zonal(4, 2), [1, 0.1j, 0])

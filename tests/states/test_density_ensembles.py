@@ -227,9 +227,17 @@ def test_a_degree_is_advised_that_resolves_the_density(space, f):
         space(3 * advised // 4).density(f)
 
 
-def test_no_degree_is_advised_without_decay():
-    with pytest.warns(UnresolvedWarning, match=r"Use a degree above 64\.$"):
-        Circle(64).density(lambda t: 1 + np.abs(np.sin(t)))
+@pytest.mark.parametrize("degree", [64, 512])
+def test_no_degree_beyond_the_largest_is_advised(degree):
+    with pytest.warns(UnresolvedWarning, match="a smoother density.* degree 4096"):
+        Circle(degree).density(lambda t: 1 + np.abs(np.sin(t)))
+
+
+@pytest.mark.parametrize("width", [1.0, 2.0])
+def test_no_degree_is_advised_without_steady_decay(width):
+    """Coefficients of a box oscillate: no fit agrees with the largest of all three tails."""
+    with pytest.warns(UnresolvedWarning, match=r"Use a degree above 16\.$"):
+        Circle(16).density(lambda t: np.where(np.abs(t - np.pi) < width, 1.0, 0.0))
 
 
 def test_a_density_may_touch_zero_to_rounding():
