@@ -33,9 +33,12 @@ def evaluated(run: Solution, t: Any) -> Any:
     require("t", t, "a time, or increasing times", times.ndim == 0 or several)
     if several:
         check_increasing("t", times)
-    start = run.options.get("t_start", run.t[0])
-    is_within = start <= times.min() and times.max() <= run.t[-1]
-    require("t", t, f"within the span of the run, from {start:.17g} to {run.t[-1]:.17g}", is_within)
+    start, end = float(run.options.get("t_start", run.t[0])), float(run.t[-1])
+    is_within = start <= times.min() and times.max() <= end
+    ends = f"The run ends with its last output, t_eval[-1] = {_digits(end)}."
+    advice = ends if times.max() > end and end == run.options["t_eval"][-1] else ""
+    wanted = f"within the span of the run, from {_digits(start)} to {_digits(end)}"
+    require("t", t, wanted, is_within, advice=advice)
     states_by_time = dict(zip(run.t.tolist(), run.states, strict=True))
     integrations: dict[float, Integration] = {}
     states = tuple(

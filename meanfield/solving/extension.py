@@ -62,7 +62,8 @@ def extend(
         ended early by `max_steps` or the callback, also its original last time.
     t_eval : array, optional
         Further output times, increasing, later than the last one of the run, up to `t_end`. By
-        default they have the mean spacing of the outputs of the run, and end at `t_end`.
+        default they have the mean spacing of the outputs of the run, and end at `t_end`. The run
+        ends at the last output, also before `t_end`.
     breaks : sequence of float, optional
         Additional times that no step passes, as for `solve`, after the end of the run, up to
         `t_end`.
@@ -90,12 +91,14 @@ def extend(
 
     Notes
     -----
-    The result equals the longer run bit for bit if steps do not depend on the end: with a
-    splitting, whose steps end at outputs; under common noise; and with a fixed step `dt`, such as
-    1/64, of which both ends are exact multiples. With error control the last two steps are
-    shortened to land on the end. The extension then differs from the longer run by the error
-    of these steps; a run that was interrupted before them is extended bit for bit. The extension
-    has no tangents, which need all steps from the beginning.
+    The result equals the longer run with the same outputs, `t_eval` = `t` of the result, bit for
+    bit if steps do not depend on the end: with a splitting, whose steps end at outputs; under
+    common noise; and with a fixed step `dt`, such as 1/64, of which both ends are exact multiples.
+    Without `t_eval` the times of the longer run differ from these by rounding, about 1e-16, and so
+    do its states. With error control the last two steps are shortened to land on the end. The
+    extension then differs from the longer run by the error of these steps; a run that was
+    interrupted before them is extended bit for bit. The extension has no tangents, which need all
+    steps from the beginning.
     """
     require("run", run, "a run of solve", isinstance(run, Solution), TypeError)
     if not run.stored.get("last"):

@@ -95,7 +95,7 @@ def solve(
         First and last time.
     t_eval : array, optional
         Output times, increasing, within `t_span`. By default 101 equally spaced times, or every
-        layer for `Layers`. The run ends at the last output.
+        layer for `Layers`. The run ends at the last output, also where `t_span` is longer.
     breaks : sequence of float, optional
         Times at which parameters that are functions of t jump, have a kink, or begin or end a
         pulse; increasing, within `t_span`. Steps end exactly there, and a step before a break

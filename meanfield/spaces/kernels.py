@@ -423,7 +423,7 @@ def _integrand(f: Kernel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         values = values_at("function", f, t.ravel()).reshape(t.shape)
     if not np.isfinite(values).all():
-        raise MeanfieldError(f"it is not finite at {t[~np.isfinite(values)][0]:.17g}")
+        raise MeanfieldError(f"it is not finite at {t[~np.isfinite(values)][0].item()!r}")
     steepness = np.polynomial.chebyshev.chebder(_chebyshev_series(values), axis=1)
     shift = (theta - np.arccos(t)) * 2 / (high - low)[:, None]
     values = values + shift * np.polynomial.chebyshev.chebval(WITH_ENDS, steepness.T)

@@ -150,7 +150,7 @@ def test_saved_times_need_no_steps(tmp_path):
     ("t", "words"),
     [
         (0.4, "t must be within the span of the run, from 0.5 to 2.5; got t = 0.4"),
-        (2.6, "within the span"),
+        (2.6, r"from 0\.5 to 2\.5; got t = 2\.6\. .* last output, t_eval\[-1\] = 2\.5\."),
         ([1.0, 1.0], "t must increase strictly"),
         ([], "a time, or increasing times"),
         ([[1.0]], "a time, or increasing times"),
@@ -239,7 +239,7 @@ def test_a_run_is_evaluated_up_to_its_early_end():
         run = solved(name, dense=True, events=later)
         assert run.t[-1] == pytest.approx(1.7)
         assert np.array_equal(numbers(run(1.69)), numbers(solved(name, [1.69, 2.5])[0]))
-        with pytest.raises(ValueError, match="within the span"):
+        with pytest.raises(ValueError, match=r"got t = 1\.8\.$"):  # it did not end by t_eval
             run(1.8)
 
 
@@ -267,3 +267,12 @@ def test_a_random_run_has_no_other_times_and_is_not_told_to_keep_its_steps():
     with pytest.raises(mf.MeanfieldError, match="solve again with this time in t_eval") as refused:
         run(np.pi / 100)
     assert "dense" not in str(refused.value)
+
+
+def test_times_in_messages_are_as_short_as_they_can_be():
+    mu = mf.Circle(16).von_mises(0.3, 1.0)
+    run = mf.solve(mf.Transformer(mf.USA(1.0)), mu, (0, 1), t_eval=[0.3, 0.333], progress=False)
+    with pytest.raises(mf.MeanfieldError, match=r"t = 0\.32\. .* time is 0\.333\.$"):
+        run(0.32)
+    with pytest.raises(ValueError, match=r"from 0 to 0\.333; got t = 0\.8\. "):
+        run(0.8)
