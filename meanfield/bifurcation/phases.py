@@ -161,9 +161,9 @@ class PhaseDiagram(Result):
         if getattr(drift, "is_absent", False) and "function" in drift.table:
             name = drift.table["function"]
             raise MeanfieldError(
-                f"{name} is not known here: import the module that defines it, if it is a class of "
-                "drifts. A function from numbers to models is in no file: of its diagram there are "
-                "the points of curves in `data`; for others give it, mf.load(path, model=function)."
+                f"The file holds no functions, here {name}: pass it again, mf.load(path, "
+                "model=function); if it is a class of drifts, import its module first. Points of "
+                "curves that the diagram has are in `data`."
             )
         beta, (low, high) = finite(self.parameter, beta), self.data.attrs[self.parameter]
         wanted = f"from {low:g} to {high:g}, as of this diagram"

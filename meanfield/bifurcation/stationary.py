@@ -492,8 +492,8 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
         )
     if not model.steady_noise or not model.drift.constant:
         raise MeanfieldError(
-            "Stationary densities need a model that does not change with time, and a kappa that "
-            f"does not change; got {model!r}."
+            "Stationary densities and cycles need a model that does not change with time, and a "
+            f"kappa that does not change; got {model!r}."
         )
     if not model.is_zonal:
         like = space.uniform()
@@ -526,11 +526,16 @@ def _check_symmetry(
     """Raise ValueError if a density lacks the symmetry; `m` and `axis` are its moments with it."""
     lost = _asymmetry(basis, density, m, axis)
     if lost > ASYMMETRIC:
-        name = symmetry if isinstance(symmetry, str) else "that of the matrices"
+        name, argument = "the given symmetry", ", symmetry"
+        if isinstance(symmetry, str):
+            name, argument = f"the symmetry {symmetry}", f', "{symmetry}"'
+            if symmetry == AXISYMMETRIC:
+                name, argument = "symmetry about an axis", ""
         other = f', or symmetry="{NO_SYMMETRY}"' if basis.dimension == 3 else ""
+        percent = float(f"{100 * lost:.2g}")
         raise ValueError(
-            f"{what} must have the symmetry asked for, here {name}; {lost:.1e} of what differs "
-            f"from the uniform density, in L^2, has not. Take symmetrised({what}, symmetry){other}."
+            f"{what} lacks {name}: {percent:g} % of its distance from the uniform density, in L^2, "
+            f"lies outside. Use symmetrised({what}{argument}){other}."
         )
 
 

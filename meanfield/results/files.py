@@ -332,8 +332,8 @@ def check_functions(quantity: str, here: float, stored: float, error: float) -> 
     """
     if not (np.isnan(stored) or abs(here - stored) <= error):
         raise OtherModel(
-            f"model must have the functions of the file, with which {quantity} is {stored:.6g}; "
-            f"with those of the given model it is {here:.6g}."
+            f"The functions of the given model differ from those saved: {quantity} is {here:.6g}, "
+            f"not {stored:.6g}."
         )
 
 

@@ -64,7 +64,7 @@ PER_MEMBER = (  # arrays in stats of ensembles
 LAST, DENSE = "last", "dense"  # names of the snapshots of a run, as arrays of bytes
 INITIAL = "initial"  # name of its initial state, as bytes and, in the header, with its axes
 SUMS_OF_RATES = "rates"  # name, in the header, of the sums of rates of the first and the last state
-SUM_OF_RATES = "sum_k cos(k) dy_k/dt over the coordinates y_k of the state at t = {t:g}"
+SUM_OF_RATES = "the checksum of the rates of change at t = {t:g}"  # sum_k cos(k) dy_k/dt
 SAME_RATES = 1e-7  # relative to the norms of rates and state: largest error of a sum by rounding
 MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
 MORE_DIMENSIONS = {

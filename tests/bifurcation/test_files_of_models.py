@@ -52,7 +52,7 @@ def test_diagrams_come_back(tmp_path, arguments, options, computable):
         assert repr(again) == repr(found)
         other = mf.Transformer(mf.Kuramoto() + 0.1 * NORTH, 2.0)
         other = other if isinstance(arguments[0], mf.Transformer) else lambda s: family(0.9 * s)
-        with pytest.raises(ValueError, match=r"with which the (residual|growth rate) of a state"):
+        with pytest.raises(ValueError, match=r"those saved: the (residual|growth rate) of a state"):
             mf.load(tmp_path / "diagram.nc", model=other)
     for (_, one), (_, other) in zip(found.states_at(middle), again.states_at(middle), strict=True):
         assert one.order_parameter == other.order_parameter and one.stable == other.stable
@@ -64,10 +64,10 @@ def test_a_family_without_branches_is_known_by_growth_rates_and_onsets(tmp_path)
     fast = lambda s: mf.Transformer((1 + 2 * s) * mf.Kuramoto(), 1.0)  # noqa: E731
     path = mf.branches(slow, CIRCLE, (0.1, 0.3), **OPTIONS).save(tmp_path / "diagram.nc")
     assert mf.load(path, model=slow).states_at(0.2)
-    with pytest.raises(ValueError, match=r"the growth rate of a state is -0.35; .* it is -0.2"):
+    with pytest.raises(ValueError, match=r"the growth rate of a state is -0\.2, not -0\.35"):
         mf.load(path, model=fast)
     plane = mf.phase_diagram(slow, CIRCLE, (0.1, 0.3), degrees=[1], progress=False)
     path = plane.save(tmp_path / "plane.nc")
     assert mf.load(path, model=slow).kappa("critical", 0.2) == plane.kappa("critical", 0.2)
-    with pytest.raises(ValueError, match=r"the kappa of an onset is 1.81818; .* it is 1.66667"):
+    with pytest.raises(ValueError, match=r"the kappa of an onset is 1\.66667, not 1\.81818"):
         mf.load(path, model=fast)

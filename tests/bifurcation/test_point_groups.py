@@ -137,13 +137,13 @@ def test_sums_by_longitude_are_those_of_tables(monkeypatch, drift, name, degree)
 def test_guesses_without_the_symmetry_are_refused():
     guess = SPHERE.density(skew)
     for symmetry in ("axisymmetric", "D3h", "octahedral", np.array([np.diag([1.0, 1, -1])])):
-        with pytest.raises(ValueError, match="guess must have the symmetry"):
+        with pytest.raises(ValueError, match=r"guess lacks .*symmetry"):
             mf.stationary(MODEL, guess, symmetry=symmetry)
     kept = mf.symmetrised(guess, "D3h")
     assert kept.space == SPHERE
     np.testing.assert_allclose(kept.coefficients, SPHERE.density(triangle).coefficients, atol=1e-12)
     skew_circle = mf.Circle(16).density(lambda t: 1 + 0.3 * np.cos(t) + 0.2 * np.sin(2 * t))
-    with pytest.raises(ValueError, match="guess must have the symmetry"):
+    with pytest.raises(ValueError, match=r"guess lacks .*symmetry"):
         mf.stationary(mf.Transformer(mf.USA(2.0), 3.0), skew_circle)
 
 

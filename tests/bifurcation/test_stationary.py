@@ -222,3 +222,13 @@ def test_the_saddle_between_two_stable_states_is_found(options):
     orders = sorted(state.order_parameter for _, state in followed)
     assert orders == pytest.approx(sorted(state.order_parameter for state in states), abs=1e-9)
     assert len(mf.stationary_states(model(4, 0.402), CIRCLE, count=2)) == 2
+
+
+def test_the_share_without_the_symmetry_is_told_in_percent():
+    guess = mf.Sphere(8).density(lambda x, y, z: 1 + 0.3 * x * y + 0.2 * z)
+    model = mf.Transformer(mf.USA(1.0), kappa=12.0)
+    words = r"guess lacks symmetry about an axis: 56 % of .* Use symmetrised\(guess\), or"
+    with pytest.raises(ValueError, match=words):
+        mf.stationary(model, guess)
+    with pytest.raises(ValueError, match=r'lacks the symmetry D3h: .*symmetrised\(guess, "D3h"\)'):
+        mf.stationary(model, guess, symmetry="D3h")

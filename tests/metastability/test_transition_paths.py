@@ -389,7 +389,9 @@ def test_files_of_paths_and_saddles_take_the_model_with_its_functions(tmp_path):
     for found in (mf.saddles(other), mf.transition_path(one, other, images=9)):
         file = found.save(tmp_path / "found.nc")
         assert repr(mf.load(file, model=model(0.5))) == repr(found)
-        with pytest.raises(ValueError, match="with which the residual of a state, to rounding"):
+        with pytest.raises(
+            ValueError, match="differ from those saved: the residual of a state, to rounding"
+        ):
             mf.load(file, model=model(0.501))
 
 
