@@ -12,7 +12,6 @@ import numpy as np
 from ..core.checks import real, require, whole_number
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.files import NUMBER_FORMATS, RESULT_FORMATS, checksum
-from ..core.forms import exact_repr
 from ..core.identity import digest
 from ..core.provided import CONFIGURED_RUNS
 from ..dynamics.motion import motion_for
@@ -94,7 +93,7 @@ class Runs(Work):
             arrays = self._array_keys(points)
             for point in points:
                 fixed = {n: v for n, v in point.parameters.items() if not _joins(n, v, arrays)}
-                groups.setdefault(exact_repr(fixed), []).append(point)
+                groups.setdefault(repr(fixed), []).append(point)
         else:
             groups = {point.key: [point] for point in points}
         share = -(-len(points) // (BATCHES_PER_WORKER * workers)) if workers > 1 else MAX_BATCH

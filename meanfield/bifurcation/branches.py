@@ -25,7 +25,7 @@ from ..core.checks import (
     whole_number,
 )
 from ..core.errors import MeanfieldError
-from ..core.forms import NATURAL, Many, Natural, Positive, exact_repr
+from ..core.forms import NATURAL, Many, Natural, Positive
 from ..derivatives.variation import comparable
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption, Progress
@@ -502,7 +502,7 @@ class DiagramSearch(NamedTuple):
             why = END_SENTENCES.get(shown[0].end, f"has the end {shown[0].end!r} at {{place}}")
             search.missing.append(f"branch 0 {why.format(place=place)}.")
         data, drift = _table(shown, observables), curve.drift
-        named = getattr(drift, "__name__", None) or exact_repr(drift)
+        named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
         data.attrs |= {"space": repr(self.space), "symmetry": group}

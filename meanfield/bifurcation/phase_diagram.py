@@ -18,7 +18,7 @@ import numpy as np
 from ..core.calls import checked_call
 from ..core.checks import as_given, range_of, require
 from ..core.errors import MeanfieldError
-from ..core.forms import Natural, Positive, exact_repr
+from ..core.forms import Natural, Positive
 from ..lowlevel.blas import one_blas_thread
 from ..models import Drift, Transformer, ZonalDrift
 from ..models.noise import Noise
@@ -431,7 +431,7 @@ class CurveSearch:
         names = ("curve", "kind", "degree", "order", name, second, "order_parameter", "change")
         columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
         data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
-        named = getattr(drift, "__name__", None) or exact_repr(drift)
+        named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {"drift": named, "space": repr(self.space), name: list(self.family.span)}
         data.attrs |= attributes
         if self.missing:

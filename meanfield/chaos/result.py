@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import real, require
-from ..core.forms import exact_repr, nearest
+from ..core.forms import nearest
 from ..core.provided import FIGURES
 from ..results.files import Contents, Interruptible, contents_of, dataset_of
 from ..results.solution import Solution
@@ -81,7 +81,7 @@ class Study(Interruptible):
         for name in experiment.functionals:
             arrays[f"limit of {name}"] = ("t", experiment.limits(name))
         attributes = {
-            "model": exact_repr(experiment.model),
+            "model": repr(experiment.model),
             "seed": experiment.seed,
             "dt": np.nan if experiment.dt is None else experiment.dt,
             "distances": list(experiment.distances),

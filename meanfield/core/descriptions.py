@@ -22,7 +22,6 @@ from .forms import (
     Plain,
     Reading,
     Schema,
-    exact_repr,
     nearest,
     toml,
     without_name,
@@ -61,7 +60,7 @@ def describe(
             return describe(value.table, arrays, where)
         tree: JsonTable = {"kind": type(value).__name__}
         if not value.has_table:
-            return {**tree, "shown": exact_repr(value)}
+            return {**tree, "shown": repr(value)}
         kind: AnyObject = type(value)
         parameters = parameters_of(kind)
         for name, entry in value.described.items():
@@ -89,7 +88,7 @@ def describe(
         return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
     if isinstance(value, str | int | float | None):
         return value
-    return {"function": exact_repr(value)}
+    return {"function": repr(value)}
 
 
 def check_described(

@@ -9,7 +9,6 @@ are composed of these.
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -534,33 +533,10 @@ def toml(value: AnyObject) -> str:
     return str(value)[:200]
 
 
-_WITH_ALL_DIGITS: ContextVar[bool] = ContextVar("with all digits", default=False)
-
-
-def exact_repr(value: AnyObject) -> str:
-    """The `repr` of a value with all digits of its short arrays: for records, not for messages."""
-    token = _WITH_ALL_DIGITS.set(True)
-    try:
-        return repr(value)
-    finally:
-        _WITH_ALL_DIGITS.reset(token)
-
-
-def _rounded(array: np.ndarray) -> str:
-    """An array as nested lists, its numbers to four digits."""
-    if array.ndim:
-        return f"[{', '.join(map(_rounded, array))}]"
-    value = array.item()
-    return f"{value:.4g}" if isinstance(value, float) and not value.is_integer() else repr(value)
-
-
 def shown(value: AnyObject) -> str:
-    """A parameter in a `repr`: entries of short arrays to four digits, functions by their names."""
+    """A parameter in a `repr`: short arrays and numbers as they are, functions by their names."""
     if isinstance(value, np.ndarray):
-        if value.size > 16:
-            return f"<array {value.shape}>"
-        is_exact = value.ndim == 0 or _WITH_ALL_DIGITS.get()
-        return repr(value.tolist()) if is_exact else _rounded(value)
+        return repr(value.tolist()) if value.size <= 16 else f"<array {value.shape}>"
     if isinstance(value, tuple):
         return f"[{', '.join(map(shown, value))}]"
     if callable(value) and not isinstance(value, type) and not hasattr(value, "described"):

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..core.checks import path_of, plain_array, positive, require, takes
 from ..core.errors import MeanfieldError
-from ..core.forms import exact_repr
 from ..core.identity import digest
 from ..dynamics.motion import motion_for
 from ..engines import Summation
@@ -145,7 +144,7 @@ class Passages(Work):
         if not done:
             raise MeanfieldError("Nothing was finished before the interruption.")
         return done, {
-            "model": exact_repr(self.model), "tokens": repr(self.tokens), "seed": self.seed,
+            "model": repr(self.model), "tokens": repr(self.tokens), "seed": self.seed,
             "dt": self.dt, "source": self.source if np.isfinite(self.source) else np.nan,
             "target": self.target, "status": "finished" if finished else "interrupted",
         }  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 import meanfield as mf
 from meanfield import MeanfieldError, Transformer
 from meanfield.core.descriptions import build, describe
-from meanfield.core.forms import Reading, exact_repr
+from meanfield.core.forms import Reading
 from meanfield.models import (
     L2,
     Attention,
@@ -132,12 +132,6 @@ def test_a_representation_shows_shapes_not_numbers():
         "Attention(Q=<array (2, 3, 8)>, K=PerLayer(values=<array (5, 2, 3, 8)>), V=<growing>, "
         "causal=True)"
     )
-    assert repr(Hardmax([[1 / 3, 1.0], [0.0, -2e-7 / 3]])).startswith(
-        "Hardmax(Q=[[0.3333, 1.0], [0.0, -6.667e-08]]"
-    )
-    digits = 1 / 3
-    assert repr(Hardmax(digits)) == f"Hardmax(Q={digits}, K=1.0, V=1.0)"
-    assert repr([[digits, 0.0], [0.0, 1.0]]) in exact_repr(Hardmax([[digits, 0], [0, 1.0]]))
     assert repr(Hardmax(np.eye(5))) == "Hardmax(Q=<array (5, 5)>, K=1.0, V=1.0)"
 
 
