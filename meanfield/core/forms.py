@@ -499,10 +499,11 @@ SYNONYMS = {
         "weight mass": "masses",
         "norms lengths": "radii",
         "diffusion sigma inverse_noise": "kappa",
+        "figsize": "width",
         "lmax l_max modes n_modes resolution size": "degree",
     }.items()
     for name in names.split()
-}  # names in scipy and PyTorch: parameters and schemes of this package
+}  # names in scipy, PyTorch and matplotlib: parameters and schemes of this package
 
 
 def nearest(name: str, valid: Iterable[object], template: str = "{}") -> str:

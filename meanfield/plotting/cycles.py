@@ -38,6 +38,8 @@ def cycle(page: Canvas, orbit: "Cycle") -> None:
     orbit : Cycle
     width, height : float, optional
         Of the figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -85,6 +87,8 @@ def cycle_branch(page: Canvas, branch: "CycleBranch", *, y: str | None = None) -
         Where to draw a single one, with its legend.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -154,6 +158,8 @@ def stationary_states(page: Canvas, states: "StationaryStates") -> None:
         Where to draw.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -180,6 +186,8 @@ def basins(page: Canvas, basins: "Basins") -> None:
         Where to draw.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------

@@ -60,6 +60,7 @@ LABELS = {
     "growth": "largest growth rate",
 }
 VISIBLE = 1e-9  # smaller moments count as 0
+POINTS_IN_INCH, NAME_ROOM = 72, 17  # points of an inch, and of a name beneath a line
 CLOSE_NAMES = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
 LINES = {
@@ -108,6 +109,8 @@ def bifurcation(
         Where to draw a single quantity, with its legend.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -211,7 +214,9 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         mask = data.branch.values == number
         places = data[diagram.parameter].values[mask]
         _line(ax, places, values[mask], data.growth.values[mask], colour)
-    ax.margins(y=0.14)  # room for names beneath the lowest line
+    height = ax.bbox.height * POINTS_IN_INCH / ax.figure.dpi
+    room = NAME_ROOM / max(height - 2 * NAME_ROOM, NAME_ROOM)  # for names beneath the lowest line
+    ax.margins(y=max(0.14, room))
     is_negative = np.nanmin(values) < -np.nanmax(values)
     offset: Style = {"xytext": (0, 5 if is_negative else -13), "textcoords": "offset points"}
     for onsets in _close_groups(diagram.special("bifurcation", 0), diagram.span):
@@ -333,6 +338,8 @@ def phases(
         Where to draw a single one.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -483,6 +490,8 @@ def rates(page: Canvas, study: "Study", *, t: float | None = None, name: str | N
         Where to draw the left panel alone, with its legend.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -509,7 +518,7 @@ def rates(page: Canvas, study: "Study", *, t: float | None = None, name: str | N
     if count == 2:
         _against_time(panels[1], study, main)
     if ax is not None:
-        ax.legend()
+        page.legend()
         return
     specs = filter(None, (panel.get_subplotspec() for panel in panels))
     width = page.figure.get_figwidth() / len({spec.colspan for spec in specs})
@@ -597,6 +606,8 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
         Where to draw.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Raises
     ------

@@ -250,6 +250,10 @@ KEY = 1.4  # inches for a legend beside the panels,
 MOST_KEY = 0.3  # at most this share of the width
 LEAST_PANEL = 2.0  # inches, with its labels
 LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
+LEGEND_ROW, SMALL_ROW = 0.2, 0.13  # inches of a row of a legend: outside panels, inside small ones
+LOWEST_PANEL = 1.6  # inches that a legend outside leaves to the panels, with their labels
+SMALL_PANEL, SMALL_FONT = 2.6, 6.0  # axes narrower than these inches have a legend of this size
+MOST_COVERED = 0.4  # of the height of a panel, by a legend inside
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
 # Draws in a panel a member of the saved state of an index
 Draw = Callable[[Axes, labels.Member, int], Sequence[Artist]]
@@ -447,10 +451,20 @@ def square(ax: Axes, low: np.ndarray, high: np.ndarray, margin: float) -> None:
 # Pages of their own, and axes of the caller ------------------------------------------------------
 
 
+def check_axes(ax: object) -> None:
+    """Raise TypeError unless the option `ax` is None or axes of matplotlib."""
+    if ax is not None and not isinstance(ax, Axes):
+        shape = getattr(ax, "shape", ())
+        count = " x ".join(map(str, shape)) or (len(ax) if isinstance(ax, list | tuple) else "")
+        got = f"an array of {count}" if count else f"ax = {as_given(ax)}"
+        raise TypeError(f"ax must be one matplotlib Axes; got {got}.")
+
+
 def _members(
     solution: Solution, member: int | labels.Member | None, ax: Axes | None
 ) -> DrawnMembers:
     """The members to draw: one, in axes of the caller."""
+    check_axes(ax)
     if ax is not None and solution.shape and member is None:
         raise ValueError(
             f"An ensemble of shape {tuple(solution.shape)} does not fit into one `ax`. Choose a "
@@ -546,6 +560,9 @@ class Canvas:
     ax : Axes, optional
     width, height : float, optional
         Of the new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend. By default where there is room for it: in a small figure it is
+        inside the last panel, and left out if it would cover more than four tenths of its height.
     """
 
     figure: Any
@@ -556,13 +573,19 @@ class Canvas:
         ax: Axes | None = None,
         width: float | None = None,
         height: float | None = None,
+        legend: bool | None = None,
         **unknown: Any,
     ) -> None:
         """Keep the options; TypeError for an unknown one."""
         if unknown:
-            name = next(iter(unknown))
-            hint = nearest(name, ("ax", "width", "height")) or "."
-            raise TypeError(f"{name!r} is no option of this figure; it has ax, width, height{hint}")
+            name, known = next(iter(unknown)), ("ax", "width", "height", "legend")
+            hint = nearest(name, known) or "."
+            raise TypeError(
+                f"{name!r} is no option of this figure; it has {', '.join(known)}{hint}"
+            )
+        self._legend = None if legend is None else boolean("legend", legend)
+        self._inside = ax is not None
+        check_axes(ax)
         self.ax, self._position = ax, dict[str, Any](loc="outside right center")
         self._width = None if width is None else positive("width", width)
         self._height = None if height is None else positive("height", height)
@@ -586,15 +609,19 @@ class Canvas:
         if self.ax is not None:
             self.figure, self.panels = self.ax.figure.figure, [self.ax]
             return self.panels
+        key = 0 if self._legend is False else key
         side, height = KEY if key else 0.0, self._height
+        self._inside = height is not None and height < key * LEGEND_ROW
         width = count * panel_width + side if self._width is None else self._width
         bottom, rows = 0.0, 1
         if width < max(count * LEAST_PANEL + side, side / MOST_KEY):
             columns = max(1, int(width // LEGEND_COLUMN))
             self._position = {"loc": "outside lower center", "ncols": columns}
-            bottom = 0.2 * -(-key // columns)
+            bottom = LEGEND_ROW * -(-key // columns)
+            self._inside = height is not None and height - bottom < LOWEST_PANEL
             stacked = height is None or height - bottom > 0.8 * LEAST_PANEL * count
             rows = count if width < count * LEAST_PANEL and stacked else 1
+        bottom = 0.0 if self._inside else bottom
         if height is None:
             height = rows * tall * (0.8 if rows > 1 else 1.0) + bottom
         self.figure = theme.figure(width=width, height=height)
@@ -606,10 +633,24 @@ class Canvas:
         of_panels = [panel.get_legend_handles_labels() for panel in self.panels]
         labelled = {text: h for each in of_panels for h, text in zip(*each, strict=True)}
         entries = list(handles) or list(labelled.values())
-        if self.ax is None:
+        if self._legend is False:
+            return
+        if not self._inside:
             self.figure.legend(handles=entries, **self._position)
-        else:
-            self.ax.legend(handles=entries)
+            return
+        box = self.panels[-1].bbox
+        width, height = box.width / self.figure.dpi, box.height / self.figure.dpi
+        small = self.ax is None or width < SMALL_PANEL
+        rows = len(entries) * (SMALL_ROW if small else LEGEND_ROW)
+        if self._legend or rows <= MOST_COVERED * height:
+            font = {"fontsize": SMALL_FONT} if small else {}
+            self.panels[-1].legend(handles=entries, loc="best", **font)
+
+    def remove_unwanted_legends(self) -> None:
+        """Remove the legends of the panels if the option `legend` is False."""
+        for legend in filter(None, (panel.get_legend() for panel in self.panels)):
+            if self._legend is False:
+                legend.remove()
 
 
 def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
@@ -633,6 +674,7 @@ def of_result(draw: Callable[..., None]) -> Callable[..., Figure]:
             page = Canvas(**options)
             draw(page, *results, **of_draw)
             labels.label_logarithmic(page.panels)
+            page.remove_unwanted_legends()
         return page.figure
 
     others = Parameter("options", Parameter.VAR_KEYWORD, annotation=Any)

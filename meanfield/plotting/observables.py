@@ -216,6 +216,7 @@ def observables(
     """
     names = _names_to_draw(solution, names, single=not solution.shape or member is not None)
     members, count = all_members(solution, member), len(names)
+    layouts.check_axes(ax)
     columns = layouts.columns_for(count) if ax is None else 1
     with theme.style():
         if ax is not None:

@@ -27,6 +27,8 @@ def saddles(page: Canvas, saddles: "Saddles") -> None:
         Where to draw.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -65,6 +67,8 @@ def transition_path(page: Canvas, path: "TransitionPath") -> None:
         Where to draw the free energy or the order parameter, alone.
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -118,6 +122,8 @@ def levels(page: Canvas, study: "SplittingStudy") -> None:
     ax : Axes, optional
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------
@@ -149,6 +155,8 @@ def passages(page: Canvas, study: "FirstPassages") -> None:
     ax : Axes, optional
     width, height : float, optional
         Of a new figure, in inches.
+    legend : bool, optional
+        Whether there is a legend, if the figure has one; by default where there is room.
 
     Returns
     -------

@@ -300,7 +300,8 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
     draw = find_figure(solution, kind)
     size = options.pop("width", None), options.pop("height", None)
     if all(p.kind != p.VAR_KEYWORD for p in signature(draw).parameters.values()):
-        check_options(solution, f"kind={kind!r}", options, options_of(draw))
+        allowed = dict.fromkeys([*options_of(draw), "width", "height"])
+        check_options(solution, f"kind={kind!r}", options, [*allowed])
     result = draw(solution, **options)
     return result if size == (None, None) else theme.resized(result, *size)
 
@@ -329,7 +330,9 @@ def result_card(result: Any) -> str:
 @FIGURES.register
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a single state, drawn like a run with one state, but without a time."""
-    heading = {} if options.get("ax") else {"title": ""}  # the caller's axes keep their title
+    heading = (
+        {"title": ""} if options.get("ax") is None else {}
+    )  # the caller's axes keep their title
     return plot(run_of_one_state(state), kind, **heading | options)
 
 

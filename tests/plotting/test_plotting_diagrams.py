@@ -238,3 +238,31 @@ def test_cells_of_a_sweep_lie_about_their_values():
     result = Sweep(mf.sweep(base, {"model.kappa": [1.0, np.inf]}, progress=False))
     with pytest.raises(mf.MeanfieldError, match="finite"):
         result.plot()
+
+
+def test_small_figures_have_their_legend_inside_or_none():
+    small = short().plot("order_parameter", width=3, height=2.2)
+    assert not small.legends and room(small) > 1.0
+    assert short().plot("order_parameter", width=6.0, height=3.0).legends
+
+
+def test_a_legend_is_asked_for_or_left_out():
+    without, study = short().plot("order_parameter", legend=False), small_study()
+    assert not without.legends and without.axes[0].get_legend() is None
+    assert all(ax.get_legend() is None for ax in study.plot(legend=False).axes)
+    page = theme.figure(width=6.3, height=2.1)
+    for ax, legend in zip(page.subplots(1, 3), (None, True, False), strict=True):
+        short().plot("order_parameter", ax=ax, legend=legend)
+    assert [ax.get_legend() is not None for ax in page.axes][1:] == [True, False]
+    with pytest.raises(TypeError, match="legend must be True or False"):
+        short().plot(legend="left")
+
+
+def test_names_of_onsets_are_above_the_axis_in_low_panels():
+    page = theme.figure(width=6.3, height=2.1)
+    for ax in page.subplots(1, 3):
+        short().plot("order_parameter", ax=ax)
+    page.canvas.draw()
+    for ax in page.axes:
+        for name in ax.texts:
+            assert name.get_window_extent().y0 >= ax.get_window_extent().y0

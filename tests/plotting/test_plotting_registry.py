@@ -214,3 +214,20 @@ def test_every_option_of_every_figure_has_a_line_in_its_docstring():
         named = set(re.findall(r"\w+", ",".join(lines)))
         missing = set(signature(kind).parameters) - shared - named - {"solution"}
         assert not missing, f"{kind.draw.__module__}.{kind.draw.__name__}: {missing}"
+
+
+@pytest.mark.parametrize("kind", ["spacetime", "observables", "polar"])
+def test_several_axes_are_refused(tokens, kind):
+    axes = Figure().subplots(1, 3)
+    for several in (axes, list(axes)):
+        with pytest.raises(
+            TypeError, match=r"^ax must be one matplotlib Axes; got an array of 3[.]$"
+        ):
+            tokens.plot(kind, ax=several)
+    with pytest.raises(TypeError, match=r"^ax must be one matplotlib Axes; got an array of 3[.]$"):
+        tokens.final.plot("polar", ax=axes)
+
+
+def test_the_options_of_a_figure_include_its_size(tokens):
+    with pytest.raises(TypeError, match="width, height; did you mean width"):
+        tokens.plot("spacetime", figsize=(3, 2))
