@@ -1,6 +1,7 @@
 """What the pages say is true: their examples run, and every claim has its script."""
 
 import ast
+import doctest
 import operator
 import re
 import subprocess
@@ -55,6 +56,12 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
                 mf.run_config(mf.read_config("run.toml"), out="run.nc", progress=False)
     finally:
         plt.close("all")
+
+
+@pytest.mark.parametrize("function", [mf.solve, mf.extend, mf.wasserstein])
+def test_the_examples_of_a_docstring_run(function):
+    (example,) = doctest.DocTestFinder().find(function, function.__name__, globs={"mf": mf})
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_the_finder_of_blocks_sees_them_all():

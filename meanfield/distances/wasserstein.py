@@ -47,7 +47,9 @@ Divided = Callable[[Any, int], Cells]  # the cells of a member of a density
 def wasserstein(
     a: Any, b: Any, p: float = 2, *, cells: int = DEFAULT_CELLS, up_to_rotation: bool = False
 ) -> Distance:
-    """W_p(a, b) = (min over plans of int d(x, y)^p dplan)^(1/p), in radians.
+    """Wasserstein distance of order p between two states, in radians.
+
+        W_p(a, b) = (min over plans of int d(x, y)^p dplan)^(1/p)
 
     d is the geodesic distance on the sphere, from 0 to pi, or on the torus, the root of the sum of
     squared angles; for tokens in R^d it is the Euclidean distance.
@@ -114,6 +116,12 @@ def wasserstein(
     ----------
     Delon, Salomon and Sobolevski, Fast transport optimization for Monge costs on the circle, SIAM
     J. Appl. Math. 70 (2010).
+
+    Examples
+    --------
+    >>> a, b = mf.Tokens.on_circle([0.0, 1.0]), mf.Tokens.on_circle([0.5, 1.5])
+    >>> round(float(mf.wasserstein(a, b)), 6)
+    0.5
     """
     p = checked_power(p)
     cells = whole_number("cells", cells, most=MAX_CELLS)

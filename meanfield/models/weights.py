@@ -99,7 +99,10 @@ class Weights(Kind, family=True):
 
 
 class Softmax(Weights):
-    """k(x, y) = exp(beta <Qx, Ky>), divided by Z(x) = sum_j m_j k(x, x_j)."""
+    """Softmax weights of `Attention`: k(x, y) = exp(beta <Qx, Ky>) / Z(x).
+
+    The normalisation is Z(x) = sum_j m_j k(x, x_j). The drift with these weights alone is `SA`.
+    """
 
     def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         return np.exp(logits)

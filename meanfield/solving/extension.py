@@ -99,6 +99,12 @@ def extend(
     extension then differs from the longer run by the error of these steps; a run that was
     interrupted before them is extended bit for bit. The extension has no tangents, which need all
     steps from the beginning.
+
+    Examples
+    --------
+    >>> run = mf.solve(mf.Transformer(mf.SA(4.0)), mf.Equiangular(8, 0.5), (0, 1))
+    >>> run.extend(2).t[-1].item()
+    2.0
     """
     require("run", run, "a run of solve", isinstance(run, Solution), TypeError)
     if not run.stored.get("last"):
@@ -107,7 +113,8 @@ def extend(
             "again with a later end."
         )
     old = run.options["t_eval"]
-    later = f"later than the end of the run, t = {old[-1]:g}, as a run is never shortened"
+    shortened = ", as a run is never shortened" if t_end < old[-1] else ""
+    later = f"after the end of the run, t = {old[-1]:g}{shortened}"
     goes_on = t_end == old[-1] and run.status in RESUMABLE
     require("t_end", t_end, later, t_end > old[-1] or goes_on)
     given = {"events": events, "callback": callback, "observe": observe}

@@ -229,6 +229,13 @@ def solve(
     which a step with outputs costs three more evaluations, not included in the counts. If a scheme
     has no dense output, as for tokens with noise, steps end at every output.
 
+    Examples
+    --------
+    >>> model = mf.Transformer(mf.SA(4.0), kappa=3.0)
+    >>> run = mf.solve(model, mf.Circle(32).von_mises(0, 1), (0, 1))
+    >>> run.status, run.t[-1].item()
+    ('finished', 1.0)
+
     References
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).

@@ -25,7 +25,9 @@ MOST_CHARACTERISTICS = 10**8
 
 
 class Characteristics(State):
-    """A density as mu_t = sum_i masses_i delta_{x_i(t)}: a quadrature transported by the flow.
+    """A density as weighted points that move with the noiseless flow.
+
+    mu_t = sum_i masses_i delta_{x_i(t)}, a quadrature transported by the flow.
 
     Without noise the points of a density move by x' = v[mu_t](x), and a reaction changes their
     masses. A density that collapses to points cannot be resolved on a grid, but moving quadrature

@@ -242,7 +242,7 @@ def test_shorter_ends_are_refused(tmp_path):
     path = tmp_path / "run.checkpoint"
     run = mf.solve(SA, X, (0, 1), t_eval=EARLY, checkpoint=path)
     for t_end in (0.5, 1.0):
-        with pytest.raises(ValueError, match=r"t_end must be later .* never shortened"):
+        with pytest.raises(ValueError, match=r"t_end must be after the end of the run"):
             run.extend(t_end)
     with pytest.raises(mf.CheckpointError, match="can be extended, not shortened"):
         mf.solve(SA, X, (0, 0.5), t_eval=EARLY[:2], checkpoint=path, resume=True)
