@@ -155,7 +155,7 @@ class Study(Interruptible):
         final: Any = self.law.final
         measurements = measurements_on(final.space)
         distances = measurements.distances if measurements is not None else {}
-        advice = nearest(name, names, "'{}'").removeprefix("; ").capitalize()
+        advice = nearest(name, names, "'{}'").replace("; did", "Did")
         if isinstance(name, str) and name in distances:
             advice = f'Pass distances=["{name}"] to measure it.'
         require("name", name, f"one of {', '.join(names)}", is_known, advice=advice)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from . import checks
 from .annotations import AnyObject, Function, PassedOn, TypeHint
 from .forms import Call, nearest
 from .libraries import of_library
@@ -57,9 +59,12 @@ def refuse_wrong_names(
         signature_hint = "" if names == missing else f" It takes {', '.join(names)}."
         raise TypeError(f"{title} needs {' and '.join(missing)}.{signature_hint}")
     if count > len(positional) and not variadic:
+        given = checks.counted(count, "value")
+        if not names:
+            raise TypeError(f"{title} takes no arguments; got {given}.")
+        most = f"only {', '.join(positional)}" if positional else "no arguments"
         raise TypeError(
-            f"{title} takes only {', '.join(positional) or 'nothing'} without a name; got {count} "
-            f"values. It takes {', '.join(names) or 'nothing'}."
+            f"{title} takes {most} without a name; got {given}. It takes {', '.join(names)}."
         )
 
 
@@ -122,6 +127,8 @@ def _type_text(hint: TypeHint) -> str:
     """The text of an annotation, without module paths; empty for one that says nothing."""
     if hint is Any or hint is inspect.Parameter.empty:
         return ""
+    if hint == ArrayLike:  # a union of many types
+        return "ArrayLike"
     origin: TypeHint = get_origin(hint)
     arguments = get_args(hint)
     if isinstance(hint, str) or hint is None or hint is Ellipsis:

@@ -324,10 +324,19 @@ def called(f: UserValue, expected: str, *arguments: PassedOn) -> UserValue:
 def answer(name: str, f: Function, expected: str, *arguments: PassedOn) -> UserValue:
     """f(*arguments), of arrays; ValueError, "`name` must `expected`", if they do not fit in it.
 
-    Numpy raises ValueError or IndexError then. Others, and those with a cause, pass unchanged.
+    Numpy raises ValueError or IndexError then, and TypeError where a function of `math` gets an
+    array. Others, and those with a cause, pass unchanged.
     """
     try:
         return f(*arguments)
+    except TypeError as error:
+        if "arrays can be converted to Python scalars" not in str(error):
+            raise
+        shapes = dict.fromkeys(str(np.shape(argument)) for argument in arguments)
+        raise TypeError(
+            f"{name} must {expected}; it gets arrays of shape {' and '.join(shapes)}: use "
+            "functions of numpy, such as np.cos in place of math.cos."
+        ) from error
     except (ValueError, IndexError) as error:
         if type(error) not in (ValueError, IndexError) or error.__cause__ is not None:
             raise

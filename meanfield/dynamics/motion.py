@@ -30,6 +30,7 @@ from ..models import Drift, MeanField
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
+from ..states.tokens import OF_ANGLES
 from ..steppers import DormandPrince, Scheme, Splitting
 from .linearised import Changes, LinearisedMotion, TangentSpace, checked_changes, state_along
 
@@ -647,8 +648,15 @@ def motion_for(state: MovedState, model: Transformer | None = None) -> type[Moti
             return MOTIONS[kind]
     examples = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())
     advice = "A class of your own is moved by a class derived from mf.Motion."
-    if isinstance(state, np.ndarray):
-        advice = "Of an array of hidden states (n, d) Tokens.from_hidden(h) makes one."
+    try:
+        array = np.asarray(state)
+    except (TypeError, ValueError, RuntimeError):  # rows of unequal length, tensors on a GPU
+        array = np.zeros(())
+    if array.ndim and array.dtype.kind in "fiub":
+        advice = OF_ANGLES if array.ndim == 1 else (
+            "Of unit vectors (n, d) mf.Tokens(x) makes one, of hidden states of any length "
+            "mf.Tokens.from_hidden(h)."
+        )  # fmt: skip
     raise TypeError(f"Expected a state, one of {examples}; got {type(state).__name__}. {advice}")
 
 

@@ -29,7 +29,7 @@ from ..spaces.density import Density
 from ..spaces.laws import DensityLaw
 from ..states import Equiangular, Gaussian, Gram, Start, Tokens, TorusTokens
 from ..states import State as AnyState
-from ..states.contract import Arrays, member_dims
+from ..states.contract import MEASURED, Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
 from .files import Contents, Result, archive_array, check_functions, load, stored_model, unarchived
@@ -147,6 +147,15 @@ class Solution(Result):
 
     def __iter__(self) -> Iterator[State]:
         return iter(self.states)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, for an observable with the place where it is."""
+            if name in MEASURED:
+                hint = f"A run has no {name}; it is run.observables[{name!r}]."
+                raise AttributeError(hint, name=name)
+            return object.__getattribute__(self, name)
 
     @property
     def final(self) -> State:

@@ -59,6 +59,12 @@ class StatePart(NamedTuple):
     fixed: bool = False
 
 
+MEASURED = frozenset(
+    "order_parameter mean_cosine speed cluster_count interaction_energy free_energy dissipation "
+    "effective_rank".split()
+)  # observables that are looked for among the attributes of states and runs
+
+
 class State(Start, Shown):
     """A measure in one representation, or an ensemble of them.
 
@@ -104,6 +110,18 @@ class State(Start, Shown):
             for part in getattr(hint, "__metadata__", ()):
                 cls.parts, cls.words = {**cls.parts, name: part}, {**cls.words, name: part.words}
                 cls.fixed = (*cls.fixed, name) if part.fixed else cls.fixed
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, for an observable with the function that measures it."""
+            if name in MEASURED and not hasattr(type(self), name):
+                raise AttributeError(
+                    f"{type(self).__name__} has no {name}; it is mf.measure(model, state)"
+                    f"[{name!r}], or run.observables[{name!r}] of a run.",
+                    name=name,
+                )
+            return object.__getattribute__(self, name)
 
     @abstractmethod
     def __init__(self, *values: Values):

@@ -90,6 +90,7 @@ class TokenSet(WeightedTokens):
         """The cluster of every token of a single set, see `dynamics.observables.cluster_labels`."""
 
 
+OF_ANGLES = "Of angles on the circle mf.Tokens.on_circle(angles) makes tokens."
 ADVICE = (
     "Tokens.from_hidden(h) divides hidden states by their lengths, and keeps these as radii, which "
     "Pre-LN and its relatives need. Without them: x / np.linalg.norm(x, axis=-1, keepdims=True)."
@@ -97,7 +98,7 @@ ADVICE = (
 
 
 class Tokens(TokenSet):
-    """n points of the unit sphere of R^d, or of R^d, with masses; or many independent such sets.
+    """n weighted tokens: unit vectors, or points of R^d; or many independent sets of them.
 
     Parameters
     ----------
@@ -151,7 +152,8 @@ class Tokens(TokenSet):
         smallest_dimension = 2 if on_sphere else 1
         expected = f"(n, d) with d >= {smallest_dimension}, or (*replicas, n, d)"
         fits = x.ndim >= 2 and min(x.shape) >= 1 and x.shape[-1] >= smallest_dimension
-        require("x.shape", x.shape, expected, fits)
+        advice = OF_ANGLES if x.ndim == 1 and on_sphere else ""
+        require("x.shape", x.shape, expected, fits, advice=advice)
         if on_sphere:
             x = unit_vectors("Tokens (x, unless on_sphere=False)", points, ADVICE)
         if radii is not None and not on_sphere:

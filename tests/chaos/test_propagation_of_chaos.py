@@ -426,6 +426,8 @@ def test_functionals_are_tried_before_anything_is_run():
 def test_what_a_study_does_not_have():
     with pytest.raises(ValueError, match="name must be one of W1"):
         small_study().rate("W3")
+    with pytest.raises(ValueError, match=r"got name = 'w2'\. Did you mean 'W2'\?$"):
+        small_study().rate("w2")
     with pytest.raises(ValueError, match=r"distances=.*to measure it"):
         small_study().rate("W2 up to rotation")
     with pytest.raises(ValueError, match="name must be a functional of this study, x_1"):

@@ -94,6 +94,8 @@ def test_a_call_with_too_many_arguments_says_which_it_takes():
         mf.USA(1.0, 2.0, 3.0)
     with pytest.raises(TypeError, match=r"^Attention takes only Q, K, V, beta .*; got 5 values"):
         mf.Attention(1, 2, 3, 4, 5)
+    with pytest.raises(TypeError, match=r"^Softmax takes no arguments; got 1 value[.]$"):
+        mf.Softmax(1.0)
 
 
 @pytest.mark.parametrize("cls", ABSTRACT, ids=lambda cls: cls.__name__)
@@ -210,6 +212,10 @@ def test_signatures_have_no_module_paths():
     for target in (*functions, mf.USA, mf.Tokens, mf.Transformer, mf.Circle, mf.Density):
         text = str(inspect.signature(target))
         assert not re.search(r"Annotated|meanfield\.|numpy\.|typing", text)
+
+
+def test_signatures_say_array_like():
+    assert "(angles: ArrayLike, " in str(inspect.signature(mf.Tokens.on_circle))
 
 
 def test_a_parameter_that_a_class_of_the_package_lacks_gets_no_advice_for_authors():

@@ -106,6 +106,11 @@ def test_states_derived_from_a_known_one_move_as_it_does():
 def test_a_state_that_nobody_moves_is_told_which_are():
     with pytest.raises(TypeError, match=r"Tokens\(x\), .*got dict"):
         mf.solve(MODEL, {"theta": THETA}, (0, 1))
+    for angles in ([0.1, 0.2], np.array([0.1, 0.2])):
+        with pytest.raises(TypeError, match=r"mf[.]Tokens[.]on_circle\(angles\)"):
+            mf.solve(MODEL, angles, (0, 1))
+    with pytest.raises(TypeError, match=r"mf[.]Tokens\(x\) makes one"):
+        mf.solve(MODEL, [[1, 0], [0, 1]], (0, 1))
     with pytest.raises(TypeError, match=r"mf.measure\(model, state\).*got model = HeldAngles"):
         measure(HeldAngles(THETA), MODEL)
 

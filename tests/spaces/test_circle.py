@@ -1,5 +1,7 @@
 """The circle: its grid and conventions, the densities it makes, and what it refuses."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -243,3 +245,9 @@ def test_a_space_with_another_degree_is_one_object_for_all_who_ask():
     for degree in (0, 7.5, "7"):
         with pytest.raises(ValueError, match="degree must be a whole number >= 1"):
             Circle(5).with_degree(degree)
+
+
+def test_a_function_of_one_angle_is_told_that_it_gets_an_array():
+    for f in (math.cos, lambda angle: math.cos(angle)):
+        with pytest.raises(TypeError, match=r"it gets arrays of shape .*np[.]cos in place of math"):
+            Circle(8).density(f)

@@ -257,3 +257,16 @@ def test_the_count_of_clusters_says_its_angle():
     tokens = mf.Tokens.uniform(4, 3, rng=0)
     run = mf.solve(mf.Transformer(mf.SA(1.0)), tokens, (0, 0.1), t_eval=[0.1])
     assert "0.81 degrees" in run.observables["cluster_count"].attrs["long_name"]
+
+
+def test_angles_are_told_where_they_belong():
+    with pytest.raises(ValueError, match=r"mf[.]Tokens[.]on_circle\(angles\)"):
+        mf.Tokens([0.1, 0.2])
+
+
+def test_observables_are_no_attributes_of_states():
+    tokens = mf.Tokens.on_circle([0.1, 0.2])
+    with pytest.raises(AttributeError, match=r"mf[.]measure\(model, state\)\['order_parameter'\]"):
+        tokens.order_parameter  # noqa: B018
+    with pytest.raises(AttributeError, match="'Tokens' object has no attribute 'colour'"):
+        tokens.colour  # noqa: B018
