@@ -184,6 +184,7 @@ def cone(
     """
     trace_one = boolean("trace_one", trace_one)
     shape = "rectilinear" if trace_one else "3d"
+    layouts.check_axes(ax)
     if ax is not None and ax.name != shape:
         raise ValueError(f'cone needs an ax with projection="{shape}" here; got "{ax.name}".')
     with theme.style():

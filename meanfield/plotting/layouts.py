@@ -640,9 +640,9 @@ class Canvas:
             return
         box = self.panels[-1].bbox
         width, height = box.width / self.figure.dpi, box.height / self.figure.dpi
-        small = self.ax is None or width < SMALL_PANEL
-        rows = len(entries) * (SMALL_ROW if small else LEGEND_ROW)
-        if self._legend or rows <= MOST_COVERED * height:
+        count, most = len(entries), MOST_COVERED * height
+        small = self.ax is None or width < SMALL_PANEL or count * LEGEND_ROW > most
+        if self._legend or count * SMALL_ROW <= most:
             font = {"fontsize": SMALL_FONT} if small else {}
             self.panels[-1].legend(handles=entries, loc="best", **font)
 

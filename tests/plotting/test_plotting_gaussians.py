@@ -63,6 +63,8 @@ def test_the_cone_holds_the_covariances():
     assert len(ax.lines) == drawn + 3  # the surface is drawn once
     flat = Figure().add_subplot()
     solution.plot("cone", ax=flat, trace_one=True)
+    with pytest.raises(TypeError, match="ax must be one matplotlib Axes"):
+        solution.plot("cone", ax=[ax, flat])
     with pytest.raises(ValueError, match='needs an ax with projection="3d"'):
         solution.plot("cone", ax=flat)
     with pytest.raises(TypeError, match="got trace_one = 'a'"):
