@@ -330,9 +330,8 @@ def result_card(result: Any) -> str:
 @FIGURES.register
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a single state, drawn like a run with one state, but without a time."""
-    heading = (
-        {"title": ""} if options.get("ax") is None else {}
-    )  # the caller's axes keep their title
+    # axes of the caller keep their title
+    heading = {"title": ""} if options.get("ax") is None else {}
     return plot(run_of_one_state(state), kind, **heading | options)
 
 
