@@ -162,8 +162,8 @@ class PhaseDiagram(Result):
             name = drift.table["function"]
             raise MeanfieldError(
                 f"The file holds no functions, here {name}: pass it again, mf.load(path, "
-                "model=function); if it is a class of drifts, import its module first. Points of "
-                "curves that the diagram has are in `data`."
+                "model=function), or import the module that defines it if it is a class of drifts. "
+                "Points of curves that the diagram has are in `data`."
             )
         beta, (low, high) = finite(self.parameter, beta), self.data.attrs[self.parameter]
         wanted = f"from {low:g} to {high:g}, as of this diagram"
