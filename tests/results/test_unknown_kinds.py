@@ -104,7 +104,7 @@ def test_phase_diagrams_of_a_drift_that_is_not_known(tmp_path):
         loaded = mf.load(tmp_path / "phases.nc")
         assert repr(loaded) == repr(diagram)
         loaded.plot()
-        with pytest.raises(mf.MeanfieldError, match="here Tilted: .* import the module that defines it"):
+        with pytest.raises(mf.MeanfieldError, match="import the module that defines it if"):
             loaded.kappa("critical", 0.7)
         loaded.save(tmp_path / "again.nc")
     assert repr(mf.load(tmp_path / "again.nc")) == repr(diagram)
