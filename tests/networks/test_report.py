@@ -226,6 +226,7 @@ def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text(
     assert "by their ids" in page and "5 ×12" in page
 
 
+@pytest.mark.long
 def test_the_glossary_explains_what_the_report_uses():
     found = clustered()
     assert "<dt>energy</dt>" in found.html and "<dt>W2</dt>" in found.html
