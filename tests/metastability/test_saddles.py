@@ -106,10 +106,10 @@ def test_the_direction_leads_to_the_stable_state_whatever_the_sign_of_the_mode(m
     """An eigenvector has no sign; it is set here, where it is computed."""
     around = [(stable(*BESIDE, ordered), *saddles_beside(ordered)) for ordered in (False, True)]
     module = sys.modules[mf.saddles.__module__]
-    unstable = module._unstable
+    modes = module.unstable_modes
     monkeypatch.setattr(
-        module, "_unstable",
-        lambda state: (found := unstable(state)) and (*found[:2], sign * found[2]),
+        module, "unstable_modes",
+        lambda state: [mode._replace(vector=sign * mode.vector) for mode in modes(state)],
     )  # fmt: skip
     for ordered, (state, found) in enumerate(around):
         saddle = saddle_at(found.state, state, SaddleSearch(state, "axisymmetric").symmetry)
