@@ -322,7 +322,7 @@ def called(f: UserValue, expected: str, *arguments: PassedOn) -> UserValue:
 
 
 def answer(name: str, f: Function, expected: str, *arguments: PassedOn) -> UserValue:
-    """f(*arguments), of arrays; ValueError, "`name` must `expected`", if they do not fit in it.
+    """f(*arguments), of arrays; ValueError, with what f is `expected` to do, if they do not fit.
 
     Numpy raises ValueError or IndexError then, and TypeError where a function of `math` gets an
     array. Others, and those with a cause, pass unchanged.
@@ -334,16 +334,16 @@ def answer(name: str, f: Function, expected: str, *arguments: PassedOn) -> UserV
             raise
         shapes = dict.fromkeys(str(np.shape(argument)) for argument in arguments)
         raise TypeError(
-            f"{name} must {expected}; it gets arrays of shape {' and '.join(shapes)}: use "
-            "functions of numpy, such as np.cos in place of math.cos."
+            f"{name} raised TypeError: {error}. It must {expected}, for arrays of shape "
+            f"{' and '.join(shapes)}: use functions of numpy, such as np.cos in place of math.cos."
         ) from error
     except (ValueError, IndexError) as error:
         if type(error) not in (ValueError, IndexError) or error.__cause__ is not None:
             raise
         shapes = dict.fromkeys(str(np.shape(argument)) for argument in arguments)
         raise ValueError(
-            f"{name} must {expected}; for arrays of shape {' and '.join(shapes)} it raised "
-            f"{type(error).__name__}: {error}"
+            f"{name} raised {type(error).__name__}: {error}. It must {expected}, for arrays of "
+            f"shape {' and '.join(shapes)}."
         ) from error
 
 

@@ -80,6 +80,9 @@ class TorusTokenMotion(ReplicaMotion, moves=TorusTokens):
         """The angles (replicas, n, m)."""
         return state.angles.reshape(-1, *state.angles.shape[-2:])
 
+    def why_not_finite(self, y: np.ndarray, t: float) -> str:
+        return self.model.drift.why_not_finite(on_circles(y))
+
     def state_of(self, y: np.ndarray) -> TorusTokens:
         """The tokens with these angles."""
         angles = y.reshape(*self.like.shape, *y.shape[1:])

@@ -298,8 +298,14 @@ def saved_at(density: Solution, t: float) -> int:
 
 
 def profile_at(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Angles, and the values there of the density saved nearest to a time, see `saved_at`."""
-    theta, values = fields.profiles(DrawnMembers(density, [()]), [saved_at(density, t)])
+    """Angles, and values of a density: of its kept steps, or saved near enough, see `saved_at`."""
+    try:
+        place = saved_at(density, t)
+    except ValueError:
+        if "dense" not in density.stored:
+            raise
+        density, place = density([t]), 0
+    theta, values = fields.profiles(DrawnMembers(density, [()]), [place])
     return theta, values[0, 0]
 
 

@@ -648,11 +648,14 @@ def sweep(page: Canvas, result: "Sweep", name: str = "order_parameter") -> None:
         axis.set_label_text(label)
         if is_geometric(values[dim].values):
             (panel.set_xscale if axis is panel.xaxis else panel.set_yscale)("log")
-        elif values[dim].values[0] > 0:  # no place for numbers that the parameter cannot have
+        elif (
+            page.ax is None and values[dim].values[0] > 0
+        ):  # no place for numbers that the parameter cannot have
             set_limits = panel.set_xlim if axis is panel.xaxis else panel.set_ylim
             low, high = axis.get_view_interval()
             set_limits(max(low, 0.0), high)
-    panel.set_title(heading)
+    if page.ax is None:
+        panel.set_title(heading)
 
 
 def _time_and_replicas(result: "Sweep", name: str) -> str:

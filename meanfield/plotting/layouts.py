@@ -115,7 +115,7 @@ def evaluated_at(solution: Solution, times: Sequence[float] | None) -> Solution:
     if not missing.size:
         return solution
     try:
-        return solution(np.union1d(solution.t, missing))
+        return solution(np.union1d(solution.t, np.clip(missing, *solution.t[[0, -1]])))
     except MeanfieldError as reason:
         message = f"{reason} The nearest saved states are drawn, with their own times."
         warnings.warn(message, UserWarning, stacklevel=2)
@@ -562,7 +562,8 @@ class Canvas:
         Of the new figure, in inches.
     legend : bool, optional
         Whether there is a legend. By default where there is room for it: in a small figure it is
-        inside the last panel, and left out if it would cover more than four tenths of its height.
+        inside the last panel, and left out if it would cover more than four tenths of its height;
+        axes of the caller always have it.
     """
 
     figure: Any
@@ -586,6 +587,7 @@ class Canvas:
         self._legend = None if legend is None else boolean("legend", legend)
         self._inside = ax is not None
         check_axes(ax)
+        self._before = None if ax is None else ax.get_legend()
         self.ax, self._position = ax, dict[str, Any](loc="outside right center")
         self._width = None if width is None else positive("width", width)
         self._height = None if height is None else positive("height", height)
@@ -642,14 +644,14 @@ class Canvas:
         width, height = box.width / self.figure.dpi, box.height / self.figure.dpi
         count, most = len(entries), MOST_COVERED * height
         small = self.ax is None or width < SMALL_PANEL or count * LEGEND_ROW > most
-        if self._legend or count * SMALL_ROW <= most:
+        if self._legend or self.ax is not None or count * SMALL_ROW <= most:
             font = {"fontsize": SMALL_FONT} if small else {}
             self.panels[-1].legend(handles=entries, loc="best", **font)
 
     def remove_unwanted_legends(self) -> None:
-        """Remove the legends of the panels if the option `legend` is False."""
+        """Remove legends that were drawn although the option `legend` is False."""
         for legend in filter(None, (panel.get_legend() for panel in self.panels)):
-            if self._legend is False:
+            if self._legend is False and legend is not self._before:
                 legend.remove()
 
 

@@ -153,7 +153,7 @@ class Solution(Result):
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, for an observable with the place where it is."""
             if name in MEASURED:
-                hint = f"A run has no {name}; it is run.observables[{name!r}]."
+                hint = f"A run has no {name}: its observables are in run.observables, by name."
                 raise AttributeError(hint, name=name)
             return object.__getattribute__(self, name)
 

@@ -117,8 +117,8 @@ class State(Start, Shown):
             """Raise AttributeError, for an observable with the function that measures it."""
             if name in MEASURED and not hasattr(type(self), name):
                 raise AttributeError(
-                    f"{type(self).__name__} has no {name}; it is mf.measure(model, state)"
-                    f"[{name!r}], or run.observables[{name!r}] of a run.",
+                    f"{type(self).__name__} has no {name}: mf.measure(model, state) has the "
+                    "observables of a state, and run.observables those of a run.",
                     name=name,
                 )
             return object.__getattribute__(self, name)

@@ -135,24 +135,29 @@ def test_what_a_field_returns_is_checked(function, error, message):
 
 PLANE = np.array([1.0, 0.0])  # a vector of another dimension
 UNFIT = [
-    (mf.Field(lambda x: x * PLANE), r"Field.function must return vectors of shape \(.*, 3\)"),
-    (mf.Field(lambda x: x[..., 3:4] + x[..., 3]), r"Field.function must return vectors"),
-    (mf.Potential(lambda x: x @ PLANE), r"^Potential.function must return numbers of shape \("),
-    (mf.PairKernel(lambda x, y: x * PLANE), "PairKernel.kernel must return numbers of shape"),
-    (mf.PairKernel(lambda x, y: y, weight=lambda x, y: x @ PLANE), "PairKernel.weight must return"),
+    (mf.Field(lambda x: x * PLANE), r"Field.function raised .* return vectors of shape \(.*, 3\)"),
+    (mf.Field(lambda x: x[..., 3:4] + x[..., 3]), r"Field.function raised .* return vectors"),
+    (
+        mf.Potential(lambda x: x @ PLANE),
+        r"^Potential.function raised .* return numbers of shape \(",
+    ),
+    (mf.PairKernel(lambda x, y: x * PLANE), "PairKernel.kernel raised .* return numbers of shape"),
+    (mf.PairKernel(lambda x, y: y, weight=lambda x, y: x @ PLANE), "PairKernel.weight raised"),
 ]
 
 
 @pytest.mark.parametrize(("drift", "message"), UNFIT)
 def test_a_function_whose_arrays_do_not_fit_is_named(drift, message):
     for state in (mf.Tokens.uniform(4, 3, rng=0), mf.Sphere(2).uniform()):
-        with pytest.raises(ValueError, match=rf"{message}.* it raised (Value|Index)Error: "):
+        with pytest.raises(ValueError, match=rf"{message}.*"):
             mf.solve(mf.Transformer(drift), state, (0, 1))
 
 
 def test_a_feedforward_map_whose_arrays_do_not_fit_is_named():
     model = mf.Transformer(mf.SA(1.0), feedforward=lambda x: x * PLANE)
-    with pytest.raises(ValueError, match=r"^feedforward must return vectors of shape \(.*, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"^feedforward raised .* return vectors of shape \(.*, 3\)"
+    ):
         mf.solve(model, mf.Tokens.uniform(4, 3, rng=0), (0, 1))
 
 

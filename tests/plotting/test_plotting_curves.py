@@ -310,3 +310,15 @@ def test_a_run_with_kept_steps_is_drawn_at_the_times_asked_for(name):
     with pytest.warns(UserWarning, match="dense=True"):
         figure = plain.plot(SEVERAL_TIMES[name][0], times=[0.25, 2.0])
     assert "0.25" not in words(figure)
+
+
+def test_a_density_beside_tokens_is_evaluated_at_times_between_its_outputs():
+    start = mf.Circle(16).von_mises(0, 1)
+    options = {"t_eval": [0, 1], "dense": True, "progress": False}
+    law = mf.solve(mf.Transformer(mf.SA(4.0), kappa=6.0), start, (0, 1), **options)
+    tokens = mf.solve(mf.Transformer(mf.SA(4.0)), start.sample(20, rng=0), (0, 1), **options)
+    tokens.plot("histogram", times=[0.25], density=law)
+    with pytest.raises(ValueError, match="density must be saved at the times"):
+        tokens.plot(
+            "histogram", times=[0.25], density=mf.solve(law.model, start, (0, 1), t_eval=[0, 1])
+        )

@@ -212,7 +212,7 @@ def test_what_is_measured_is_measured_once_or_left_out(monkeypatch):
 
 def test_observables_are_no_attributes_of_runs():
     run = mf.solve(mf.Transformer(mf.SA(1.0)), mf.Equiangular(3, 0.5), (0, 1), t_eval=[0, 1])
-    with pytest.raises(AttributeError, match=r"run[.]observables\['order_parameter'\]"):
+    with pytest.raises(AttributeError, match="observables, by name"):
         run.order_parameter  # noqa: B018
     with pytest.raises(AttributeError, match="'Solution' object has no attribute 'colour'"):
         run.colour  # noqa: B018

@@ -115,7 +115,7 @@ def test_the_uniform_density_is_the_constant_one():
         (lambda theta: np.where(theta > 0, np.nan, 1), r"finite, the first at \(theta\) = \("),
         (
             lambda theta: theta * np.ones(3),
-            r"f must be a function f\(theta\); .* raised ValueError",
+            r"f raised ValueError.* be a function f\(theta\)",
         ),
         (lambda theta: np.where(theta == 0, np.inf, 1), "1 values that are not finite"),
     ],
@@ -249,5 +249,5 @@ def test_a_space_with_another_degree_is_one_object_for_all_who_ask():
 
 def test_a_function_of_one_angle_is_told_that_it_gets_an_array():
     for f in (math.cos, lambda angle: math.cos(angle)):
-        with pytest.raises(TypeError, match=r"it gets arrays of shape .*np[.]cos in place of math"):
+        with pytest.raises(TypeError, match=r"arrays of shape .*np[.]cos in place of math"):
             Circle(8).density(f)

@@ -266,7 +266,7 @@ def test_angles_are_told_where_they_belong():
 
 def test_observables_are_no_attributes_of_states():
     tokens = mf.Tokens.on_circle([0.1, 0.2])
-    with pytest.raises(AttributeError, match=r"mf[.]measure\(model, state\)\['order_parameter'\]"):
+    with pytest.raises(AttributeError, match=r"mf[.]measure\(model, state\)"):
         tokens.order_parameter  # noqa: B018
     with pytest.raises(AttributeError, match="'Tokens' object has no attribute 'colour'"):
         tokens.colour  # noqa: B018
