@@ -329,21 +329,16 @@ def answer(name: str, f: Function, expected: str, *arguments: PassedOn) -> UserV
     """
     try:
         return f(*arguments)
-    except TypeError as error:
-        if "arrays can be converted to Python scalars" not in str(error):
+    except (TypeError, ValueError, IndexError) as error:
+        of_math = "arrays can be converted to Python scalars" in str(error)
+        is_plain = type(error) in (ValueError, IndexError) and error.__cause__ is None
+        if not (is_plain or (of_math and isinstance(error, TypeError))):
             raise
+        advice = ": use functions of numpy, such as np.cos in place of math.cos" * of_math
         shapes = dict.fromkeys(str(np.shape(argument)) for argument in arguments)
-        raise TypeError(
-            f"{name} raised TypeError: {error}. It must {expected}, for arrays of shape "
-            f"{' and '.join(shapes)}: use functions of numpy, such as np.cos in place of math.cos."
-        ) from error
-    except (ValueError, IndexError) as error:
-        if type(error) not in (ValueError, IndexError) or error.__cause__ is not None:
-            raise
-        shapes = dict.fromkeys(str(np.shape(argument)) for argument in arguments)
-        raise ValueError(
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"{name} raised {type(error).__name__}: {error}. It must {expected}, for arrays of "
-            f"shape {' and '.join(shapes)}."
+            f"shape {' and '.join(shapes)}{advice}."
         ) from error
 
 
