@@ -271,7 +271,7 @@ def test_names_of_onsets_are_above_the_axis_in_low_panels():
 def test_axes_of_the_caller_keep_what_is_in_them():
     """Their legend where none is wanted, their limits and title; and small ones have a legend."""
     diagram = mf.phase_diagram(mf.USA, mf.Circle(16), (1, 2), degrees=(1, 2), progress=False)
-    one, other = Figure(figsize=(3, 1.5)).subplots(1, 2)
+    one, other = Figure(figsize=(3, 0.8)).subplots(1, 2)
     one.plot([0, 1], [0, 1], label="mine")
     kept = one.legend()
     diagram.plot(ax=one, legend=False)
