@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import generator, require
+from ..core.checks import generator, is_whole, require, whole_number
 from ..core.errors import StorageError
 from ..core.forms import Natural
 from ..derivatives.variation import comparable
@@ -339,8 +339,9 @@ def _starts(
             yield start, True
         return
     number = 0 if starts is None else starts
-    fits = isinstance(number, int | np.integer) and number >= 0 and not isinstance(number, bool)
-    require("starts", starts, "densities, or a number of random ones", fits, TypeError)
+    expected = "densities, or a number >= 0 of random ones"
+    require("starts", starts, expected, is_whole(number) and number >= 0, TypeError)
+    number = whole_number("starts", number, least=0)
     yield space.uniform(), False
     for guess in _guesses(model, basis):
         yield guess, True

@@ -1,7 +1,6 @@
 """Propagation of chaos: how far n tokens are from the mean field, and how fast that vanishes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from ..core.calls import checked_call
 from ..core.checks import (
     check_memory,
     is_variable_name,
+    is_whole,
     path_of,
     real_array,
     require,
@@ -141,8 +141,7 @@ def propagation_of_chaos(
     path = None if store is None else path_of("store", store).absolute()
     expected = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
     seed: Any = rng
-    number = isinstance(seed, Integral) and not isinstance(seed, bool | np.timedelta64)
-    seed = int(require("rng", seed, expected, number and 0 <= seed < MAX_SEED))
+    seed = int(require("rng", seed, expected, is_whole(seed) and 0 <= seed < MAX_SEED))
     expected = "left out, as steps are of noise and this model has none"
     require("dt", dt, expected, dt is None or model.noisy)
     functions = (

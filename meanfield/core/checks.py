@@ -21,6 +21,7 @@ SOURCES = (
 )
 NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
 SHOWN_COMPONENTS = 6  # of a point in a message
+SEED_DIGITS = 4300  # Python writes no longer integers
 UNCHECKED_SIZE = 2**26  # bytes; smaller arrays are not checked
 
 
@@ -91,8 +92,8 @@ def _not_real(values: UserValue, array: np.ndarray) -> str:
 
 def as_given(value: UserValue, length: int = 200) -> str:
     """A value for a message: its `repr` in one line, cut after `length` characters, or its type."""
-    if isinstance(value, np.generic):  # shown as a Python number
-        value = value.item()
+    if isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
+        value = value.item()  # shown as a Python number
     try:
         text = re.sub(r"\n\s*", " ", repr(value))
     except Exception:  # of a user's __repr__; integers of over 4300 digits
@@ -199,7 +200,7 @@ def positive(name: str, value: UserValue) -> float:
 def whole_number(name: str, value: UserValue, *, least: int = 1, most: int = 2**63 - 1) -> int:
     """`value` as an int; raises ValueError unless it is one from `least` to `most`."""
     value = _scalar(value)
-    number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
+    number = value if is_whole(value) else _float_of(value)
     integral = number is not None and (number == number // 1)  # False for nan and inf
     expected = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
     if integral and value > most:
@@ -280,9 +281,11 @@ def generator(rng: UserValue) -> np.random.Generator:
         return np.random.default_rng(rng)
     require("rng", rng, expected, not isinstance(rng, bytes | bytearray | memoryview), TypeError)
     seeds = plain_array("rng", rng)
-    integers = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
+    integers = all(is_whole(seed) for seed in seeds.flat) and seeds.size > 0
     require("rng", rng, expected, integers and seeds.dtype.kind != "b", TypeError)
     require("rng", rng, expected, all(seed >= 0 for seed in seeds.flat))
+    short = all(seed < 10**SEED_DIGITS for seed in seeds.flat)
+    require("rng", rng, f"a seed of at most {SEED_DIGITS} digits, as files keep it", short)
     require("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
 
@@ -362,9 +365,15 @@ def as_called(f: Function) -> str:
 
 def _scalar(value: UserValue) -> UserValue:
     """The entry of an array of shape (); other values unchanged."""
-    masked = isinstance(value, np.ma.MaskedArray)
+    lasts = getattr(getattr(value, "dtype", None), "kind", "") == "m"  # a duration is no number
+    kept = lasts or isinstance(value, np.ma.MaskedArray)
     scalar = getattr(value, "shape", None) == () and hasattr(value, "item")  # a State has a shape
-    return value.item() if scalar and not masked else value
+    return value.item() if scalar and not kept else value
+
+
+def is_whole(value: UserValue) -> bool:
+    """True for an integer of Python or numpy; a bool or a duration is none."""
+    return isinstance(value, Integral) and _is_real(value)
 
 
 def _is_real(value: UserValue) -> bool:

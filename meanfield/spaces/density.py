@@ -12,6 +12,7 @@ from ..core.checks import (
     check_memory,
     complex_array,
     generator,
+    is_whole,
     real,
     real_array,
     require,
@@ -457,6 +458,5 @@ def _on_one_space(densities: Sequence[Density]) -> list[Density]:
 
 def checked_degree(k: Any) -> int:
     """Degree of a moment as an int; raises TypeError if it is not a whole number."""
-    is_whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
-    require("k", k, "a whole number", is_whole, TypeError)
+    require("k", k, "a whole number", is_whole(k), TypeError)
     return whole_number("k", k, least=-(2**63))

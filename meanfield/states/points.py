@@ -28,7 +28,7 @@ def unit(x: np.ndarray) -> np.ndarray:
 def on_circles(angles: np.ndarray) -> np.ndarray:
     """Points (..., 2m), pairs (cos, sin), of angles (..., m)."""
     pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    return pairs.reshape(*angles.shape[:-1], -1)
+    return pairs.reshape(*angles.shape[:-1], 2 * angles.shape[-1])
 
 
 def along_circles(points: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -85,6 +85,22 @@ def test_what_numpy_takes_as_a_seed_is_one(rng):
     checks.generator(rng)
 
 
+def test_seeds_that_python_does_not_write_to_files_are_refused():
+    checks.generator(10**4300 - 1)
+    for seed in (10**4300, [1, 10**5000]):
+        with pytest.raises(ValueError, match=r"rng must be a seed of at most 4300 digits"):
+            checks.generator(seed)
+
+
+def test_durations_are_no_whole_numbers():
+    day = np.timedelta64(3, "D")
+    assert [checks.is_whole(n) for n in (3, np.int8(3), day, True, 3.0)] == [True] * 2 + [False] * 3
+    for duration in (day, np.timedelta64(3), np.timedelta64(3, "ns"), np.array(3, "m8[ns]")):
+        for check in (checks.whole_number, checks.positive):
+            with pytest.raises((TypeError, ValueError), match=r"got n = .*timedelta64"):
+                check("n", duration)
+
+
 @pytest.mark.parametrize("rng", [[[1], [2]], np.arange(4).reshape(2, 2)])
 def test_tables_of_seeds_are_refused(rng):  # by some versions of numpy too
     with pytest.raises(ValueError, match=r"rng must be a seed, or a list"):

@@ -217,6 +217,7 @@ FUNCTIONS = (
     *("drift", "source", "starts", "kernel", "weight", "level", "modes"),
 )
 LONG = {  # runs of any length, by choice: to a source that is never met ends after 10^7 steps
+    ("stationary_states", "starts"),
     ("splitting", "source"),
     ("splitting", "loops"),
 }

@@ -67,6 +67,7 @@ def test_angles_start_at_zero_and_points_are_unit_vectors():
     np.testing.assert_allclose(np.diff(circle.angles), 2 * np.pi / circle.angles.size)
     np.testing.assert_allclose(circle.points, circle.embed(circle.angles), rtol=0, atol=0)
     assert circle.embed(np.zeros((2, 3))).shape == (2, 3, 2)
+    assert circle.embed([]).shape == (0, 2)
     np.testing.assert_allclose(circle.embed(np.pi / 2), [0, 1], rtol=0, atol=EPS)  # of pi / 2
 
 
