@@ -505,13 +505,13 @@ def _transported(
     `images` (S, n, m) are those of the waves, themselves first, and `places` (S, n) those in the
     series; `signs` (S,) are their weights, and `felt` (S, n) the multipliers times these.
     """
-    waves, rows = images[0], places[0] + len(gains) // 2
+    waves, middle = images[0], len(gains) // 2
     count, circles = waves.shape
     matrix = np.zeros((count, count))
     for i in range(count):
         for s in range(len(signs)):
             for j in range(count):
-                at, total = rows[i] - places[s, j], matrix[i, j]
+                at, total = places[0, i] + middle - places[s, j], matrix[i, j]
                 for k in range(circles):
                     total -= signs[s] * waves[i, k] * flows[k, at]
                 if felt[s, j] != 0:

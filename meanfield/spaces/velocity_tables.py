@@ -22,8 +22,8 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import IN_ANY_ORDER, INNER, SUBROUTINE, WITHIN, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values
-from ..lowlevel.records import Field, InCode, Layout, floats, integers
-from ..lowlevel.simd import aligned
+from ..lowlevel.records import Field, InCode, Layout, floats, integers, numbers_at
+from ..lowlevel.simd import address_of, aligned
 from .circle_transport import largest, minus_derivative
 from .transport import Transport
 
@@ -242,13 +242,14 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
         table = parameters[row] + 1 if row > 0 else first
         for j in range(length):
             v[row, j] = tables[table, j] if table > 0 or row == 0 else 0.0
-    _add_sums(v, tables, entries, first, 0, 0, parameters, parts)
+    numerator, denominator = np.int64(0), np.int64(2)  # with literals it would be compiled thrice
+    _add_sums(v, tables, entries, first, numerator, numerator, parameters, parts)
     for h in range(1, record.count):
         for row in range(rows):
             for j in range(length):
                 numerators[row, j] = denominators[row, j] = 0.0
-        _add_sums(numerators, tables, entries, first, h, 0, parameters, parts)
-        _add_sums(denominators, tables, entries, first, h, 2, parameters, parts)
+        _add_sums(numerators, tables, entries, first, h, numerator, parameters, parts)
+        _add_sums(denominators, tables, entries, first, h, denominator, parameters, parts)
         _quotient(v, numerators, denominators, record.least[first, h])
     record.speed[0] = max(record.speed[0], largest(v[0], length))
     for row in range(rows):
@@ -365,7 +366,7 @@ def _write_padded(series: np.ndarray, spectrum: np.ndarray) -> None:
         spectrum[k] = series[k] if k < series.size else 0.0
 
 
-@njit(**INNER)
+@njit(**SUBROUTINE)
 def _add_sums(
     total: np.ndarray, tables: np.ndarray, entries: np.ndarray, first: int, h: int, kind: int,
     which: np.ndarray, parts: np.ndarray,
@@ -413,22 +414,27 @@ def _accumulate(
 
     The points are taken in blocks, whose table entries stay in the cache for all rows.
     """
-    for begin in range(0, totals.shape[1], POINTS_AT_ONCE):
-        end, i = min(begin + POINTS_AT_ONCE, totals.shape[1]), 0
+    length, sums, table = totals.shape[1], address_of(totals), address_of(tables)
+    for begin in range(0, length, POINTS_AT_ONCE):
+        end, i = min(begin + POINTS_AT_ONCE, length), 0
         while i + 4 <= columns:
-            p, q = tables[at + i, begin:end], tables[at + i + 1, begin:end]
-            r, s = tables[at + i + 2, begin:end], tables[at + i + 3, begin:end]
+            first = (at + i) * length
+            p, q = numbers_at(table, first, 0.0), numbers_at(table, first + length, 0.0)
+            r, s = (
+                numbers_at(table, first + 2 * length, 0.0),
+                numbers_at(table, first + 3 * length, 0.0),
+            )
             for row in range(len(totals)):
-                total = totals[row, begin:end]
+                total = numbers_at(sums, row * length, 0.0)
                 a, b, c, d = parts[row, i], parts[row, i + 1], parts[row, i + 2], parts[row, i + 3]
-                for j in range(total.size):
+                for j in range(begin, end):
                     total[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
             i += 4
         while i < columns:
-            p = tables[at + i, begin:end]
+            p = numbers_at(table, (at + i) * length, 0.0)
             for row in range(len(totals)):
-                total, a = totals[row, begin:end], parts[row, i]
-                for j in range(total.size):
+                total, a = numbers_at(sums, row * length, 0.0), parts[row, i]
+                for j in range(begin, end):
                     total[j] += a * p[j]
             i += 1
 

@@ -145,22 +145,14 @@ def weigh(row: Row, step: float, zero: Number) -> None:
     entries, of_row, of_stage = numbers_at(row.entries, 0, 0.0), slots * modes, row.linear_rows
     for member in range(row.linear_rows):
         for k in range(modes):
-            z, repeats = linear[member * modes + k], False
-            if k > 0:  # modes of one degree on a sphere have the same z
-                repeats = z == linear[member * modes + k - 1]
             entry = member * modes + k
-            if repeats:
-                for i in range(rows):
-                    decay[i * of_stage * modes + entry] = decay[i * of_stage * modes + entry - 1]
-                    for slot in range(slots):
-                        target = (i * of_stage + member) * of_row + slot * modes + k
-                        weights[target] = weights[target - 1]
-                continue
-            for node in range(row.node_count):
-                values = numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
-                phi_functions(nodes[node] * step * z, values)
-                if row.derived:
-                    phi_slopes(nodes[node] * step * z, values, nodes[node] * step)
+            z = linear[entry]
+            if k == 0 or z != linear[entry - 1]:  # modes of one degree on a sphere have the same z
+                for node in range(row.node_count):
+                    values = numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
+                    phi_functions(nodes[node] * step * z, values)
+                    if row.derived:
+                        phi_slopes(nodes[node] * step * z, values, nodes[node] * step)
             for i in range(row.last):
                 decay[i * of_stage * modes + entry] = phi[decay_nodes[i] * (HIGHEST_PHI + 1)]
             for i in range(rows):

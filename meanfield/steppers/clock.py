@@ -116,8 +116,7 @@ def rejected(clock: Clock, relative: float, error_order: float) -> Clock:
     """The clock after a rejected step, with a shorter one; `relative` is the error over rtol."""
     factor = 0.25
     if math.isfinite(relative):
-        factor = 0.9 * relative ** (-1 / error_order)
-        factor = factor if factor > 0.2 else 0.2
+        factor = max(0.9 * relative ** (-1 / error_order), 0.2)
     return replanned(clock, clock.step * factor)
 
 
@@ -137,15 +136,13 @@ def accepted(clock: Clock, relative: float, error_order: float, target: float) -
     count, planned, t = clock.taken + 1, clock.planned, time_after(clock, target)
     proposal, previous = clock.proposal, clock.previous_error
     if relative >= 0:
-        relative = relative if relative > 1e-10 else 1e-10
+        relative = max(relative, 1e-10)
         factor = 0.9 * relative ** (-0.7 / error_order) * previous ** (0.4 / error_order)
-        factor = factor if factor < 3.0 else 3.0
-        previous = relative if relative > 1e-4 else 1e-4
+        factor, previous = min(factor, 3.0), max(relative, 1e-4)
         if factor > 1.2:
-            longer = factor * clock.step
-            proposal = longer if longer > proposal else proposal
+            proposal = max(factor * clock.step, proposal)
         elif factor < 0.9:
-            proposal = (factor if factor > 0.2 else 0.2) * clock.step
+            proposal = max(factor, 0.2) * clock.step
     left = planned - count if planned < MANY_STEPS else planned
     is_same = left == _steps_to(target, t, proposal, relative < 0)
     if count < planned and not (is_same and (planned < MANY_STEPS or proposal == clock.step)):

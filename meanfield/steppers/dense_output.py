@@ -1,12 +1,15 @@
 """Interpolants for the state within a step, of explicit and of exponential schemes."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..lowlevel.compilation import WITHIN, njit
-from .attempt import HIGHEST_PHI, phi_functions
+from ..lowlevel.records import numbers_at
+from ..lowlevel.simd import address_of
+from .attempt import HIGHEST_PHI, Numbers, phi_functions
 from .schemes import DenseOutput, ParabolicOutput, row_of
 
 SUM_BLOCK = 2048  # floats of a block of sums, which stays in the first cache
@@ -59,8 +62,8 @@ class ParabolicInterpolant:
         return self._by_parabola(s) + s * s * (3 - 2 * s) * self._gap
 
     def _by_parabola(self, s: float) -> np.ndarray:
-        state = np.empty_like(self._u)
-        _by_parabola(self._linear, self._u, self.derivatives, self._dt, float(s), state)
+        state, phi = np.empty_like(self._u), np.empty(HIGHEST_PHI + 1, self._linear.dtype)
+        _by_parabola(self._linear, self._u, self.derivatives, self._dt, float(s), state, phi)
         return state
 
 
@@ -72,12 +75,13 @@ def _by_parabola(
     dt: float,
     s: float,
     state: np.ndarray,
+    scratch: np.ndarray,
 ) -> None:
     """Fill `state` with e(s) of `ParabolicOutput`, from `derivatives` (3, members, modes).
 
-    These are P, P' and P'' with respect to s, at s = 0.
+    These are P, P' and P'' with respect to s, at s = 0. `scratch` (4,) is for numbers like L.
     """
-    phi, members, rows = np.empty(HIGHEST_PHI + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
+    phi, members, rows = numbers_at(address_of(scratch), 0, scratch[0]), u.shape[0], linear.shape[0]
     for row in range(rows):
         for k in range(u.shape[1]):
             phi_functions(s * dt * linear[row, k], phi)
@@ -206,27 +210,31 @@ def combine(
     result: np.ndarray,
 ) -> None:
     """Fill `result` (R', N) with the sums of `combined`; `rows_of` returns these arguments."""
+    stages, size = slopes.shape[1], result.shape[1]
     for r in range(rows.size):
-        _add_up(x[r], weights, slopes[rows[r]], dt[r], result[r])
+        start = numbers_at(address_of(x), r * size, 0.0)
+        first = numbers_at(address_of(slopes), rows[r] * stages * size, 0.0)
+        total = numbers_at(address_of(result), r * size, 0.0)
+        for begin in range(0, size, SUM_BLOCK):
+            end = begin + SUM_BLOCK if begin + SUM_BLOCK < size else size
+            for i in range(begin, end):
+                total[i] = 0.0
+            for j in range(weights.size):
+                _add_slope(total, weights[j], dt[r], first, j * size, begin, end)
+            if x.size > 0:
+                for i in range(begin, end):
+                    total[i] += start[i]
 
 
 @njit(**WITHIN, error_model="numpy", fastmath={"contract"})
-def _add_up(
-    x: np.ndarray, weights: np.ndarray, slopes: np.ndarray, dt: float, result: np.ndarray
+def _add_slope(
+    total: Numbers, factor: float, dt: float, slopes: Numbers, at: int, begin: int, end: int
 ) -> None:
-    """Write x + dt sum_j weights_j slopes_j to `result`, in blocks; an empty x stands for 0."""
-    for begin in range(0, result.size, SUM_BLOCK):
-        block = result[begin : begin + SUM_BLOCK]
-        for i in range(block.size):
-            block[i] = 0.0
-        for j in range(weights.size):
-            weight, slope = dt * weights[j], slopes[j, begin : begin + SUM_BLOCK]
-            if not np.isfinite(weight):  # dt is huge, and the slope so small that dt * slope is not
-                for i in range(block.size):
-                    block[i] += weights[j] * (dt * slope[i])
-            elif weight != 0.0:
-                for i in range(block.size):
-                    block[i] += weight * slope[i]
-        if x.size > 0:
-            for i in range(block.size):
-                block[i] += x[begin + i]
+    """Add dt factor slope to the numbers begin, ..., end - 1 of a sum; `at` is that of slope 0."""
+    weight = dt * factor
+    if not math.isfinite(weight):  # dt is huge, and the slope so small that dt * slope is not
+        for i in range(begin, end):
+            total[i] += factor * (dt * slopes[at + i])
+    elif weight != 0.0:
+        for i in range(begin, end):
+            total[i] += weight * slopes[at + i]

@@ -1,6 +1,7 @@
 """When functions are compiled: on first use, and not without a word."""
 
 import ast
+import gc
 import os
 import re
 import subprocess
@@ -12,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import njit, typeof
+from numba.extending import intrinsic
 
-from meanfield.lowlevel import code_cache
+from meanfield.lowlevel import code_cache, compilation
 from meanfield.lowlevel.compilation import INNER, listening
 from meanfield.steppers import attempt, clock, rows
 
@@ -65,6 +67,34 @@ def test_what_is_compiled_is_announced_once_and_its_parts_are_not():
         whole(3.0)
     part(np.float32(1.0))  # nobody listens any more
     assert heard == ["whole", None]
+
+
+def test_garbage_is_collected_again_after_a_compilation():
+    collects = []
+
+    @intrinsic
+    def seen(_typing, x):
+        collects.append(gc.isenabled())
+        return x(x), lambda _context, _builder, _signature, values: values[0]
+
+    @compilation.njit
+    def right(x):
+        return seen(x)
+
+    @compilation.njit
+    def wrong(x):
+        return x.no_such_attribute
+
+    assert right(1.0) == 1.0 and gc.isenabled()
+    with pytest.raises(Exception, match="no_such_attribute"):
+        wrong(1.0)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assert right(1) == 1 and not gc.isenabled()
+    finally:
+        gc.enable()
+    assert collects and not any(collects)
 
 
 def test_the_end_of_a_compilation_that_fails_is_announced_too():
