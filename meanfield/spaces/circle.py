@@ -226,27 +226,29 @@ def _series_values(
                 real = re[i] * cosine[i] - im[i] * sine[i]
                 re[i], im[i] = real, re[i] * sine[i] + im[i] * cosine[i]
             for member in range(len(series)):
-                c, row = 2 * series[member, k], values[member, begin : begin + ANGLES_AT_ONCE]
+                c, row = series[member, k], values[member, begin : begin + ANGLES_AT_ONCE]
                 for i in range(block.size):
-                    row[i] += c.real * re[i] - c.imag * im[i]
+                    row[i] += 2 * c.real * re[i] - 2 * c.imag * im[i]
 
 
 def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
     """sum_j masses_j e^{-ik theta_j}, k = 0, ..., `degree`. O(n degree)."""
-    return _moments(np.array(angles, dtype=float), np.array(masses, dtype=float), degree)
+    total, waves = np.zeros(degree + 1, dtype=complex), np.empty((4, ANGLES_AT_ONCE))
+    _sum_moments(np.array(angles, dtype=float), np.array(masses, dtype=float), waves, total)
+    return total
 
 
 @njit(cache=True, nogil=True)
-def _moments(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-    """sum_i masses_i e^{-ik angle_i}, k = 0, ..., `degree`."""
-    total = np.zeros(degree + 1, dtype=np.complex128)
+def _sum_moments(
+    angles: np.ndarray, masses: np.ndarray, waves: np.ndarray, total: np.ndarray
+) -> None:
+    """Add sum_i masses_i e^{-ik angle_i} to `total`, k = 0, 1, ...; `waves` as for series."""
+    cosine, sine, re, im = waves[0], waves[1], waves[2], waves[3]
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
         block, mass = angles[begin : begin + ANGLES_AT_ONCE], masses[begin : begin + ANGLES_AT_ONCE]
-        cosine, sine = np.empty(block.size), np.empty(block.size)
-        re, im = np.empty(block.size), np.zeros(block.size)
         for i in range(block.size):
-            cosine[i], sine[i], re[i] = np.cos(block[i]), np.sin(block[i]), mass[i]
-        for k in range(degree + 1):
+            cosine[i], sine[i], re[i], im[i] = np.cos(block[i]), np.sin(block[i]), mass[i], 0.0
+        for k in range(total.size):
             real, imaginary = 0.0, 0.0
             for i in range(block.size):
                 real += re[i]
@@ -254,7 +256,6 @@ def _moments(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
                 turned = re[i] * cosine[i] - im[i] * sine[i]
                 re[i], im[i] = turned, re[i] * sine[i] + im[i] * cosine[i]
             total[k] += complex(real, imaginary)
-    return total
 
 
 def sample_angles(coefficients: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -230,7 +230,8 @@ def _synthesise_all(address: int, coefficients: np.ndarray, spectrum: np.ndarray
         begin += count
         synthesise(m, rules, folded, n, sums)
         for j in range(first[m], x.size):
-            even, odd = complex(sums[0, j], sums[1, j]), x[j] * complex(sums[2, j], sums[3, j])
+            even = complex(sums[0, j], sums[1, j])
+            odd = complex(x[j] * sums[2, j], x[j] * sums[3, j])
             spectrum[j, m], spectrum[last - j, m] = even + odd, even - odd
 
 
@@ -245,9 +246,9 @@ def _analyse_all(address: int, spectrum: np.ndarray, coefficients: np.ndarray) -
         pairs = (count + 1) // 2
         for j in range(x.size):
             plus = spectrum[j, m] + spectrum[last - j, m]
-            minus = x[j] * (spectrum[j, m] - spectrum[last - j, m])
+            minus = spectrum[j, m] - spectrum[last - j, m]
             values[0, j], values[1, j] = plus.real, plus.imag
-            values[4, j], values[5, j] = minus.real, minus.imag
+            values[4, j], values[5, j] = x[j] * minus.real, x[j] * minus.imag
         analyse(m, rules, values, unfolded, (pairs + 1) // 2 * 2)
         unfold(m, rules, unfolded, pairs, series)
         for i in range(count):
