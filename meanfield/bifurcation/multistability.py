@@ -339,8 +339,8 @@ def _starts(
             yield start, True
         return
     number = 0 if starts is None else starts
-    expected = "densities, or a number >= 0 of random ones"
-    require("starts", starts, expected, is_whole(number) and number >= 0, TypeError)
+    expected = "densities, or a number of random ones"
+    require("starts", starts, expected, is_whole(number), TypeError)
     number = whole_number("starts", number, least=0)
     yield space.uniform(), False
     for guess in _guesses(model, basis):

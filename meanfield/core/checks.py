@@ -284,7 +284,7 @@ def generator(rng: UserValue) -> np.random.Generator:
     integers = all(is_whole(seed) for seed in seeds.flat) and seeds.size > 0
     require("rng", rng, expected, integers and seeds.dtype.kind != "b", TypeError)
     require("rng", rng, expected, all(seed >= 0 for seed in seeds.flat))
-    short = all(seed < 10**SEED_DIGITS for seed in seeds.flat)
+    short = seeds.ndim > 0 or seeds.item() < 10**SEED_DIGITS
     require("rng", rng, f"a seed of at most {SEED_DIGITS} digits, as files keep it", short)
     require("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
@@ -365,8 +365,8 @@ def as_called(f: Function) -> str:
 
 def _scalar(value: UserValue) -> UserValue:
     """The entry of an array of shape (); other values unchanged."""
-    lasts = getattr(getattr(value, "dtype", None), "kind", "") == "m"  # a duration is no number
-    kept = lasts or isinstance(value, np.ma.MaskedArray)
+    is_duration = getattr(getattr(value, "dtype", None), "kind", "") == "m"
+    kept = is_duration or isinstance(value, np.ma.MaskedArray)
     scalar = getattr(value, "shape", None) == () and hasattr(value, "item")  # a State has a shape
     return value.item() if scalar and not kept else value
 

@@ -28,7 +28,7 @@ UNUSED_PASSES = {
 
 
 class LeanCompiler(Compiler):
-    """Compiler of numba without UNUSED_PASSES, which would take a tenth of the time."""
+    """Compiler of numba without UNUSED_PASSES, which would take some 8 % of the time."""
 
     def define_pipelines(self) -> Any:
         """The pipelines of numba without UNUSED_PASSES."""
@@ -39,13 +39,13 @@ class LeanCompiler(Compiler):
         return pipelines
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
-        """Compile a function; cyclic garbage is collected afterwards.
+        """Compile a function, without looking for cyclic garbage in the process meanwhile.
 
-        A compilation makes so many objects that the collector would take another tenth of the time.
+        A compilation makes so many objects that the search would take some 8 % of the time.
         """
         collects = gc.isenabled()
-        gc.disable()
         try:
+            gc.disable()
             return super().compile_extra(function)
         finally:
             if collects:
@@ -149,7 +149,6 @@ def njit(
     `announced` is the text that `listening` passes on during compilation, in place of the name of
     the function; for functions that take more than a second to compile.
     """
-
     options.setdefault("pipeline_class", LeanCompiler)
 
     def compiled(function: Callable[..., Any]) -> Any:

@@ -227,8 +227,9 @@ def _series_values(
                 re[i], im[i] = real, re[i] * sine[i] + im[i] * cosine[i]
             for member in range(len(series)):
                 c, row = series[member, k], values[member, begin : begin + ANGLES_AT_ONCE]
+                twice_re, twice_im = 2 * c.real, 2 * c.imag
                 for i in range(block.size):
-                    row[i] += 2 * c.real * re[i] - 2 * c.imag * im[i]
+                    row[i] += twice_re * re[i] - twice_im * im[i]
 
 
 def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
@@ -242,7 +243,7 @@ def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np
 def _sum_moments(
     angles: np.ndarray, masses: np.ndarray, waves: np.ndarray, total: np.ndarray
 ) -> None:
-    """Add sum_i masses_i e^{-ik angle_i} to `total`, k = 0, 1, ...; `waves` as for series."""
+    """Add sum_i masses_i e^{-ik angle_i} to total_k; room `waves` as for `_series_values`."""
     cosine, sine, re, im = waves[0], waves[1], waves[2], waves[3]
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
         block, mass = angles[begin : begin + ANGLES_AT_ONCE], masses[begin : begin + ANGLES_AT_ONCE]

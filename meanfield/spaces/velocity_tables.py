@@ -242,8 +242,9 @@ def _tangents(context: int, member: int, source: int, target: int) -> None:
         table = parameters[row] + 1 if row > 0 else first
         for j in range(length):
             v[row, j] = tables[table, j] if table > 0 or row == 0 else 0.0
-    numerator, denominator = np.int64(0), np.int64(2)  # with literals it would be compiled thrice
-    _add_sums(v, tables, entries, first, numerator, numerator, parameters, parts)
+    # Not literals: numba would compile `_add_sums` once for each.
+    table_0, numerator, denominator = np.int64(0), np.int64(0), np.int64(2)
+    _add_sums(v, tables, entries, first, table_0, numerator, parameters, parts)
     for h in range(1, record.count):
         for row in range(rows):
             for j in range(length):
@@ -412,7 +413,8 @@ def _accumulate(
 ) -> None:
     """totals_r += sum_i parts_ri tables_(at + i), four columns at a time.
 
-    The points are taken in blocks, whose table entries stay in the cache for all rows.
+    The points are taken in blocks, whose table entries stay in the cache for all rows. Totals
+    (rows, length) and tables (size, length) are contiguous.
     """
     length, sums, table = totals.shape[1], address_of(totals), address_of(tables)
     for begin in range(0, length, POINTS_AT_ONCE):
@@ -420,10 +422,8 @@ def _accumulate(
         while i + 4 <= columns:
             first = (at + i) * length
             p, q = numbers_at(table, first, 0.0), numbers_at(table, first + length, 0.0)
-            r, s = (
-                numbers_at(table, first + 2 * length, 0.0),
-                numbers_at(table, first + 3 * length, 0.0),
-            )
+            r = numbers_at(table, first + 2 * length, 0.0)
+            s = numbers_at(table, first + 3 * length, 0.0)
             for row in range(len(totals)):
                 total = numbers_at(sums, row * length, 0.0)
                 a, b, c, d = parts[row, i], parts[row, i + 1], parts[row, i + 2], parts[row, i + 3]

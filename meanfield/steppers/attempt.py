@@ -147,7 +147,7 @@ def weigh(row: Row, step: float, zero: Number) -> None:
         for k in range(modes):
             entry = member * modes + k
             z = linear[entry]
-            if k == 0 or z != linear[entry - 1]:  # modes of one degree on a sphere have the same z
+            if k == 0 or z != linear[entry - 1]:  # real and imaginary parts have the same z
                 for node in range(row.node_count):
                     values = numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
                     phi_functions(nodes[node] * step * z, values)

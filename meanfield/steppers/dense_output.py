@@ -79,7 +79,8 @@ def _by_parabola(
 ) -> None:
     """Fill `state` with e(s) of `ParabolicOutput`, from `derivatives` (3, members, modes).
 
-    These are P, P' and P'' with respect to s, at s = 0. `scratch` (4,) is for numbers like L.
+    These are P, P' and P'' with respect to s, at s = 0. `scratch` (HIGHEST_PHI + 1,) is for the
+    phi functions, of the type of L.
     """
     phi, members, rows = numbers_at(address_of(scratch), 0, scratch[0]), u.shape[0], linear.shape[0]
     for row in range(rows):
@@ -209,18 +210,21 @@ def combine(
     dt: np.ndarray,
     result: np.ndarray,
 ) -> None:
-    """Fill `result` (R', N) with the sums of `combined`; `rows_of` returns these arguments."""
+    """Fill `result` (R', N) with the sums of `combined`; `rows_of` returns the other arguments.
+
+    All arrays are contiguous. Sums are taken in blocks; an empty x stands for 0.
+    """
     stages, size = slopes.shape[1], result.shape[1]
     for r in range(rows.size):
         start = numbers_at(address_of(x), r * size, 0.0)
-        first = numbers_at(address_of(slopes), rows[r] * stages * size, 0.0)
+        slope = numbers_at(address_of(slopes), rows[r] * stages * size, 0.0)
         total = numbers_at(address_of(result), r * size, 0.0)
         for begin in range(0, size, SUM_BLOCK):
             end = begin + SUM_BLOCK if begin + SUM_BLOCK < size else size
             for i in range(begin, end):
                 total[i] = 0.0
             for j in range(weights.size):
-                _add_slope(total, weights[j], dt[r], first, j * size, begin, end)
+                _add_slope(total, weights[j], dt[r], slope, j * size, begin, end)
             if x.size > 0:
                 for i in range(begin, end):
                     total[i] += start[i]
@@ -228,13 +232,13 @@ def combine(
 
 @njit(**WITHIN, error_model="numpy", fastmath={"contract"})
 def _add_slope(
-    total: Numbers, factor: float, dt: float, slopes: Numbers, at: int, begin: int, end: int
+    total: Numbers, factor: float, dt: float, slope: Numbers, first: int, begin: int, end: int
 ) -> None:
-    """Add dt factor slope to the numbers begin, ..., end - 1 of a sum; `at` is that of slope 0."""
+    """Add dt factor slope_(first + i) to total_i for i = begin, ..., end - 1."""
     weight = dt * factor
     if not math.isfinite(weight):  # dt is huge, and the slope so small that dt * slope is not
         for i in range(begin, end):
-            total[i] += factor * (dt * slopes[at + i])
+            total[i] += factor * (dt * slope[first + i])
     elif weight != 0.0:
         for i in range(begin, end):
-            total[i] += weight * slopes[at + i]
+            total[i] += weight * slope[first + i]

@@ -121,10 +121,11 @@ def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
     assert first.cut_off and "as many as count allows" in "".join(first.warnings)
     with pytest.raises(ValueError, match="one density or more"):
         mf.stationary_states(model, mf.Circle(16), starts=[])
-    with pytest.raises(ValueError, match=r"starts must be a whole number >= 0 and below 2\^63"):
-        mf.stationary_states(model, mf.Circle(16), starts=10**400)
-    for starts in (True, -1, 1.5, np.timedelta64(3)):
-        with pytest.raises(TypeError, match="starts must be densities, or a number >= 0 of random"):
+    for starts in (-1, 10**400):
+        with pytest.raises(ValueError, match="starts must be a whole number >= 0"):
+            mf.stationary_states(model, mf.Circle(16), starts=starts)
+    for starts in (True, 1.5, np.timedelta64(3)):
+        with pytest.raises(TypeError, match="starts must be densities, or a number of random ones"):
             mf.stationary_states(model, mf.Circle(16), starts=starts)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import njit, typeof
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from meanfield.lowlevel import code_cache, compilation
@@ -67,6 +68,23 @@ def test_what_is_compiled_is_announced_once_and_its_parts_are_not():
         whole(3.0)
     part(np.float32(1.0))  # nobody listens any more
     assert heard == ["whole", None]
+
+
+def test_the_passes_that_are_left_out_are_passes_of_numba():
+    found = set()
+
+    class Heard(Compiler):
+        def define_pipelines(self):
+            pipelines = super().define_pipelines()
+            found.update(step[0].__name__ for pipeline in pipelines for step in pipeline.passes)
+            return pipelines
+
+    @njit(pipeline_class=Heard)
+    def function(x):
+        return x
+
+    function(1.0)
+    assert found > compilation.UNUSED_PASSES
 
 
 def test_garbage_is_collected_again_after_a_compilation():
