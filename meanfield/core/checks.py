@@ -285,7 +285,7 @@ def generator(rng: UserValue) -> np.random.Generator:
     require("rng", rng, expected, integers and seeds.dtype.kind != "b", TypeError)
     require("rng", rng, expected, all(seed >= 0 for seed in seeds.flat))
     short = seeds.ndim > 0 or seeds.item() < 10**SEED_DIGITS
-    require("rng", rng, f"a seed of at most {SEED_DIGITS} digits, as files keep it", short)
+    require("rng", rng, f"a seed of at most {SEED_DIGITS} digits, so that files can keep it", short)
     require("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
 

@@ -119,6 +119,10 @@ def test_states_that_no_degree_resolves_are_counted_and_no_stable_one_is_said():
     assert mf.stationary_states(model, mf.Circle(16)).warnings == []
     first = mf.stationary_states(model, mf.Circle(16), count=1)
     assert first.cut_off and "as many as count allows" in "".join(first.warnings)
+
+
+def test_starts_are_densities_or_a_number():
+    model = mf.Transformer(mf.USA(1.0), 5.0)
     with pytest.raises(ValueError, match="one density or more"):
         mf.stationary_states(model, mf.Circle(16), starts=[])
     for starts in (-1, 10**400):
