@@ -26,13 +26,12 @@ import numpy as np
 
 from ..core.annotations import AnyObject, PassedOn
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.records import Layout, numbers_at
 from ..steppers import Scheme
 from ..steppers.advance import EQUATION_ROW
 from ..steppers.attempt import (
     HIGHEST_PHI,
-    IN_STEP,
     Number,
     Row,
     add_product,
@@ -341,14 +340,14 @@ def _parabolic_change(linear: Array, u: Array, derivatives: Array, dt: float, s:
     return change(s) - s * s * (3 - 2 * s) * change(1.0)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _slopes_of_phi(z: Array, slopes: Array) -> None:
     for k in range(z.size):
         phi_functions(z[k], slopes[k])
         phi_slopes(z[k], slopes[k], 1.0)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _weigh(run: LinearisedRecord, row: Row, dt: float, strength: float, zero: Number) -> None:
     """Compute the weights for this length of step and 1/kappa, if they have changed."""
     if row.weighed_step == dt and run.strength == strength:
@@ -364,7 +363,7 @@ def _weigh(run: LinearisedRecord, row: Row, dt: float, strength: float, zero: Nu
     weigh(row, dt, zero)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _changed(row: Row, direction: int, source: int, target: int, zero: Number) -> None:
     """Transform into (FORTH) or out of (BACK) the basis of sums; a copy without a basis."""
     if row.change != 0 and row.added_rows == 0:
@@ -373,7 +372,7 @@ def _changed(row: Row, direction: int, source: int, target: int, zero: Number) -
         copy(row.modes, source, target, zero)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _nonlinear_has_linear(run: LinearisedRecord, row: Row, excess: float, zero: Number) -> bool:
     """Write the part of L that N contains to `added`; returns whether it is not 0."""
     explicit = row.added_rows > 0
@@ -389,7 +388,7 @@ def _nonlinear_has_linear(run: LinearisedRecord, row: Row, excess: float, zero: 
     return True
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _slope(
     run: LinearisedRecord, row: Row, u: int, slope: int, t: float, excess: float, zero: Number
 ) -> None:
@@ -410,13 +409,13 @@ def _slope(
                 add_product(row, run.moved, p, u, slope + (p + 1) * row.size, zero)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _slope_at(address: int, u: int, slope: int, t: float, excess: float, zero: Number) -> None:
     run = _linearised_at(address)
     _slope(run, _row_at(run.row), u, slope, t, excess, zero)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
     """Store the slopes of all members as those of a stage, in the basis of sums."""
     for member in range(row.members):
@@ -424,7 +423,7 @@ def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
         _changed(row, FORTH, slope + member * row.size, stored, zero)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _advance(address: int, zero: Number) -> None:
     """Advance u over all steps; stages and slopes of the state are recorded if asked for."""
     run = _linearised_at(address)
@@ -474,7 +473,7 @@ def _advance(address: int, zero: Number) -> None:
             copy(stages * row.modes, row.slopes, run.slopes + offset, zero)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _add_transposed(
     row: Row, factors: int, first: float, a: int, target: int, zero: Number
 ) -> None:
@@ -489,7 +488,7 @@ def _add_transposed(
             g[k] += np.conj(w[k]) * f[k]
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _add_pairings(run: LinearisedRecord, row: Row, a: int, b: int, zero: Number) -> None:
     """Add <a, dL b>, for real functions a and b, to the gradient by each parameter."""
     moves, gradient = numbers_at(run.moves, 0, 0), numbers_at(run.gradient, 0, 0.0)
@@ -502,7 +501,7 @@ def _add_pairings(run: LinearisedRecord, row: Row, a: int, b: int, zero: Number)
             gradient[p] += total
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _pull_back_stage(
     run: LinearisedRecord, row: Row, dual: Row, stage: int, t: float, excess: float, zero: Number
 ) -> None:
@@ -531,7 +530,7 @@ def _pull_back_stage(
             _add_pairings(run, row, dual.modal, row.modal, zero)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _pull_back(address: int, zero: Number) -> None:
     """Pull `adjoint` back from the end of the steps to their start; adds to the gradient."""
     run = _linearised_at(address)

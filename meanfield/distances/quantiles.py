@@ -232,7 +232,7 @@ def _by_accuracy(
     return (X, Y, pairs) if first else (Y, X, np.ascontiguousarray(pairs[:, ::-1]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _best_shift(
     X: np.ndarray, Y: np.ndarray, p: float, period: float, rules: np.ndarray
 ) -> tuple[float, float, float]:
@@ -273,7 +273,7 @@ def _best_shift(
     return best, least, min(lower, least)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _near_minimum(X: np.ndarray, Y: np.ndarray, p: float, period: float) -> tuple[float, float]:
     """An interval of shifts that contains the best one; it is narrow for a density and points."""
     new, end = -1.0, 1.0
@@ -295,7 +295,7 @@ def _near_minimum(X: np.ndarray, Y: np.ndarray, p: float, period: float) -> tupl
     return new, end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _trial(old: float, new: float, end: float, f_old: float, f_new: float, f_other: float) -> float:
     """The next trial for a zero of f, by inverse quadratic interpolation or bisection."""
     x = (new - end) / (old - end)
@@ -309,7 +309,7 @@ def _trial(old: float, new: float, end: float, f_old: float, f_new: float, f_oth
     return new + min(max(part, margin), 1 - margin) * (end - new)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _best_shifts(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, p: float, period: float, rules: np.ndarray
 ) -> np.ndarray:
@@ -321,7 +321,7 @@ def _best_shifts(
     return results
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _costs(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, shifts: np.ndarray, p: float, period: float,
     rules: np.ndarray,
@@ -333,7 +333,7 @@ def _costs(
     return results
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _slope_from_points(
     X: np.ndarray, Y: np.ndarray, shift: float, p: float, period: float
 ) -> float:
@@ -366,7 +366,7 @@ def _slope_from_points(
     return slope + _power(start + period - y, p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _cost(
     X: np.ndarray, Y: np.ndarray, shift: float, p: float, period: float, rules: np.ndarray
 ) -> tuple[float, float]:
@@ -407,7 +407,7 @@ def _cost(
     return value, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _power(x: float, p: float) -> float:
     """|x|^p."""
     if p == 2:
@@ -417,7 +417,7 @@ def _power(x: float, p: float) -> float:
     return abs(x) ** p
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _density(X: np.ndarray, i: int, t: float) -> float:
     """Mass per unit of t."""
     total = 0.0
@@ -426,7 +426,7 @@ def _density(X: np.ndarray, i: int, t: float) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _inverse(X: np.ndarray, i: int, level: float, t: float) -> float:
     """The t of piece i at which the mass below is `level`, by Newton's method from t."""
     level -= X[i, LEVEL]
@@ -450,7 +450,7 @@ def _inverse(X: np.ndarray, i: int, level: float, t: float) -> float:
     return t
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _difference(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, t: float,
     guess: float,
@@ -466,7 +466,7 @@ def _difference(
     return x - Y[j, WIDTH] * t_of_Y, t_of_Y
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _stretch(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
     end: float, p: float, rules: np.ndarray,
@@ -495,7 +495,7 @@ def _stretch(
     return value + part[0], slope + part[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _graded(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
     end: float, p: float, rules: np.ndarray,
@@ -521,7 +521,7 @@ def _graded(
     return value, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _zero(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, low: float,
     high: float, sign: float,
@@ -540,7 +540,7 @@ def _zero(
     return (low + high) / 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _sum(
     X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
     end: float, p: float, rules: np.ndarray, ends: int,

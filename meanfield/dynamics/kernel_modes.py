@@ -281,7 +281,7 @@ def sums_at(point: float, half: float, estimate: KernelEstimate) -> tuple[float,
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _sweep(
     start: int,
     stop: int,

@@ -211,7 +211,7 @@ def _padded(degree: int) -> int:
     return -(-(degree + 1) // POWERS_AT_ONCE) * POWERS_AT_ONCE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _turn(
     x: np.ndarray, dx: np.ndarray, masses: np.ndarray, angles: np.ndarray, weights: np.ndarray
 ) -> None:
@@ -250,7 +250,7 @@ def _power_moments(
             _add_moments(real[:size], imaginary[:size], re[:size], im[:size], total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _velocities(
     x: np.ndarray, numerator: np.ndarray, divisor: np.ndarray, velocity: np.ndarray,
     denominators: np.ndarray, first: int, last: int,
@@ -314,7 +314,7 @@ def _fill_values(
             _evaluate(powers, real[r], imaginary[r], values[r, :, begin : begin + size])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _divide_series(
     x: np.ndarray, real: np.ndarray, imaginary: np.ndarray, angles: np.ndarray,
     velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray, first: int, last: int,
@@ -331,7 +331,7 @@ def _divide_series(
             _quotients(r, begin, block, z, angles, velocity, changes, denominators)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _divide_values(
     x: np.ndarray, values: np.ndarray, angles: np.ndarray,
     velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray, first: int, last: int,
@@ -346,7 +346,7 @@ def _divide_values(
             _quotients(r, begin, block, powers, angles, velocity, changes, denominators)
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _quotients(
     r: int, begin: int, values: np.ndarray, z: np.ndarray, angles: np.ndarray,
     velocity: np.ndarray, changes: np.ndarray, denominators: np.ndarray,
@@ -382,7 +382,7 @@ def _quotients(
 # Powers of z -----------------------------------------------------------------------------------
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _directions(x: np.ndarray, begin: int, z: np.ndarray) -> int:
     """Write real and imaginary parts of z for a block of tokens; return the number of its tokens.
 

@@ -474,7 +474,7 @@ def changes_of(x: Dual, masses: Dual, into: np.ndarray | None = None) -> np.ndar
     return changes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _change(x: np.ndarray, dx: np.ndarray, dm: np.ndarray, changes: np.ndarray) -> None:
     """Write changes (p, R, d + 1, n) of x / |x| and of masses along dx (p, R, n, d) and dm."""
     replicas, n, d = x.shape
@@ -500,7 +500,7 @@ def _change(x: np.ndarray, dx: np.ndarray, dm: np.ndarray, changes: np.ndarray) 
                         changes[a, r, c, i] = change / lengths[i - begin]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _divide(
     columns: np.ndarray,
     changes: np.ndarray,
@@ -546,7 +546,7 @@ def _divide(
                             target[i] = values[i] - along[i] * du[i] - by_along[i] * u[i]
 
 
-@njit(**WITHIN, error_model="numpy")
+@njit(**WITHIN)
 def _divide_strip(
     columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, denominators: np.ndarray,
     whole: bool, r: int, a: int, begin: int, end: int,
@@ -626,7 +626,7 @@ class MeanDirection(ZonalEngine):
         return Dual(u, du), Dual(_means(contiguous(x).value, m)[:, None], dM[:, :, None])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The mean directions (R, d), summed block by block."""
     replicas, n, d = x.shape
@@ -645,7 +645,7 @@ def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return means
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _project_means(x: np.ndarray, means: np.ndarray, velocity: np.ndarray) -> None:
     """Write the tangential parts of means (R, d) at tokens x (R, n, d) of any length."""
     replicas, n, d = x.shape

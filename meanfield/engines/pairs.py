@@ -54,7 +54,7 @@ def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None
     return columns
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _fill(x: np.ndarray, masses: np.ndarray, columns: np.ndarray) -> None:
     """Write directions x / |x|, then masses, as rows of columns (R, d + 1, n)."""
     replicas, n, d = x.shape

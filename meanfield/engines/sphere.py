@@ -131,7 +131,7 @@ def _write_angles(x: np.ndarray, angles: np.ndarray) -> None:
     angles[:, 1] = np.where(longitudes < 0, longitudes + 2 * np.pi, longitudes)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _embed(
     x: np.ndarray, angles: np.ndarray, slope: np.ndarray, turn: np.ndarray, velocity: np.ndarray
 ) -> None:

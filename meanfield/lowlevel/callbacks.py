@@ -87,7 +87,7 @@ class CompiledFunction:
     """
 
     def __init__(self, function: Callable[..., Any], announced: str | None = None) -> None:
-        compiled = njit(cache=True, announced=announced, error_model="numpy")
+        compiled = njit(cache=True, announced=announced)
         self._compiled = compiled(function)
 
     @classmethod

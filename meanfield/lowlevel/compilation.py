@@ -27,8 +27,26 @@ UNUSED_PASSES = {
 }
 
 
+# Options that numba would else take from the first caller of a function in a process.
+OWN: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "forceinline": False}
+
+
+# Code of operators such as `x**n`, by the `fastmath` options of the functions that use them. numba
+# has one table for all, so that the first user in a process determines how they round.
+OPERATORS: dict[frozenset[str], dict[Any, Any]] = {}
+
+
 class LeanCompiler(Compiler):
-    """Compiler of numba without UNUSED_PASSES, which would take some 8 % of the time."""
+    """Compiler of numba without UNUSED_PASSES, which would take some 8 % of the time.
+
+    The code of a function does not depend on what the process has compiled before.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        """Compiler of one function, with arguments of numba."""
+        super().__init__(*arguments)
+        fastmath = frozenset(self.state.flags.fastmath.flags)
+        self.state.targetctx.cached_internal_func = OPERATORS.setdefault(fastmath, {})
 
     def define_pipelines(self) -> Any:
         """The pipelines of numba without UNUSED_PASSES."""
@@ -127,13 +145,11 @@ INNER: dict[str, Any] = {
 SUBROUTINE: dict[str, Any] = {**INNER, "pipeline_class": SubroutineCompiler}
 
 # Options of functions with `fastmath` that compiled code calls: they are inlined in the caller.
-# If such a function were also compiled on its own, it might round differently, and results would
+# Were such a function also compiled on its own, it might round differently, and results would
 # depend on what a process compiles and what it reads from the cache.
 WITHIN: dict[str, Any] = {"nogil": True, "forceinline": True, **INNER}
 
 # Options for `fastmath` where sums may be taken in any order; nan and infinity keep their meaning.
-# Such functions must not use powers: numba compiles `x**2` once in a process, with the options of
-# the first function that uses it.
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
@@ -149,7 +165,7 @@ def njit(
     `announced` is the text that `listening` passes on during compilation, in place of the name of
     the function; for functions that take more than a second to compile.
     """
-    options.setdefault("pipeline_class", LeanCompiler)
+    options = {"pipeline_class": LeanCompiler, **OWN, **options}
 
     def compiled(function: Callable[..., Any]) -> Any:
         """Dispatcher of a function, with the package's cache, name and pipeline."""
@@ -171,7 +187,7 @@ def njit(
 
 def jitable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of a plain Python function that compiled code may call too."""
-    return numba.extending.register_jitable(**INNER, error_model="numpy")(function)
+    return numba.extending.register_jitable(**INNER, **OWN)(function)
 
 
 # Locks and forks -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..lowlevel.compilation import njit
 CHI_SQUARE_NODES = 128  # of the chi-square law; exact to rounding for every D >= 2 and s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def turn(x: np.ndarray, deviation: np.ndarray, normals: np.ndarray, result: np.ndarray) -> None:
     """Turn every token on the circle by deviation (R,) times a normal number; into `result`."""
     replicas, n, _ = x.shape
@@ -29,7 +29,7 @@ def turn(x: np.ndarray, deviation: np.ndarray, normals: np.ndarray, result: np.n
             result[r, i, 0], result[r, i, 1] = first / length, second / length
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def step(
     x: np.ndarray, a: np.ndarray, b: np.ndarray, normals: np.ndarray, result: np.ndarray
 ) -> None:
@@ -54,7 +54,7 @@ def step(
                 moved[k] /= length
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def boost(x: np.ndarray, scale: np.ndarray, deviations: np.ndarray, normals: np.ndarray) -> None:
     """Boosts along the axes, in place; scale (R,)."""
     replicas, n, d = x.shape

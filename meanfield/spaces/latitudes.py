@@ -277,7 +277,7 @@ def sample_heights(coefficients: np.ndarray, dimension: int, level: np.ndarray) 
     return x
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _add_below(
     x: np.ndarray, rho: np.ndarray, e: np.ndarray, dimension: int, coefficients: np.ndarray,
     below: np.ndarray,

@@ -229,7 +229,7 @@ def _fill_product(
             product[k] += odd[p, k] * base[k ^ 1]
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _fill_velocity(
     record: InCode, at_density: np.ndarray, values: np.ndarray, denominator: np.ndarray
 ) -> None:
@@ -307,7 +307,7 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
         numbers[p - 1] = total
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _fill_covectors(record: InCode, values: np.ndarray) -> None:
     """Replace u, Z * u and grad l in `values` by <v, grad l>, u <v, grad l>/B and u grad l/B."""
     components, density, denominator = record.components, values[0], values[1]

@@ -173,7 +173,7 @@ class ScatteredTransforms(AngleTransforms):
         return parts
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _write_frame(points: np.ndarray, angles: np.ndarray, frame: np.ndarray) -> None:
     """Fill `ScatteredTransforms.frame`, and turn longitudes of angles (n, 2) into [0, 2 pi)."""
     for i in range(len(points)):
@@ -199,7 +199,7 @@ def _write_parts(frame: np.ndarray, vectors: np.ndarray, parts: np.ndarray) -> N
             parts[a, 1, i] = y * cosine - x * sine
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def embed_quotient(
     frame: np.ndarray, gradient: np.ndarray, denominator: np.ndarray, velocity: np.ndarray
 ) -> None:
@@ -209,7 +209,7 @@ def embed_quotient(
         _embed(frame, i, part * gradient[0, i], part * gradient[1, i], 0.0, velocity[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def embed_change(
     frame: np.ndarray, field: tuple[np.ndarray, ...], hessian: tuple[np.ndarray, ...],
     moving: tuple[np.ndarray, ...], change: np.ndarray,
@@ -243,7 +243,7 @@ def embed_change(
         _embed(frame, i, along, across, inwards, change[i])
 
 
-@njit(**WITHIN, error_model="numpy")
+@njit(**WITHIN)
 def _embed(
     frame: np.ndarray, i: int, south: float, east: float, outwards: float, vector: np.ndarray
 ) -> None:
@@ -346,7 +346,7 @@ def _recurrences(degree: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([1 / e[1:] for e in rows]), np.concatenate([e[:-1] / e[1:] for e in rows])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _sample_longitudes(
     coefficients: np.ndarray, degree: int, a: np.ndarray, b: np.ndarray, heights: np.ndarray,
     levels: np.ndarray, points: np.ndarray,
@@ -373,7 +373,7 @@ def _sample_longitudes(
         points[i, 0], points[i, 1], points[i, 2] = radius * np.cos(phi), radius * np.sin(phi), z
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _legendre_at(
     z: float, sine: float, degree: int, a: np.ndarray, b: np.ndarray, values: np.ndarray
 ) -> None:
@@ -389,7 +389,7 @@ def _legendre_at(
         begin += degree + 1 - m
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _before(series: np.ndarray, phi: float) -> float:
     """int_0^phi of sum_m 2 Re(f_m e^{im phi})."""
     total = series[0].real * phi

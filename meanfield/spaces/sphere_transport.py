@@ -245,7 +245,7 @@ def divergence(record: InCode, result: np.ndarray) -> None:
 # The product mu v on the grid ---------------------------------------------------------
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _multiply(record: InCode) -> float:
     """Fill the sums with mu v on all latitudes, with quadrature weights; return the largest |v|.
 
@@ -330,7 +330,7 @@ def part(
         store(at + 5 * step, odd * (q - s))
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _divide(slope: np.ndarray, turn: np.ndarray, normaliser: np.ndarray) -> None:
     """Divide both components by Z * mu, or by NO_MASS where Z * mu is less."""
     for i in range(slope.size):

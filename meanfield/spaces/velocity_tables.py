@@ -318,7 +318,7 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
         result[pairs, k] += complex(weight * gradient[2 * k], weight * gradient[2 * k + 1])
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _add_covectors(work: np.ndarray, h: int, bound: float) -> None:
     """Add the velocity of table h to v; fill its covectors of numerator and denominator.
 
@@ -386,7 +386,7 @@ def _add_sums(
             _accumulate(total[row : row + 1], tables, at, columns, parts[:1])
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def _quotient(
     v: np.ndarray, numerators: np.ndarray, denominators: np.ndarray, least: float
 ) -> None:

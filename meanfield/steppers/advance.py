@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.records import Layout, numbers_at
 from .attempt import (
     EQUATION_FIELDS,
-    IN_STEP,
     JOURNAL,
     MEMORY_FIELDS,
     SCHEME_FIELDS,
@@ -112,7 +111,7 @@ _row_at = EQUATION_ROW.at
 ADVANCE, SLOPES, RATES = range(3)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, announced="the time loop, about 3 s")
+@njit(cache=True, nogil=True, announced="the time loop, about 3 s")
 def run(records: int, indices: np.ndarray, task: int, zero: Number) -> None:
     """Do a task for some rows: the records with `indices` in the array at address `records`.
 
@@ -140,13 +139,13 @@ def run(records: int, indices: np.ndarray, task: int, zero: Number) -> None:
         last_speed[0] = speed[0]
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def front_of(row: Row, states: int) -> int:
     """The address of the present state or slope of the first member."""
     return states + row.front * row.members * row.size
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _advance(row: Row, zero: Number) -> int:
     """Step until something else has to be done; return its code."""
     clock, verdict = clock_of(numbers_at(row.clock, 0, 0.0)), PAUSED
@@ -196,7 +195,7 @@ def _advance(row: Row, zero: Number) -> int:
     return verdict
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _judge(row: Row, error: float, tail: float) -> int:
     """The verdict on an attempted step: accepted, rejected, not finite, or too few modes."""
     if not math.isfinite(error):
@@ -208,7 +207,7 @@ def _judge(row: Row, error: float, tail: float) -> int:
     return _ACCEPTED
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _hopeless(row: Row, step: float, rate: float) -> bool:
     """True if after a rejected step a shorter one would be rejected too.
 
@@ -227,7 +226,7 @@ def _hopeless(row: Row, step: float, rate: float) -> bool:
     return False
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _code_after(row: Row, coarse_tail: float, at_target: bool, zero: Number) -> int:
     """The code after an accepted step: steady, target reached, fewer modes, or none (PAUSED)."""
     if row.steady > 0:
@@ -241,7 +240,7 @@ def _code_after(row: Row, coarse_tail: float, at_target: bool, zero: Number) -> 
     return PAUSED
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def rate_of_change(row: Row, u: int, slope: int, weights: int, zero: Number) -> float:
     """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten.
 

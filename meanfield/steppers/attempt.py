@@ -17,7 +17,6 @@ Number = Any  # float or complex: the type of the numbers of the states
 Numbers = Any  # an array, or a pointer of `numbers_at`
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
-IN_STEP = {**INNER, "error_model": "numpy"}
 
 TRANSPORT_SPEED = 0.75  # share of the largest speed that moves modes: gradient fields have zeros
 
@@ -88,7 +87,7 @@ MEMORY_FIELDS = {
 }
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def phi_functions(z: Number, values: Numbers) -> None:
     """Write phi_0(z), ..., phi_3(z) into `values`.
 
@@ -116,7 +115,7 @@ def phi_functions(z: Number, values: Numbers) -> None:
     values[1] = z * values[2] + 1
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def phi_slopes(z: Number, values: Numbers, factor: float) -> None:
     """Replace phi_0(z), ..., phi_3(z) by factor * phi_j'(z), phi_j' = phi_j - j phi_(j+1).
 
@@ -135,7 +134,7 @@ def phi_slopes(z: Number, values: Numbers, factor: float) -> None:
     values[0] = factor * values[0]
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def weigh(row: Row, step: float, zero: Number) -> None:
     """Compute decay factors and weights of the scheme for a step size, or derivatives by L."""
     modes, rows, slots = row.linear_modes, row.rows, row.slots
@@ -167,7 +166,7 @@ def weigh(row: Row, step: float, zero: Number) -> None:
     row.weighed += 1
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def attempt(
     row: Row,
     elapsed: float,
@@ -210,7 +209,7 @@ def attempt(
     return error, rate, math.sqrt(from_bits(tail)), math.sqrt(from_bits(coarse_tail)), tail_error
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _attempt_member(
     row: Row, member: int, slopes: int, elapsed: float, end: float, zero: Number
 ) -> tuple[float, float]:
@@ -270,7 +269,7 @@ def embedded_error(first: Any, second: Any) -> Any:
     return first * (first / np.maximum(np.hypot(first, 0.1 * second), NO_STEP))
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def copy(count: int, source: int, target: int, zero: Number) -> None:
     """Copy `count` numbers from one address to another."""
     f, g = numbers_at(source, 0, zero), numbers_at(target, 0, zero)
@@ -278,7 +277,7 @@ def copy(count: int, source: int, target: int, zero: Number) -> None:
         g[k] = f[k]
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def combine(
     row: Row, target: int, u: int, decay: int, weights: int, columns: int, slopes: int, zero: Number
 ) -> None:
@@ -313,7 +312,7 @@ def combine(
                 f[k] += a[k] * p[k] + b[k] * q[k]
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def slope_of(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
     """Compute slope = N(u) for one member, plus L u for an explicit scheme.
 
@@ -324,7 +323,7 @@ def slope_of(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
         add_product(row, row.added, member if row.added_rows > 1 else 0, u, slope, zero)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def add_product(row: Row, linear: int, of_member: int, u: int, total: int, zero: Number) -> None:
     """Add L u to the numbers at the address `total`; L is diagonal, in the eigenbasis if any.
 
@@ -346,7 +345,7 @@ def add_product(row: Row, linear: int, of_member: int, u: int, total: int, zero:
         f[k] += h[k]
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def fastest_rate(row: Row, speed: float, zero: Number) -> float:
     """The rate that bounds the step size, at the given speed: see `attempt`."""
     largest, modes, per_number = 0, row.modes, row.floats // row.modes
@@ -369,7 +368,7 @@ def fastest_rate(row: Row, speed: float, zero: Number) -> float:
     return from_bits(largest)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _largest_beyond(row: Row, degree: float, f: int) -> int:
     """The bits of the largest |coefficient|^2 of a degree above `degree`; nan and inf count."""
     largest, values, degrees = 0, numbers_at(f, 0, 0.0), numbers_at(row.degrees, 0, 0)
@@ -385,7 +384,7 @@ def _largest_beyond(row: Row, degree: float, f: int) -> int:
     return largest
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def _tail_of(row: Row, limit: float, start: float, degree: float, f: int) -> int:
     """The bits of the largest |coefficient|^2 in the tail of the degrees up to `degree`.
 
@@ -413,7 +412,7 @@ def _tail_of(row: Row, limit: float, start: float, degree: float, f: int) -> int
     return largest if top <= degree - distance else _largest_beyond(row, degree - distance, f)
 
 
-@njit(**IN_STEP)
+@njit(**INNER)
 def norm(row: Row, f: int, weights: int) -> float:
     """Norm sqrt(sum weights |f|^2) of a state at the address f, in eight partial sums.
 

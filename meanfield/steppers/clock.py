@@ -273,14 +273,14 @@ def write_down(
 # A single group is planned and judged by Python; of many groups that would take too long.
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def plan_steps(clocks: np.ndarray, groups: np.ndarray, target: float, is_fixed: bool) -> None:
     """Plan the next steps of some groups, given by indices, on their clocks (G, 7)."""
     for group in groups:
         write_clock(planned_to(clock_of(clocks[group]), target, is_fixed), clocks[group])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def judge_steps(
     clocks: np.ndarray,
     stalls: np.ndarray,

@@ -67,7 +67,7 @@ class ParabolicInterpolant:
         return state
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def _by_parabola(
     linear: np.ndarray,
     u: np.ndarray,
@@ -201,7 +201,7 @@ def rows_of(
     return start, slopes, rows, dt
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def combine(
     x: np.ndarray,
     weights: np.ndarray,
@@ -230,7 +230,7 @@ def combine(
                     total[i] += start[i]
 
 
-@njit(**WITHIN, error_model="numpy", fastmath={"contract"})
+@njit(**WITHIN, fastmath={"contract"})
 def _add_slope(
     total: Numbers, factor: float, dt: float, slope: Numbers, first: int, begin: int, end: int
 ) -> None:

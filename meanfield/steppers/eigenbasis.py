@@ -79,7 +79,7 @@ def scratch(size: int, dtype: np.dtype) -> np.ndarray:
     return np.empty((2, size + COLUMN_BLOCK), dtype=dtype)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _change_all(
     basis: Eigenbasis, columns: np.ndarray, rows: np.ndarray, result: np.ndarray, work: np.ndarray
 ) -> None:
@@ -133,7 +133,7 @@ def _changed(context: int, direction: int, source: int, target: int) -> None:
     change(basis, columns, float_array(source, shape), float_array(target, shape), record.work)
 
 
-@njit(**INNER, error_model="numpy")
+@njit(**INNER)
 def change(
     basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, work: np.ndarray
 ) -> None:

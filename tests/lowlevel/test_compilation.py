@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numba import njit, typeof
 from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from meanfield.lowlevel import code_cache, compilation
@@ -202,12 +203,82 @@ def test_what_calls_it_is_a_part_of_its_caller_too():
             assert "cache=True" not in options, f"{module}.{name} is called by compiled code."
 
 
-def test_what_may_be_rounded_in_several_ways_has_no_powers():
-    """numba compiles x**2 once in a process, with the options of the function that asks first."""
-    for module, name, options, _, body in compiled_functions():
-        if "fastmath" in options:
-            powers = [node for node in ast.walk(body) if isinstance(node, ast.Pow)]
-            assert not powers, f"{module}.{name} takes powers: write products."
+def residual(x, y, z):
+    """x y - z: for z = x y the rounding error of z if it is contracted, else 0."""
+    return x * y - z
+
+
+@pytest.mark.bits
+@pytest.mark.parametrize("options", [{}, INNER], ids=["function", "part"])
+def test_options_of_a_function_are_not_those_of_its_first_caller(options):
+    part = compilation.njit(**options)(residual)
+
+    @njit(fastmath={"contract"}, error_model="python")
+    def first(x, y, z):
+        return part(x, y, z)
+
+    @compilation.njit
+    def second(x, y, z):
+        return part(x, y, z)
+
+    x = 1 + 2.0**-30
+    assert njit(fastmath={"contract"})(residual)(x, x, x * x) != 0
+    assert first(x, x, x * x) == second(x, x, x * x) == 0
+
+
+@pytest.mark.bits
+@pytest.mark.parametrize("operator", ["x * y", "x / y"])
+def test_operators_round_as_the_function_says_that_has_them(operator, monkeypatch):
+    """numba has the code of such operators made once, by whichever function asks first."""
+    made = {}
+    exec(f"def function(x, y): return {operator}", made)
+    numbers = np.random.default_rng(0).uniform(0.1, 2, (200, 4)).view(complex)
+
+    def values(decorator):
+        compiled = decorator(made["function"])
+        return [compiled(x, y) for x, y in numbers]
+
+    def forget():
+        monkeypatch.setattr(cpu_target.target_context, "cached_internal_func", {})
+        monkeypatch.setattr(compilation, "OPERATORS", {})
+
+    fast = compilation.njit(fastmath={"contract", "reassoc"})
+    forget()
+    exact = values(compilation.njit)
+    forget()
+    assert values(njit(fastmath=True)) != exact
+    assert values(fast) != exact
+    assert values(compilation.njit) == exact
+
+
+ORDERS = """
+import sys
+import numpy as np
+from meanfield.engines.circle import _fill_values, _power_moments
+rng = np.random.default_rng(0)
+x, masses = rng.standard_normal((4, 8, 2)), rng.random((4, 8))
+moments, values = np.zeros((4, 1, 31), complex), np.zeros((4, 1, 8))
+terms = rng.standard_normal((2, 4, 1, 32))
+works = [
+    lambda: _power_moments(x, masses, moments, 0, 4),
+    lambda: _fill_values(x, terms[0], terms[1], values, 0, 4),
+]
+for number in sys.argv[1]:
+    works[int(number)]()
+print(moments.tobytes().hex(), values.tobytes().hex())
+"""
+
+
+@pytest.mark.bits
+def test_bits_do_not_depend_on_the_order_in_which_functions_are_compiled(tmp_path):
+    """Both write tokens as z, of which one may contract products."""
+    results = []
+    for order in ("01", "10"):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / order)}
+        command = [sys.executable, "-c", ORDERS, order]
+        options = {"env": environment, "cwd": ROOT, "capture_output": True, "check": True}
+        results.append(subprocess.run(command, **options).stdout)
+    assert results[0] == results[1]
 
 
 def test_compiled_functions_assign_no_arrays_to_slices():
