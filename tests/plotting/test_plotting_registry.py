@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import meanfield as mf
 from meanfield.dynamics.observables import OBSERVABLE_STYLES, declare
 from meanfield.plotting import Appearance, figure, scene, upper_part
-from meanfield.plotting.pages import band
+from meanfield.plotting.pages import PARTS_OF_PAGES, SCENES, band
 from meanfield.plotting.registry import FIGURE_KINDS, kinds_of, options_of
 
 TOKENS = mf.Tokens.on_circle([0.0, 1.0, 2.0])
@@ -32,6 +32,14 @@ class Heading(mf.State):
 
 class Labelled(mf.Tokens):
     """Tokens of a derived class."""
+
+
+@pytest.fixture(autouse=True)
+def kinds_of_this_test(monkeypatch):
+    """Kinds that a test registers are not known in the others."""
+    for registry in (FIGURE_KINDS, PARTS_OF_PAGES, SCENES):
+        entries = {classes: dict(table) for classes, table in registry._entries.items()}
+        monkeypatch.setattr(registry, "_entries", entries)
 
 
 @pytest.fixture(scope="module")
