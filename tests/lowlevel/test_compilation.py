@@ -203,27 +203,26 @@ def test_what_calls_it_is_a_part_of_its_caller_too():
             assert "cache=True" not in options, f"{module}.{name} is called by compiled code."
 
 
-def residual(x, y, z):
-    """x y - z: for z = x y the rounding error of z if it is contracted, else 0."""
-    return x * y - z
+def lost(x, y):
+    """Rounding error of x + y; 0 where sums may be reordered."""
+    return x - ((x + y) - y)
 
 
 @pytest.mark.bits
 @pytest.mark.parametrize("options", [{}, INNER], ids=["function", "part"])
 def test_options_of_a_function_are_not_those_of_its_first_caller(options):
-    part = compilation.njit(**options)(residual)
+    part = compilation.njit(**options)(lost)
 
-    @njit(fastmath={"contract"}, error_model="python")
-    def first(x, y, z):
-        return part(x, y, z)
+    @njit(fastmath={"reassoc", "nsz"})
+    def first(x, y):
+        return part(x, y)
 
     @compilation.njit
-    def second(x, y, z):
-        return part(x, y, z)
+    def second(x, y):
+        return part(x, y)
 
-    x = 1 + 2.0**-30
-    assert njit(fastmath={"contract"})(residual)(x, x, x * x) != 0
-    assert first(x, x, x * x) == second(x, x, x * x) == 0
+    assert njit(fastmath={"reassoc", "nsz"})(lost)(0.1, 1e10) == 0
+    assert first(0.1, 1e10) == second(0.1, 1e10) == lost(0.1, 1e10) != 0
 
 
 @pytest.mark.bits
@@ -242,12 +241,12 @@ def test_operators_round_as_the_function_says_that_has_them(operator, monkeypatc
         monkeypatch.setattr(cpu_target.target_context, "cached_internal_func", {})
         monkeypatch.setattr(compilation, "OPERATORS", {})
 
-    fast = compilation.njit(fastmath={"contract", "reassoc"})
     forget()
     exact = values(compilation.njit)
     forget()
-    assert values(njit(fastmath=True)) != exact
-    assert values(fast) != exact
+    if values(njit(fastmath=True)) == exact:
+        pytest.skip("a processor without fused multiplications and additions")
+    assert values(compilation.njit(fastmath=True)) != exact
     assert values(compilation.njit) == exact
 
 
