@@ -26,7 +26,7 @@ UNCHECKED_SIZE = 2**26  # bytes; smaller arrays are not checked
 
 
 def real_array(what: str, values: UserValue) -> np.ndarray:
-    """`values` as a new array of floats.
+    """`values` as a new array of floats in C order, as files have it: others are rounded otherwise.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def real_array(what: str, values: UserValue) -> np.ndarray:
         return values.copy()
     array = plain_array(what, values)
     if array.dtype.kind in "fiub":
-        return array.astype(float)
+        return array.astype(float, order="C")
     if array.dtype.kind != "O" or not all(_is_real(number) for number in array.flat):
         raise TypeError(f"{what} must be real numbers; got {_not_real(values, array)}.")
     try:  # long integers, fractions
@@ -72,9 +72,10 @@ def plain_array(what: str, values: UserValue) -> np.ndarray:
 
 
 def complex_array(what: str, values: UserValue) -> np.ndarray:
-    """`values` as a new array of complex numbers; errors as in `real_array` for other values."""
+    """`values` as a new array of complex numbers in C order; errors as in `real_array`."""
     array = plain_array(what, values)
-    return (array if array.dtype.kind == "c" else real_array(what, array)).astype(complex)
+    array = array if array.dtype.kind == "c" else real_array(what, array)
+    return array.astype(complex, order="C")
 
 
 def shape_of(name: str, value: UserValue) -> tuple[int, ...]:

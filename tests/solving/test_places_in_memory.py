@@ -1,4 +1,4 @@
-"""Where arrays lie in memory changes no bit: of runs of every kind, nor of products by BLAS."""
+"""Where arrays lie in memory, and in which order, changes no bit: of runs, of products by BLAS."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.bits
 RNG = np.random.default_rng(11)
 MATRICES = {d: 1.4 / np.sqrt(d) * RNG.standard_normal((3, d, d)) for d in (2, 3, 5, 64)}
 POINTS = {}
-for shape in ((23, 2), (23, 3), (70, 64), (3, 23, 3), (30, 5), (1000, 2), (40, 50)):
+for shape in ((23, 2), (23, 3), (70, 64), (3, 23, 3), (30, 5), (1000, 2), (40, 50), (33, 17)):
     x = RNG.standard_normal(shape)
     POINTS[shape] = x / np.linalg.norm(x, axis=-1, keepdims=True)
 
@@ -134,6 +134,49 @@ def test_a_run_has_the_same_bits_wherever_its_arrays_lie(name):
     usual = numbers(*RUNS[name])
     with random_places(1):
         assert numbers(*RUNS[name]) == usual
+
+
+LAYOUTS = {
+    "columns first": np.asfortranarray,
+    "first axis last": lambda a: np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0),
+    "every second": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+}
+HEADS = RNG.standard_normal((3, 2, 17, 17))
+MASSES = RNG.dirichlet(np.ones(23), 3)
+GIVEN = {
+    "heads": lambda as_given: (mf.Attention(*map(as_given, HEADS)), mf.Tokens(POINTS[33, 17])),
+    "values": lambda as_given: (mf.Attention(V=as_given(HEADS[0, 0])), mf.Tokens(POINTS[33, 17])),
+    "layers": lambda as_given: (
+        mf.Attention(V=mf.PerLayer([as_given(V) for V in HEADS[0]], duration=0.17)),
+        mf.Tokens(POINTS[33, 17]),
+    ),
+    "feed-forward": lambda as_given: (
+        mf.SA(1.0) + mf.FeedForward(as_given(HEADS[0, 0]), as_given(HEADS[0, 1])),
+        mf.Tokens(POINTS[33, 17]),
+    ),
+    "tokens": lambda as_given: (
+        mf.SA(2.0), mf.Tokens(as_given(POINTS[3, 23, 3]), masses=as_given(MASSES))
+    ),
+    "tokens of R^d": lambda as_given: (
+        mf.Attention(causal=True), mf.Tokens(as_given(2 * POINTS[3, 23, 3]), on_sphere=False)
+    ),
+    "covariance": lambda as_given: (
+        negative(), mf.Gaussian(np.zeros(5), as_given(MATRICES[5][0] @ MATRICES[5][0].T))
+    ),
+    "inner products": lambda as_given: (mf.SA(2.0), mf.Gram(as_given(gram().G))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_run_has_the_same_bits_however_the_arrays_of_its_user_are_laid_out(name, layout):
+    """As those of a file are, so that a run that was saved goes on as if it had not been."""
+
+    def of(as_given):
+        drift, state = GIVEN[name](as_given)
+        return numbers(drift, np.inf, lambda: state, {})
+
+    assert of(LAYOUTS[layout]) == of(np.ascontiguousarray)
 
 
 SIZES = ((1, 1, 1), (2, 2, 300), (3, 64, 2), (33, 5, 17), (64, 64, 64), (130, 90, 70))
