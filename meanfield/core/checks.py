@@ -26,7 +26,9 @@ UNCHECKED_SIZE = 2**26  # bytes; smaller arrays are not checked
 
 
 def real_array(what: str, values: UserValue) -> np.ndarray:
-    """`values` as a new array of floats in C order, as files have it: others are rounded otherwise.
+    """`values` as a new array of floats in C order.
+
+    Arrays from files have this order. Sums over arrays in another order would round differently.
 
     Raises
     ------

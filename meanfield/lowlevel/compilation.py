@@ -27,7 +27,7 @@ UNUSED_PASSES = {
 }
 
 
-# Options that numba would else take from the first caller of a function in a process.
+# Options that numba would otherwise take from the first caller of a function in a process.
 OWN: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "forceinline": False}
 
 
